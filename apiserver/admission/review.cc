@@ -21,9 +21,6 @@ using api::detail::quote;
 using json::Document;
 using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
 
-constexpr int kBadRequest = 400;
-constexpr int kServiceUnavailable = 503;
-
 void write_text(Writer& writer, std::string_view text) {
   writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
 }

@@ -29,6 +29,10 @@ struct RequestFacts {
   std::string options;
 };
 
+/// The codes of requests that fail with a call.
+inline constexpr int kBadRequest = 400;
+inline constexpr int kServiceUnavailable = 503;
+
 /// A call that failed; failurePolicy decides what follows.
 using webhooks::CallError;
 

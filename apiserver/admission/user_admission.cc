@@ -1,14 +1,26 @@
 #include "apiserver/admission/user_admission.h"
 
 #include <fmt/format.h>
+#include <openssl/asn1.h>
+#include <openssl/bio.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/objects.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 
+#include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "apiserver/auth/forbidden.h"
 #include "apiserver/auth/role_guard.h"
 #include "apiserver/auth/user_json.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/status.h"
+#include "lookout/base/base64.h"
+#include "lookout/base/detail/free_with.h"
 
 namespace lookout::apiserver::admission {
 namespace {
@@ -17,6 +29,8 @@ using api::Object;
 using Operation = resources::Write::Operation;
 
 constexpr const char* kCertificates = "certificates.k8s.io";
+/// Signs for clients of the API server.
+constexpr const char* kClientSigner = "kubernetes.io/kube-apiserver-client";
 
 /// The request with its requester, whatever the client says of that.
 Object with_requester(const Object& request, const auth::User& user) {
@@ -30,9 +44,10 @@ Object with_requester(const Object& request, const auth::User& user) {
   return Object::from(document);
 }
 
-bool may_approve(const auth::Authorizer& authorizer, const auth::User& user,
-                 std::string_view signer) {
-  auth::Attributes action{"approve"};
+/// Whether the user may do this with requests for a signer: "approve" or "sign".
+bool may_use_signer(const auth::Authorizer& authorizer, const auth::User& user,
+                    std::string_view verb, std::string_view signer) {
+  auth::Attributes action{std::string(verb)};
   action.group = kCertificates;
   action.resource = "signers";
   action.name = signer;
@@ -40,6 +55,80 @@ bool may_approve(const auth::Authorizer& authorizer, const auth::User& user,
   // All signers of a domain.
   action.name = fmt::format("{}/*", signer.substr(0, signer.find('/')));
   return authorizer.authorize(user, action).allowed;
+}
+
+/// Whether an update of the status is what a signer does.
+bool is_signed(const Object& request, const Object& old) {
+  const api::Value now = request["status"];
+  const api::Value before = old["status"];
+  if (now["certificate"].as_string() != before["certificate"].as_string()) return true;
+  const api::Value conditions = now["conditions"];
+  const api::Value old_conditions = before["conditions"];
+  if (conditions.empty() && old_conditions.empty()) return false;
+  return conditions != old_conditions;
+}
+
+/// The error of whoever reads a request for a certificate.
+struct BadRequest {
+  std::string why;
+};
+
+using SigningRequest = std::unique_ptr<X509_REQ, lookout::detail::FreeWith<X509_REQ_free>>;
+
+/// Throws BadRequest.
+SigningRequest parse_request(const std::string& pem) {
+  const auto release = [](auto* text) { OPENSSL_free(text); };
+  const std::unique_ptr<BIO, lookout::detail::FreeWith<BIO_free>> bio(
+      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  char* name = nullptr;
+  char* header = nullptr;
+  unsigned char* data = nullptr;
+  long size = 0;
+  const bool read = PEM_read_bio(bio.get(), &name, &header, &data, &size) == 1;
+  const std::unique_ptr<char, decltype(release)> own_name(name, release);
+  const std::unique_ptr<char, decltype(release)> own_header(header, release);
+  const std::unique_ptr<unsigned char, decltype(release)> own_data(data, release);
+  ERR_clear_error();
+  if (!read || name != std::string_view("CERTIFICATE REQUEST"))
+    throw BadRequest{"PEM block type must be CERTIFICATE REQUEST"};
+  const unsigned char* next = data;
+  SigningRequest request(d2i_X509_REQ(nullptr, &next, size));
+  ERR_clear_error();
+  if (request == nullptr || next != data + size)
+    throw BadRequest{"x509: malformed certificate request"};
+  return request;
+}
+
+/// The organizations of the subject, which are the groups of the user. Throws BadRequest.
+std::vector<std::string> groups_of(const std::string& pem) {
+  const SigningRequest request = parse_request(pem);
+  const X509_NAME* subject = X509_REQ_get_subject_name(request.get());
+  std::vector<std::string> out;
+  for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at)) >= 0;) {
+    unsigned char* text = nullptr;
+    const int size =
+        ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+    if (size < 0) {
+      ERR_clear_error();
+      throw BadRequest{"x509: malformed certificate request"};
+    }
+    out.emplace_back(reinterpret_cast<const char*>(text), static_cast<std::size_t>(size));
+    OPENSSL_free(text);
+  }
+  return out;
+}
+
+/// Why nobody may create the request (CertificateSubjectRestriction); empty if users may.
+std::string restriction_of(const Object& request) {
+  if (request["spec"]["signerName"].as_string() != kClientSigner) return {};
+  try {
+    const std::vector<std::string> groups =
+        groups_of(decode_base64(request["spec"]["request"].as_string()).value_or(std::string()));
+    if (std::find(groups.begin(), groups.end(), "system:masters") == groups.end()) return {};
+    return fmt::format("use of {} signer with system:masters group is not allowed", kClientSigner);
+  } catch (const BadRequest& e) {
+    return fmt::format("failed to parse CSR: {}", e.why);
+  }
 }
 
 }  // namespace
@@ -87,6 +176,27 @@ Awaitable<Object> UserAdmission::mutate(resources::Write write, Normalize normal
   co_return co_await next_.mutate(std::move(write), std::move(normalize));
 }
 
+void UserAdmission::check_signing_request(const resources::Write& write) const {
+  const auto refuse = [&](std::string_view why) {
+    throw api::StatusError::forbidden(kCertificates, target_.resource->type.plural,
+                                      write.object.name(), why);
+  };
+  const auto demand = [&](std::string_view verb, const Object& request) {
+    const std::string_view signer = request["spec"]["signerName"].as_string();
+    if (may_use_signer(authorizer_, user_, verb, signer)) return;
+    refuse(fmt::format("user not permitted to {} requests with signerName {}", verb,
+                       api::detail::quote(signer)));
+  };
+  if (write.operation == Operation::kCreate) {
+    if (const std::string why = restriction_of(write.object); !why.empty()) refuse(why);
+  } else if (write.operation == Operation::kUpdate && subresource_ == "approval") {
+    demand("approve", write.object);
+  } else if (write.operation == Operation::kUpdate && subresource_ == "status" &&
+             is_signed(write.object, write.old)) {
+    demand("sign", write.old);
+  }
+}
+
 Awaitable<void> UserAdmission::validate(resources::Write write) {
   if (write.operation == Operation::kCreate && !may_create_) {
     const auth::Attributes action = creation();
@@ -94,15 +204,7 @@ Awaitable<void> UserAdmission::validate(resources::Write write) {
   }
   if (write.operation != Operation::kDelete && auth::is_guarded(*target_.resource))
     auth::check_escalation(authorizer_, user_, target_, write.object, write.old);
-  if (is_signing_request() && subresource_ == "approval") {
-    const std::string_view signer = write.object["spec"]["signerName"].as_string();
-    if (!may_approve(authorizer_, user_, signer)) {
-      throw api::StatusError::forbidden(
-          kCertificates, target_.resource->type.plural, write.object.name(),
-          fmt::format("user not permitted to approve requests with signerName {}",
-                      api::detail::quote(signer)));
-    }
-  }
+  if (is_signing_request()) check_signing_request(write);
   if (next_.concerns(write.operation)) co_await next_.validate(std::move(write));
 }
 

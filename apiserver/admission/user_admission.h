@@ -10,8 +10,9 @@
 namespace lookout::apiserver::admission {
 
 /// Checks writes of roles and bindings, enters the requester into CertificateSigningRequests,
-/// checks their approval, and refuses an update or a patch that creates an object to users who may
-/// not create it; then asks the next admission. Lives as long as one request.
+/// checks who approves and signs them and that they ask for no rights of system:masters, and
+/// refuses an update or a patch that creates an object to users who may not create it; then asks
+/// the next admission. Lives as long as one request.
 class UserAdmission : public resources::Admission {
  public:
   /// All must outlive it. `verb` is the verb of the request.
@@ -25,6 +26,8 @@ class UserAdmission : public resources::Admission {
 
  private:
   bool is_signing_request() const;
+  /// The plugins CertificateApproval, CertificateSigning and CertificateSubjectRestriction.
+  void check_signing_request(const resources::Write& write) const;
   auth::Attributes creation() const;
 
   resources::Admission& next_;

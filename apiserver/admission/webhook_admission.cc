@@ -10,6 +10,7 @@
 #include <exception>
 #include <utility>
 
+#include "apiserver/admission/warnings.h"
 #include "apiserver/endpoints/scale.h"
 #include "apiserver/endpoints/typed_decoding.h"
 #include "apiserver/resources/object_meta.h"
@@ -27,9 +28,6 @@ using api::StatusError;
 using api::detail::quote;
 using resources::ServedResource;
 using resources::Write;
-
-constexpr int kBadRequest = 400;
-constexpr int kServiceUnavailable = 503;
 
 /// kube-apiserver's --request-timeout: webhooks that change a busy object are asked no longer.
 constexpr std::chrono::seconds kRequestTimeout{60};
@@ -236,15 +234,8 @@ bool WebhookAdmission::is_over() const {
   return gone_.stop_requested() || std::chrono::steady_clock::now() >= deadline_;
 }
 
-/// Each text once, and no more in all than kube-apiserver sends.
 void WebhookAdmission::add_warnings(const std::vector<std::string>& warnings) {
-  constexpr std::size_t kMostBytes = 4096;
-  for (const std::string& warning : warnings) {
-    if (std::find(warnings_.begin(), warnings_.end(), warning) != warnings_.end()) continue;
-    std::size_t bytes = warning.size();
-    for (const std::string& earlier : warnings_) bytes += earlier.size();
-    if (bytes <= kMostBytes) warnings_.push_back(warning);
-  }
+  for (const std::string& warning : warnings) add_warning(warning, warnings_);
 }
 
 Awaitable<bool> WebhookAdmission::matches_namespace(std::shared_ptr<const Hook> hook,

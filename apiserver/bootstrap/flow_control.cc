@@ -12,13 +12,13 @@
 #include <string>
 #include <utility>
 
+#include "apiserver/bootstrap/flow_objects.h"
 #include "apiserver/controllers/beside.h"
 #include "apiserver/controllers/own_writes.h"
 #include "apiserver/json.h"
 #include "apiserver/names.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/time.h"
-#include "lookout/base/yaml_tree.h"
 
 namespace lookout::apiserver::bootstrap {
 namespace {
@@ -35,21 +35,15 @@ constexpr const char* kAutoUpdate = "apf.kubernetes.io/autoupdate-spec";
 constexpr std::chrono::minutes kOften{1};
 
 std::vector<Object> wanted_objects() {
-  const YamlTree tree{std::string(flow_control_text())};
   std::vector<Object> out;
-  for (const YamlNode* node : tree.root().items) {
-    Document document = Object::parse(to_json(*node)).to_document();
+  for (const Object& object : flow_objects()) {
+    Document document = object.to_document();
     Allocator& allocator = document.GetAllocator();
-    json::set(document, "apiVersion", fmt::format("{}/v1", kFlowControl), allocator);
-    Value& metadata = *json::find(document, "metadata");
-    json::set(json::child(metadata, "annotations", allocator), kAutoUpdate, "true", allocator);
+    json::set(json::child(*json::find(document, "metadata"), "annotations", allocator), kAutoUpdate,
+              "true", allocator);
     out.push_back(Object::from(document));
   }
   return out;
-}
-
-bool is_mandatory(const Object& object) {
-  return object.name() == "exempt" || object.name() == "catch-all";
 }
 
 /// The value of the annotation; nothing if it is absent or no boolean.
@@ -66,8 +60,8 @@ std::optional<bool> auto_update_of(const Object& object) {
 Object revised_flow_object(const Object& present, const Object& wanted) {
   const std::optional<bool> annotated = auto_update_of(present);
   // Without the annotation, an object that has never been changed is still the server's.
-  const bool updates =
-      is_mandatory(wanted) || annotated.value_or(present["metadata"]["generation"].as_int() == 1);
+  const bool updates = is_mandatory_flow_object(wanted.name()) ||
+                       annotated.value_or(present["metadata"]["generation"].as_int() == 1);
   Document document = present.to_document();
   const Document other = wanted.to_document();
   const Value* spec = json::find(document, "spec");

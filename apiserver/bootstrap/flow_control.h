@@ -1,7 +1,6 @@
 // FlowControl: the objects of API priority and fairness that every cluster has.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "apiserver/controllers/controllers.h"
@@ -37,8 +36,5 @@ class FlowControl {
   /// Of both resources.
   const std::vector<api::Object> wanted_;
 };
-
-/// The text of apiserver/bootstrap/flow_control.yaml.
-std::string_view flow_control_text();
 
 }  // namespace lookout::apiserver::bootstrap

@@ -1,12 +1,19 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,13 +21,17 @@
 #include "apiserver/controllers/controllers.h"
 #include "apiserver/controllers/deletion_queue.h"
 #include "apiserver/controllers/finalizers.h"
+#include "apiserver/json.h"
 #include "apiserver/names.h"
+#include "apiserver/resources/conditions.h"
 #include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/strategy.h"
 #include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::controllers {
 namespace {
 
+using resources::Condition;
 using resources::is_deleting;
 using resources::ServedResourcePtr;
 using resources::Store;
@@ -47,22 +58,47 @@ Awaitable<bool> is_empty(Target contents) {
 /// A namespace, or a definition, that is being deleted.
 struct Doomed {
   Target target;
-  std::string uid;
+  Object object;
 };
 
 /// False if it has gone. There may be another one of that name, then.
 Awaitable<bool> is_there(Doomed doomed) {
   const Object present = co_await doomed.target.resource->objects().get(doomed.target.key());
-  co_return present.uid() == doomed.uid;
+  co_return present.uid() == doomed.object.uid();
 }
 
-/// Deletes what is in it: everything in a namespace, or everything of a resource. True if nothing is
-/// left.
-Awaitable<bool> empty(const Store& store, Doomed doomed, Target contents) {
+/// The objects that are left after a deletion, for instance because of their finalizers.
+struct Leftovers {
+  std::size_t objects = 0;
+  /// How many objects have which.
+  std::map<std::string, std::size_t> finalizers = {};
+};
+
+Awaitable<Leftovers> count_leftovers(Target contents) {
+  storage::ListOptions everything;
+  storage::ListResult list =
+      co_await contents.resource->storage->list(contents.key(), true, std::move(everything));
+  Leftovers left;
+  std::vector<Object> some;
+  bool more = co_await list.objects->next(some, kPage);
+  while (more) {
+    left.objects += some.size();
+    for (const Object& object : some) {
+      for (const api::Value finalizer : object["metadata"]["finalizers"].elements())
+        ++left.finalizers[std::string(finalizer.as_string())];
+    }
+    more = co_await list.objects->next(some, kPage);
+  }
+  co_return left;
+}
+
+/// Deletes what is in it: everything in a namespace, or everything of a resource. Nothing if the
+/// doomed one has gone.
+Awaitable<std::optional<Leftovers>> empty(const Store& store, Doomed doomed, Target contents) {
   // Most resources have nothing in most namespaces.
   Target same = contents;
   const bool already = co_await is_empty(std::move(same));
-  if (already) co_return true;
+  if (already) co_return Leftovers();
   storage::ListOptions everything;
   storage::ListResult list =
       co_await contents.resource->storage->list(contents.key(), true, std::move(everything));
@@ -70,7 +106,7 @@ Awaitable<bool> empty(const Store& store, Doomed doomed, Target contents) {
   bool more = co_await list.objects->next(some, kPage);
   // If the namespace, or the definition, is the same after the list, all listed objects belong to it.
   const bool there = co_await is_there(std::move(doomed));
-  if (!there) co_return false;
+  if (!there) co_return std::nullopt;
   while (more) {
     for (const Object& object : some) {
       resources::DeleteOptions options;
@@ -79,62 +115,225 @@ Awaitable<bool> empty(const Store& store, Doomed doomed, Target contents) {
     }
     more = co_await list.objects->next(some, kPage);
   }
-  co_return co_await is_empty(std::move(contents));
+  co_return co_await count_leftovers(std::move(contents));
 }
 
 /// Removes the finalizer that has kept the object.
 Awaitable<void> let_go(const Store& store, Doomed doomed, Store::Change remove_finalizer) {
   storage::Preconditions same;
-  same.uid = std::move(doomed.uid);
+  same.uid = std::string(doomed.object.uid());
   co_await store.update(std::move(doomed.target), std::move(remove_finalizer),
                         resources::Part::kWhole, std::move(same));
 }
 
-Awaitable<void> finalize_namespace(Context context, Doomed doomed) {
-  bool nothing_left = true;
-  std::vector<Target> targets;
-  std::set<storage::Interface*> seen;
-  const auto table = context.resources.table();
-  for (const ServedResourcePtr& resource : table->resources()) {
-    if (!resource->type.namespaced || resource->storage == nullptr) continue;
-    if (seen.insert(resource->storage).second) targets.push_back({resource, doomed.target.name});
+/// What is left in a namespace that is being deleted.
+struct Content {
+  /// The namespace has gone.
+  bool gone = false;
+  /// By "configmaps." or "deployments.apps".
+  std::map<std::string, std::size_t> resources = {};
+  std::map<std::string, std::size_t> finalizers = {};
+  /// Why some of it could not be deleted.
+  std::vector<std::string> errors = {};
+  std::exception_ptr first_error = nullptr;
+
+  void add(const api::Resource& type, const Leftovers& left) {
+    if (left.objects == 0) return;
+    resources[fmt::format("{}.{}", type.plural, type.group)] = left.objects;
+    for (const auto& [finalizer, count] : left.finalizers) finalizers[finalizer] += count;
   }
+  bool empty() const { return resources.empty() && errors.empty(); }
+};
+
+/// Deletes some of the content of a namespace, and says what is left of it.
+Awaitable<void> empty_beside(const Store& store, const Doomed& doomed,
+                             const std::vector<Target>& targets, Content& content) {
   // (They end before this function does.)
   const auto empty_one = [&](std::size_t index) -> Awaitable<void> {
     Doomed same = doomed;
     Target contents = targets[index];
-    const bool emptied = co_await empty(context.store, std::move(same), std::move(contents));
-    nothing_left = nothing_left && emptied;
+    try {
+      const std::optional<Leftovers> left =
+          co_await empty(store, std::move(same), std::move(contents));
+      if (left) {
+        content.add(targets[index].resource->type, *left);
+      } else {
+        content.gone = true;
+      }
+    } catch (const boost::system::system_error&) {
+      throw;  // told to end
+    } catch (const std::exception& e) {
+      content.errors.emplace_back(e.what());
+      if (content.first_error == nullptr) content.first_error = std::current_exception();
+    }
   };
   std::function<Awaitable<void>(std::size_t)> make = empty_one;
   co_await run_beside(targets.size(), kResourcesAtOnce, std::move(make));
-  if (!nothing_left) co_return;
+}
+
+/// "configmaps. has 1 resource instances, ..."
+std::string join_counts(std::string_view text, const std::map<std::string, std::size_t>& counts) {
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : counts)
+    parts.push_back(fmt::format(fmt::runtime(text), name, count));
+  std::sort(parts.begin(), parts.end());
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// The conditions of kube-controller-manager (status_condition_utils.go). It says what is left only
+/// after it has tried to delete everything.
+std::vector<Condition> namespace_conditions(Content content, bool tried_everything) {
+  constexpr const char* kRemoved = "All content successfully removed";
+  std::vector<Condition> out = {
+      {"NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered",
+       "All resources successfully discovered"},
+      {"NamespaceDeletionGroupVersionParsingFailure", false, "ParsedGroupVersions",
+       "All legacy kube types successfully parsed"},
+      {"NamespaceDeletionContentFailure", false, "ContentDeleted",
+       "All content successfully deleted, may be waiting on finalization"},
+      {"NamespaceContentRemaining", false, "ContentRemoved", kRemoved},
+      {"NamespaceFinalizersRemaining", false, "ContentRemoved", kRemoved}};
+  const auto set = [&](std::size_t which, std::string reason, std::string message) {
+    out[which] = {out[which].type, true, std::move(reason), std::move(message)};
+  };
+  if (!content.errors.empty()) {
+    std::sort(content.errors.begin(), content.errors.end());
+    set(2, "ContentDeletionFailed",
+        fmt::format("Failed to delete all resource types, {} remaining: {}", content.errors.size(),
+                    fmt::join(content.errors, ", ")));
+  }
+  if (tried_everything && !content.resources.empty()) {
+    set(3, "SomeResourcesRemain",
+        "Some resources are remaining: " +
+            join_counts("{} has {} resource instances", content.resources));
+  }
+  if (tried_everything && !content.finalizers.empty()) {
+    set(4, "SomeFinalizersRemain",
+        "Some content in the namespace has finalizers remaining: " +
+            join_counts("{} in {} resource instances", content.finalizers));
+  }
+  return out;
+}
+
+/// Writes the conditions of a namespace. Failures are only logged: its deletion goes on.
+Awaitable<void> report(const Store& store, Doomed doomed, std::vector<Condition> conditions) {
+  Store::Change change = [conditions = std::move(conditions)](const Object& present) {
+    json::Document document = present.to_document();
+    auto& allocator = document.GetAllocator();
+    json::Value& status = json::child(document, "status", allocator);
+    for (const Condition& condition : conditions)
+      resources::set_condition(status, condition, allocator);
+    return Object::from(document);
+  };
+  storage::Preconditions same;
+  same.uid = std::string(doomed.object.uid());
+  const std::string name = doomed.target.name;
+  try {
+    co_await store.update(std::move(doomed.target), std::move(change), resources::Part::kStatus,
+                          std::move(same));
+  } catch (const boost::system::system_error&) {
+    throw;  // told to end
+  } catch (const std::exception& e) {
+    if (!api::is_not_found(e) && !api::is_conflict(e))
+      log::warn("cannot set the conditions of the namespace {}: {}", name, e.what());
+  }
+}
+
+Awaitable<void> finalize_namespace(Context context, Doomed doomed) {
+  // It waits for others.
+  if (doomed.object["spec"]["finalizers"].empty() &&
+      !doomed.object["metadata"]["finalizers"].empty())
+    co_return;
+  // Pods go first: they may need what else there is (OrderedNamespaceDeletion).
+  std::vector<Target> pods;
+  std::vector<Target> others;
+  std::set<storage::Interface*> seen;
+  const auto table = context.resources.table();
+  for (const ServedResourcePtr& resource : table->resources()) {
+    const api::Resource& type = resource->type;
+    if (!type.namespaced || resource->storage == nullptr) continue;
+    if (!seen.insert(resource->storage).second) continue;
+    const bool is_pods = type.group.empty() && type.plural == "pods";
+    (is_pods ? pods : others).push_back({resource, doomed.target.name});
+  }
+  Content content;
+  co_await empty_beside(context.store, doomed, pods, content);
+  const bool tries_everything = content.resources.empty();
+  if (tries_everything) co_await empty_beside(context.store, doomed, others, content);
+  if (content.gone) co_return;
+  Doomed same = doomed;
+  std::vector<Condition> conditions = namespace_conditions(content, tries_everything);
+  co_await report(context.store, std::move(same), std::move(conditions));
+  if (content.first_error != nullptr) std::rethrow_exception(content.first_error);
+  if (!content.empty()) co_return;
   Store::Change change = [](const Object& present) {
     return without_finalizer(present, "kubernetes", "spec");
   };
   co_await let_go(context.store, std::move(doomed), std::move(change));
 }
 
-Awaitable<void> finalize_definition(Context context, Doomed doomed) {
-  const auto table = context.resources.table();
-  // The version that they are stored in needs no conversion.
+/// The instances of a definition, in the version that they are stored in if it is served: that
+/// needs no conversion. Null if no version is served.
+ServedResourcePtr served_instances(const Context& context, const Object& definition) {
   ServedResourcePtr served;
+  const auto table = context.resources.table();
   for (const ServedResourcePtr& resource : table->resources()) {
-    if (!resource->custom || resource->type.qualified_name() != doomed.target.name) continue;
+    if (!resource->custom || resource->type.qualified_name() != definition.name()) continue;
     if (served == nullptr || resource->type.api_version() == resource->storage_version)
       served = resource;
   }
-  if (served != nullptr) {
+  return served;
+}
+
+/// The instances of a definition without a served version.
+ServedResourcePtr stored_instances(const Context& context, const Object& definition) {
+  const api::Value spec = definition["spec"];
+  const api::Value names = definition["status"]["acceptedNames"];
+  const std::string group(spec["group"].as_string());
+  const std::string plural(names["plural"].as_string());
+  std::string version;
+  for (const api::Value one : spec["versions"].elements()) {
+    if (one["storage"].as_bool()) version = one["name"].as_string();
+  }
+  const auto stored = std::make_shared<resources::ServedResource>();
+  stored->type = api::Resource(group, version, std::string(names["kind"].as_string()), plural,
+                               spec["scope"].as_string() == "Namespaced");
+  stored->custom = true;
+  stored->terminating = true;
+  stored->storage_version = stored->type.api_version();
+  stored->storage =
+      &context.resources.backend().resource(group + "/" + plural, {}, plural + "." + group);
+  stored->strategy = &resources::custom_resource_strategy();
+  return stored;
+}
+
+Awaitable<void> finalize_definition(Context context, Doomed doomed) {
+  // It waits for others.
+  if (!has_finalizer(doomed.object, resources::kInstanceCleanup)) co_return;
+  ServedResourcePtr resource = served_instances(context, doomed.object);
+  const bool served = resource != nullptr;
+  // Without names it never had any.
+  if (!served && resources::is_condition_true(doomed.object, "Established"))
+    resource = stored_instances(context, doomed.object);
+  if (resource != nullptr) {
     Doomed same = doomed;
-    Target instances{served};
-    const bool emptied = co_await empty(context.store, std::move(same), std::move(instances));
-    if (!emptied) co_return;
+    Target instances{resource};
+    const std::optional<Leftovers> left =
+        co_await empty(context.store, std::move(same), std::move(instances));
+    if (!left || left->objects > 0) co_return;
   }
   Store::Change change = [](const Object& present) {
     return without_finalizer(present, resources::kInstanceCleanup);
   };
   co_await let_go(context.store, std::move(doomed), std::move(change));
   co_await context.resources.refresh();
+  if (served || resource == nullptr) co_return;
+  // The registry releases only what it has served.
+  const auto table = context.resources.table();
+  const auto& all = table->resources();
+  if (std::none_of(all.begin(), all.end(),
+                   [&](const auto& one) { return one->storage == resource->storage; }))
+    context.resources.backend().release(resource->type.group + "/" + resource->type.plural);
 }
 
 using Finalize = Awaitable<void> (*)(Context, Doomed);
@@ -170,7 +369,7 @@ Awaitable<void> finish_deletions(Context context, ServedResourcePtr resource, Fi
       Target target{resource, "", name};
       const Object present = co_await context.store.get(target);
       if (!is_deleting(present)) continue;  // another one of that name
-      Doomed doomed{std::move(target), std::string(present.uid())};
+      Doomed doomed{std::move(target), present};
       co_await finalize(context, std::move(doomed));
     } catch (const boost::system::system_error&) {
       throw;  // told to end

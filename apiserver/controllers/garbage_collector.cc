@@ -1,12 +1,22 @@
 // Deletes what has lost its owners, as the controller manager's garbage collector does.
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
+#include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "apiserver/controllers/controllers.h"
 #include "apiserver/controllers/finalizers.h"
@@ -32,12 +42,57 @@ using std::chrono::steady_clock;
 /// How soon something is tried again that did not work.
 constexpr std::chrono::milliseconds kRetryLook{200};
 
+/// Owners of custom kinds that do not exist: their kind may no longer be served when their
+/// dependents are looked at (the absentOwnerCache of Kubernetes' collector). Of many, the oldest
+/// ones without dependents are forgotten.
+class AbsentOwners {
+ public:
+  explicit AbsentOwners(std::function<bool(std::string_view uid)> has_dependents)
+      : has_dependents_(std::move(has_dependents)) {}
+
+  /// The object with this uid has been deleted.
+  void add(std::string uid) {
+    if (!known_.insert(uid).second) return;
+    oldest_first_.push_back(std::move(uid));
+    // One comes, so up to two may go.
+    for (int i = 0; i < 2 && oldest_first_.size() > kMost; ++i) {
+      std::string oldest = std::move(oldest_first_.front());
+      oldest_first_.pop_front();
+      if (has_dependents_(oldest)) {
+        oldest_first_.push_back(std::move(oldest));
+      } else {
+        known_.erase(oldest);
+      }
+    }
+  }
+  /// An object in `ns` names an owner that is not there. (Another object may name one with this uid
+  /// that is there.)
+  void add(std::string_view ns, Value owner) { add(place(ns, owner)); }
+  bool contains(std::string_view ns, Value owner) const {
+    return known_.contains(owner["uid"].as_string()) || known_.contains(place(ns, owner));
+  }
+
+ private:
+  static constexpr std::size_t kMost = 10000;
+
+  static std::string place(std::string_view ns, Value owner) {
+    return fmt::format("{}/{}/{}/{}/{}", ns, owner["apiVersion"].as_string(),
+                       owner["kind"].as_string(), owner["name"].as_string(),
+                       owner["uid"].as_string());
+  }
+
+  const std::function<bool(std::string_view uid)> has_dependents_;
+  std::set<std::string, std::less<>> known_;
+  std::deque<std::string> oldest_first_;
+};
+
 class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
  public:
   GarbageCollector(Context context, AsyncEvent bell) : context_(context), bell_(std::move(bell)) {}
 
   /// Works on what the watches find.
   Awaitable<void> run() {
+    const auto executor = co_await boost::asio::this_coro::executor;
     for (;;) {
       follow_new_resources();
       if (work_.empty()) {
@@ -53,8 +108,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
       waiting_.erase(work.reference.uid);
       bool again = false;
       try {
-        const bool done = co_await process(work.reference);
-        again = !done;
+        co_await process(work.reference);
       } catch (const boost::system::system_error&) {
         throw;  // told to end
       } catch (const std::exception& e) {
@@ -67,6 +121,8 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
         if (!again) forget(work.reference.uid);
       }
       if (again) add(work.reference, steady_clock::now() + kRetryLook);
+      // Others have a turn: a storage in memory never waits.
+      co_await boost::asio::post(executor, boost::asio::use_awaitable);
     }
   }
 
@@ -74,6 +130,12 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
   struct Work {
     Reference reference;
     steady_clock::time_point not_before;
+  };
+  /// An object that waits for its dependents.
+  struct Waiting {
+    Reference reference;
+    /// Until they are deleted; otherwise until they are orphaned.
+    bool foreground = false;
   };
 
   void add(const Reference& reference, steady_clock::time_point when = {}) {
@@ -97,6 +159,8 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
       context_.spawn("owners of " + resource->type.plural,
                      [self = shared_from_this(), resource] { return follow(self, resource); });
     }
+    // The kinds of their owners may be known now.
+    for (const auto& [uid, reference] : std::exchange(strangers_, {})) add(reference);
   }
 
   /// From the present state on, until the watch ends.
@@ -113,8 +177,16 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     for (bool more = true; more;) {
       more = co_await watch->next(events, storage::Watch::TimePoint::max());
       for (const storage::Event& event : events) self->take(resource, event);
+      if (!is_definitions(resource)) continue;
+      // There may be new resources to follow.
+      co_await self->context_.resources.refresh();
+      self->bell_.ring_here();
     }
     self->expect_served(resource);
+  }
+
+  static bool is_definitions(const ServedResourcePtr& resource) {
+    return !resource->custom && resource->type.plural == "customresourcedefinitions";
   }
 
   /// Throws TaskIsOver if the definition of the resource has gone.
@@ -133,22 +205,24 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     const Object& object = event.object;
     const Reference reference{resource, std::string(object.ns()), std::string(object.name()),
                               std::string(object.uid())};
-    const bool definitions = resource->type.plural == "customresourcedefinitions";
     if (event.type == api::EventType::kDeleted) {
+      // Built-in kinds are always served: the storage knows their objects.
+      if (resource->custom) absent_.add(reference.uid);
       forget(reference.uid);
-    } else {
-      // It may no longer keep them from going.
-      for (const std::string& owner : graph_.owners(reference.uid)) add_waiting_owner(owner);
-      graph_.set(reference, object);
-      if (!object["metadata"]["ownerReferences"].empty()) add(reference);
-      if (is_deleting(object) && (has_finalizer(object, kForegroundDeletion) ||
-                                  has_finalizer(object, kOrphanDependents))) {
-        deleting_.insert_or_assign(reference.uid, reference);
-        add(reference);
-      }
+      return;
     }
-    // There may be new resources to follow.
-    if (definitions) bell_.ring_here();
+    // It may no longer keep them from going.
+    for (const std::string& owner : graph_.owners(reference.uid)) add_waiting_owner(owner);
+    graph_.set(reference, object);
+    if (!object["metadata"]["ownerReferences"].empty()) add(reference);
+    const bool orphans = has_finalizer(object, kOrphanDependents);
+    const bool foreground = !orphans && has_finalizer(object, kForegroundDeletion);
+    if (!is_deleting(object) || !(orphans || foreground)) {
+      deleting_.erase(reference.uid);
+      return;
+    }
+    deleting_.insert_or_assign(reference.uid, Waiting{reference, foreground});
+    add(reference);
   }
 
   /// An object has gone: its owners may be waiting for it, and its dependents go with it.
@@ -156,36 +230,33 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     for (const std::string& owner : graph_.owners(uid)) add_waiting_owner(owner);
     graph_.erase(uid);
     deleting_.erase(uid);
+    strangers_.erase(uid);
     for (const Reference& dependent : graph_.dependents(uid)) add(dependent);
   }
 
   /// An owner that is being deleted waits for its dependents.
   void add_waiting_owner(const std::string& uid) {
-    if (const auto owner = deleting_.find(uid); owner != deleting_.end()) add(owner->second);
+    if (const auto owner = deleting_.find(uid); owner != deleting_.end())
+      add(owner->second.reference);
   }
 
-  /// False if it has to be looked at again.
-  Awaitable<bool> process(const Reference& reference) {
+  bool waits_in_foreground(std::string_view uid) const {
+    const auto found = deleting_.find(uid);
+    return found != deleting_.end() && found->second.foreground;
+  }
+
+  Awaitable<void> process(const Reference& reference) {
     Target target = target_of(reference);
     const Object object = co_await context_.store.get(std::move(target));
     if (object.uid() != reference.uid) {
       forget(reference.uid);
-      co_return true;
+    } else if (!is_deleting(object)) {
+      co_await judge(reference, object);
+    } else if (has_finalizer(object, kOrphanDependents)) {
+      co_await orphan_dependents(reference);
+    } else if (has_finalizer(object, kForegroundDeletion)) {
+      co_await delete_dependents(reference);
     }
-    if (is_deleting(object)) {
-      if (has_finalizer(object, kOrphanDependents)) {
-        co_await orphan_dependents(reference);
-        co_return true;
-      }
-      if (has_finalizer(object, kForegroundDeletion)) {
-        const bool done = co_await delete_dependents(reference);
-        if (done) co_return true;
-      } else {
-        co_return true;
-      }
-    }
-    const bool decided = co_await judge(reference, object);
-    co_return decided;
   }
 
   /// Lets the dependents of an object go on without it.
@@ -200,36 +271,41 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     deleting_.erase(owner.uid);
   }
 
-  /// True if nothing keeps the owner any more.
-  Awaitable<bool> delete_dependents(const Reference& owner) {
+  /// Lets the owner go if nothing keeps it any more.
+  Awaitable<void> delete_dependents(const Reference& owner) {
     if (!graph_.has_blocking_dependents(owner.uid)) {
       std::string finalizer(kForegroundDeletion);
       co_await remove_finalizer(owner, std::move(finalizer));
       deleting_.erase(owner.uid);
-      co_return true;
+      co_return;
     }
-    for (const Reference& dependent : graph_.dependents(owner.uid)) add(dependent);
-    co_return false;
+    for (const Reference& dependent : graph_.dependents(owner.uid)) {
+      // One that waits for its own dependents says so when that is over. In a cycle of owners it
+      // may be this one.
+      if (!waits_in_foreground(dependent.uid)) add(dependent);
+    }
   }
 
-  /// Whether an object still has an owner; it goes if not.
-  Awaitable<bool> judge(const Reference& reference, const Object& object) {
+  /// Deletes an object without an owner.
+  Awaitable<void> judge(const Reference& reference, const Object& object) {
     std::set<std::string> gone;
     bool any_solid = false;
     bool any_waiting = false;
     for (const Value owner : object["metadata"]["ownerReferences"].elements()) {
       const Owner found = co_await look_at(reference, owner);
-      if (found == Owner::kUnknown) co_return true;
+      if (found == Owner::kUnknown) {
+        strangers_.insert_or_assign(reference.uid, reference);
+        co_return;
+      }
       if (found == Owner::kSolid) any_solid = true;
       if (found == Owner::kWaiting) any_waiting = true;
       if (found != Owner::kSolid) gone.emplace(owner["uid"].as_string());
     }
-    if (gone.empty()) co_return true;
+    if (gone.empty()) co_return;
     if (any_solid) {
       co_await remove_owners(reference, std::move(gone));
-      co_return true;
+      co_return;
     }
-    if (is_deleting(object)) co_return true;
     resources::DeleteOptions options;
     options.preconditions.uid = reference.uid;
     // It may have been orphaned since: what follows is about this state of it.
@@ -237,6 +313,14 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     // As its owner: dependents before the object itself.
     if (any_waiting && graph_.has_dependents(reference.uid)) {
       options.propagation = Propagation::kForeground;
+      const std::vector<Reference> dependents = graph_.dependents(reference.uid);
+      if (std::any_of(dependents.begin(), dependents.end(), [this](const Reference& dependent) {
+            return waits_in_foreground(dependent.uid);
+          })) {
+        // They may be its owners, too: then each would wait for the other.
+        std::string version = co_await unblock_owners(reference, object);
+        options.preconditions.resource_version = std::move(version);
+      }
     } else if (has_finalizer(object, kOrphanDependents)) {
       options.propagation = Propagation::kOrphan;
     } else if (has_finalizer(object, kForegroundDeletion)) {
@@ -246,7 +330,6 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     }
     Target target = target_of(reference);
     co_await context_.store.remove(std::move(target), std::move(options));
-    co_return true;
   }
 
   /// As it is served now: definitions change. A custom resource in the version that it is stored
@@ -272,7 +355,8 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     kUnknown    ///< of a kind that nobody knows
   };
 
-  Awaitable<Owner> look_at(const Reference& dependent, Value owner) const {
+  Awaitable<Owner> look_at(const Reference& dependent, Value owner) {
+    if (absent_.contains(dependent.ns, owner)) co_return Owner::kDangling;
     ServedResourcePtr resource;
     for (const ServedResourcePtr& one : context_.resources.table()->resources()) {
       if (one->storage != nullptr && one->type.kind == owner["kind"].as_string() &&
@@ -285,9 +369,33 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     // Nothing in a namespace can own what is in none.
     if (resource->type.namespaced && target.ns.empty()) co_return Owner::kUnknown;
     const Object found = co_await resource->storage->get(target.key());
-    if (!found || found.uid() != owner["uid"].as_string()) co_return Owner::kDangling;
+    if (!found || found.uid() != owner["uid"].as_string()) {
+      if (resource->custom) absent_.add(dependent.ns, owner);
+      co_return Owner::kDangling;
+    }
     const bool waits = is_deleting(found) && has_finalizer(found, kForegroundDeletion);
-    co_return waits&& owner["blockOwnerDeletion"].as_bool() ? Owner::kWaiting : Owner::kSolid;
+    co_return waits ? Owner::kWaiting : Owner::kSolid;
+  }
+
+  /// Lets the object's owners go before it. Returns its resourceVersion then. Throws
+  /// api::StatusError (409) if it has changed.
+  Awaitable<std::string> unblock_owners(const Reference& reference, const Object& object) {
+    Store::Change change = [](const Object& present) {
+      json::Document document = present.to_document();
+      json::Value* owners = json::find(*json::find(document, "metadata"), "ownerReferences");
+      for (json::Value& owner : owners->GetArray()) {
+        if (json::find(owner, "blockOwnerDeletion") != nullptr)
+          json::set(owner, "blockOwnerDeletion", json::Value(false), document.GetAllocator());
+      }
+      return Object::from(document);
+    };
+    storage::Preconditions same;
+    same.uid = reference.uid;
+    same.resource_version = std::string(object.resource_version());
+    Target target = target_of(reference);
+    const Store::Updated updated = co_await context_.store.update(
+        std::move(target), std::move(change), resources::Part::kMain, std::move(same));
+    co_return std::string(updated.object.resource_version());
   }
 
   Awaitable<void> remove_owners(const Reference& reference, std::set<std::string> uids) {
@@ -324,8 +432,11 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
   const Context context_;
   AsyncEvent bell_;
   OwnerGraph graph_;
-  /// Objects that wait for their dependents.
-  std::map<std::string, Reference, std::less<>> deleting_;
+  /// By uid.
+  std::map<std::string, Waiting, std::less<>> deleting_;
+  /// Objects with an owner of a kind that nobody knows, by uid.
+  std::map<std::string, Reference, std::less<>> strangers_;
+  AbsentOwners absent_{[this](std::string_view uid) { return graph_.has_dependents(uid); }};
   std::deque<Work> work_;
   std::set<std::string> waiting_;
   std::set<storage::Interface*> followed_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apiserver/controllers/controllers.h"
+#include "apiserver/controllers/watch_events.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/api/time.h"
 #include "lookout/base/detail/log.h"
@@ -81,8 +82,8 @@ Awaitable<bool> reap(Context context, resources::ServedResourcePtr pods) {
   };
   for (;;) {
     const bool more = co_await watch->next(events, next());
-    if (!more) break;
-    if (!events.empty() && events.back().type == api::EventType::kError) co_return true;
+    if (!events.empty() && fell_behind(events.back())) co_return true;
+    if (!more) co_return false;
     for (const storage::Event& event : events) {
       if (event.type == api::EventType::kDeleted) continue;
       DoomedPod pod{std::string(event.object.ns()), std::string(event.object.name()),
@@ -98,7 +99,6 @@ Awaitable<bool> reap(Context context, resources::ServedResourcePtr pods) {
         doomed.emplace(std::chrono::steady_clock::now() + kRetryRemoval, std::move(pod));
     }
   }
-  co_return !events.empty() && events.back().type == api::EventType::kError;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "apiserver/controllers/watch_events.h"
 #include "apiserver/quota/resource_list.h"
 #include "apiserver/quota/usage.h"
 
@@ -76,7 +77,7 @@ Awaitable<bool> QuotaController::watch_quotas() {
   for (bool more = true; more;) {
     more = co_await watch->next(events, Steady::time_point::max());
     for (const storage::Event& event : events) {
-      if (event.type == api::EventType::kError) co_return false;
+      if (fell_behind(event)) co_return false;
       const Object& quota = event.object;
       const std::string key(quota.key());
       if (event.type == api::EventType::kDeleted) {
@@ -142,7 +143,7 @@ Awaitable<bool> QuotaController::watch_objects(resources::ServedResourcePtr reso
   for (bool more = true; more;) {
     more = co_await watch->next(events, Steady::time_point::max());
     for (const storage::Event& event : events) {
-      if (event.type == api::EventType::kError) co_return false;
+      if (fell_behind(event)) co_return false;
       const bool less =
           event.type == api::EventType::kDeleted ||
           (event.type == api::EventType::kModified && may_use_less(resource->type, event.object));

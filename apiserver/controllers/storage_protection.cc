@@ -9,6 +9,7 @@
 
 #include "apiserver/controllers/controllers.h"
 #include "apiserver/controllers/finalizers.h"
+#include "apiserver/controllers/watch_events.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/base/detail/log.h"
 
@@ -34,11 +35,25 @@ storage::Predicate waiting_for(std::string finalizer) {
   return predicate;
 }
 
-bool uses(const Object& pod, std::string_view claim) {
-  const std::string_view phase = pod["status"]["phase"].as_string();
-  if (phase == "Succeeded" || phase == "Failed") return false;
+/// Whether the claim was made for an ephemeral volume of the pod.
+bool is_made_for(const Object& claim, const Object& pod) {
+  for (const api::Value owner : claim["metadata"]["ownerReferences"].elements()) {
+    if (owner["controller"].as_bool()) return owner["uid"].as_string() == pod.uid();
+  }
+  return false;
+}
+
+/// As podUsesPVC of kube-controller-manager. A kubelet begins no pod with a claim that is being
+/// deleted, so only pods that have a node count: until they are gone, whatever their phase.
+bool uses(const Object& pod, const Object& claim) {
+  if (pod["spec"]["nodeName"].as_string().empty()) return false;
+  const api::Value grace = pod["metadata"]["deletionGracePeriodSeconds"];
+  const bool shut_down = is_deleting(pod) && grace.exists() && grace.as_int() == 0;
   for (const api::Value volume : pod["spec"]["volumes"].elements()) {
-    if (volume["persistentVolumeClaim"]["claimName"].as_string() == claim) return true;
+    if (volume["persistentVolumeClaim"]["claimName"].as_string() == claim.name()) return true;
+    if (shut_down || !volume["ephemeral"].exists()) continue;
+    const std::string name = std::string(pod.name()).append("-").append(volume["name"].as_string());
+    if (name == claim.name() && is_made_for(claim, pod)) return true;
   }
   return false;
 }
@@ -54,7 +69,7 @@ Awaitable<bool> is_in_use(Context context, const Object& object) {
     const bool more = co_await list.objects->next(some, 100);
     if (!more) break;
     for (const Object& pod : some) {
-      if (uses(pod, object.name())) co_return true;
+      if (uses(pod, object)) co_return true;
     }
   }
   co_return false;
@@ -97,8 +112,8 @@ Awaitable<bool> protect(Context context, resources::ServedResourcePtr resource,
   };
   for (;;) {
     const bool more = co_await watch->next(events, next());
-    if (!more) break;
-    if (!events.empty() && events.back().type == api::EventType::kError) co_return true;
+    if (!events.empty() && fell_behind(events.back())) co_return true;
+    if (!more) co_return false;
     for (const storage::Event& event : events) {
       const std::string key(event.object.key());
       if (event.type == api::EventType::kDeleted) {
@@ -116,7 +131,6 @@ Awaitable<bool> protect(Context context, resources::ServedResourcePtr resource,
       if (!stays) waiting.erase(key);
     }
   }
-  co_return !events.empty() && events.back().type == api::EventType::kError;
 }
 
 Awaitable<void> run(Context context, std::string plural, std::string finalizer) {

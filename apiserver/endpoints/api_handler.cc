@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "apiserver/auth/forbidden.h"
 #include "apiserver/auth/impersonation.h"
@@ -79,6 +81,34 @@ Response version_response() {
   return response;
 }
 
+/// A request that counts as running.
+struct Running {
+  Running(Metrics& metrics, const Request& request) : measured(metrics, request) {}
+
+  Metrics::Request measured;
+  std::optional<InFlight::Slot> of_user;
+  std::optional<InFlight::Slot> of_address;
+};
+
+/// A body whose request runs until it has been sent.
+class RunningStream final : public http::BodyStream {
+ public:
+  RunningStream(std::unique_ptr<http::BodyStream> source, std::unique_ptr<Running> running)
+      : source_(std::move(source)), running_(std::move(running)) {}
+
+  Awaitable<bool> next(std::vector<http::Piece>& pieces) override {
+    if (!source_->cut_off) source_->cut_off = cut_off;
+    return source_->next(pieces);
+  }
+  void end() override { source_->end(); }
+  bool is_open_ended() const override { return source_->is_open_ended(); }
+  void on_slow_client() override { source_->on_slow_client(); }
+
+ private:
+  const std::unique_ptr<http::BodyStream> source_;
+  const std::unique_ptr<Running> running_;
+};
+
 Response not_found() { return Response::text(404, "404 page not found\n"); }
 
 /// The answer for an unknown version: a Status if the group is built in, otherwise plain text.
@@ -94,7 +124,7 @@ Response unknown_version(const resources::ResourceTable& table, const std::strin
 
 Awaitable<Response> ApiHandler::handle(Request request) const {
   ++counters_->requests;
-  Metrics::Request measured(*counters_->metrics, request);
+  auto running = std::make_unique<Running>(*counters_->metrics, request);
   const RequestInfo info = parse_request_info(request);
   const auto resource = info.is_resource_request
                             ? resources_.table()->find(info.group, info.version, info.resource)
@@ -116,12 +146,12 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
     caller.user = std::move(identity.user);
     authorize(request, info, caller);
     const auth::User& user = caller.acting();
-    const InFlight::Slot of_user =
-        users_in_flight_->enter(user.name, user, info, policy_.max_requests_per_user);
-    const InFlight::Slot of_address = addresses_in_flight_->enter(
+    running->of_user.emplace(
+        users_in_flight_->enter(user.name, user, info, policy_.max_requests_per_user));
+    running->of_address.emplace(addresses_in_flight_->enter(
         policy_.max_requests_per_address == 0 ? std::string()
                                               : http::counted_address(request.client_address),
-        user, info, policy_.max_requests_per_address);
+        user, info, policy_.max_requests_per_address));
     turn_body_into_json(request);
     response = co_await answer(request, info, caller.acting(), warnings);
     if (in_yaml) co_await turn_into_yaml(response);
@@ -134,8 +164,13 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
   for (const std::string& warning : warnings)
     response.headers.emplace_back("Warning", warning_header(warning));
   response.headers.emplace_back("Audit-Id", receipt.id);
-  measured.finish(info, resource.get(), response.status);
+  running->measured.finish(info, resource.get(), response.status);
   log_request(request, info, caller, receipt, response.status);
+  // A watch does not count while it is open.
+  if (response.stream != nullptr && !response.stream->is_open_ended()) {
+    response.stream =
+        std::make_unique<RunningStream>(std::move(response.stream), std::move(running));
+  }
   co_return response;
 }
 

@@ -24,7 +24,8 @@ namespace lookout::apiserver::endpoints {
 struct RequestPolicy {
   std::size_t max_body_bytes = 0;
   LOOKOUT_OPTION std::vector<std::string> allowed_hosts = {};
-  /// How many requests of one user may run at the same time; 0: any number.
+  /// How many requests of one user may run at the same time, until their answers have been sent; 0:
+  /// any number.
   std::size_t max_requests_per_user = 0;
   /// And of one address.
   std::size_t max_requests_per_address = 0;
@@ -53,6 +54,7 @@ class ApiHandler {
     server_address_ = std::move(address);
   }
 
+  /// The handler must outlive the response.
   Awaitable<http::Response> handle(http::Request request) const;
 
   /// The answer to a request whose body need not be read; nothing if it is to be handled. Only the

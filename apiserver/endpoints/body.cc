@@ -277,13 +277,16 @@ struct UncheckedOptions {
   std::vector<std::string> dry_run;
 };
 
-/// Sets them in `options`. `causes` are the errors so far. Throws api::StatusError (422) if there are
-/// any, or if a field has a value that is not allowed.
-void set_checked(const UncheckedOptions& unchecked, std::vector<api::StatusCause> causes,
-                 resources::DeleteOptions& options) {
+/// Sets them in `options`. Throws api::StatusError (422) if a value is not allowed.
+void set_checked(const UncheckedOptions& unchecked, resources::DeleteOptions& options) {
   constexpr std::array<std::string_view, 4> kPolicies = {"Foreground", "Background", "Orphan",
                                                          "nil"};
   const auto& [policy, orphan, dry_run] = unchecked;
+  std::vector<api::StatusCause> causes;
+  if (!policy.empty() && orphan) {
+    causes.push_back(rules::invalid("propagationPolicy", policy,
+                                    "orphanDependents and deletionPropagation cannot be both set"));
+  }
   if (!policy.empty() &&
       std::find(kPolicies.begin(), kPolicies.end() - 1, policy) == kPolicies.end() - 1)
     causes.push_back(rules::not_supported("propagationPolicy", policy, kPolicies));
@@ -316,12 +319,7 @@ resources::DeleteOptions delete_options_of(const Value& body) {
   unchecked.policy = body["propagationPolicy"].as_string();
   for (const Value value : body["dryRun"].elements())
     unchecked.dry_run.emplace_back(value.as_string());
-  std::vector<api::StatusCause> causes;
-  if (!unchecked.policy.empty() && unchecked.orphan) {
-    causes.push_back(rules::invalid("propagationPolicy", unchecked.policy,
-                                    "orphanDependents and deletionPropagation cannot be both set"));
-  }
-  set_checked(unchecked, std::move(causes), options);
+  set_checked(unchecked, options);
   return options;
 }
 
@@ -361,7 +359,7 @@ resources::DeleteOptions parse_delete_options(const http::Request& request) {
   unchecked.policy = text("propagationPolicy").value_or("");
   if (const auto value = text("orphanDependents")) unchecked.orphan = is_true(*value);
   unchecked.dry_run = dry_run_parameters(request);
-  set_checked(unchecked, {}, options);
+  set_checked(unchecked, options);
   return options;
 }
 

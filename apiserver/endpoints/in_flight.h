@@ -11,7 +11,8 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Counts the running requests of each client: of a user, or of an address. Safe to use from many threads.
+/// Counts the running requests of each client: of a user, or of an address. Safe to use from many
+/// threads; must outlive its slots.
 class InFlight {
  public:
   /// A running request, until it is destroyed.

@@ -149,6 +149,36 @@ std::string manager_of(const Request& request) {
   return fields::manager_of(name, request.header("user-agent"));
 }
 
+/// The objects that a list selects, and the head of the answer.
+struct Listed {
+  storage::ListResult result;
+  ListHead head;
+};
+
+Awaitable<Listed> read_list(const Target& target, const ListOptions& options) {
+  const resources::KeyRange range = key_range(target, options);
+  storage::ListOptions wanted = storage_list_options(options, range);
+  std::optional<StatusError> expired;
+  Listed out;
+  try {
+    out.result =
+        co_await target.resource->objects().list(range.key, range.recursive, std::move(wanted));
+  } catch (const StatusError& e) {
+    if (options.continue_token.empty() || !api::is_resource_expired(e)) throw;
+    expired = e;
+  }
+  if (expired)
+    throw continue_expired(decode_continue(options.continue_token, range.key), range.key);
+  const storage::Revision revision = out.result.revision;
+  out.head.resource_version = std::to_string(revision);
+  out.head.remaining = out.result.remaining;
+  if (!out.result.continue_key.empty()) {
+    out.head.continue_token =
+        encode_continue(out.result.continue_key, range.key, static_cast<std::int64_t>(revision));
+  }
+  co_return out;
+}
+
 /// Between `least` and twice as much, so that watches that began together do not end together.
 std::chrono::milliseconds spread(std::chrono::milliseconds least) {
   std::random_device random;
@@ -177,8 +207,20 @@ admission::WebhookAdmission ResourceHandler::admission_of(const Call& call,
           call.user, std::move(options),  call.request.gone, call.warnings};
 }
 
-admission::UserAdmission ResourceHandler::user_admission_of(
-    const Call& call, admission::WebhookAdmission& next) const {
+admission::DefaultAdmission ResourceHandler::default_admission_of(
+    const Call& call, resources::Admission& next, Object wanted,
+    admission::PodSecurity security) const {
+  return {next,
+          resources_.table(),
+          call.target,
+          call.info.subresource,
+          std::move(wanted),
+          std::move(security),
+          call.warnings};
+}
+
+admission::UserAdmission ResourceHandler::user_admission_of(const Call& call,
+                                                            resources::Admission& next) const {
   return {next, authorizer_, call.user, call.target, call.info.subresource, call.info.verb};
 }
 
@@ -290,25 +332,7 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
         format);
     co_return nothing;
   }
-  const resources::KeyRange range = key_range(call.target, options);
-  storage::ListOptions wanted = storage_list_options(options, range);
-  std::optional<StatusError> expired;
-  storage::ListResult result;
-  try {
-    result = co_await resource.objects().list(range.key, range.recursive, std::move(wanted));
-  } catch (const StatusError& e) {
-    if (options.continue_token.empty() || !api::is_resource_expired(e)) throw;
-    expired = e;
-  }
-  if (expired)
-    throw continue_expired(decode_continue(options.continue_token, range.key), range.key);
-  ListHead head;
-  head.resource_version = std::to_string(result.revision);
-  head.remaining = result.remaining;
-  if (!result.continue_key.empty()) {
-    head.continue_token =
-        encode_continue(result.continue_key, range.key, static_cast<std::int64_t>(result.revision));
-  }
+  auto [result, head] = co_await read_list(call.target, options);
   if (format.transform == Transform::kTable &&
       is(call.target, "flowcontrol.apiserver.k8s.io", "flowschemas")) {
     std::vector<Object> schemas = co_await storage::read_all(std::move(result));
@@ -397,7 +421,11 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   if (managed_fields_)
     owner = resources::field_manager(manager_of(call.request), resources_.table(),
                                      call.target.resource, {});
-  admission::UserAdmission user_admission = user_admission_of(call, admission);
+  admission::PodSecurity security =
+      co_await admission::read_pod_security(resources_.table(), call.target, call.info.subresource);
+  admission::DefaultAdmission default_admission =
+      default_admission_of(call, admission, object, std::move(security));
+  admission::UserAdmission user_admission = user_admission_of(call, default_admission);
   Target target = call.target;
   target.admission = &user_admission;
   target.fields = owner ? &*owner : nullptr;
@@ -426,6 +454,9 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
   add_warnings(warnings, call);
   body = Object::from(resources::typed_document(expected.type, body));
   resources::check_same_namespace(body.ns(), call.target.ns);
+  admission::WebhookAdmission admission =
+      admission_of(call, admission_options(call.request, options));
+  body = co_await admission.admit(std::move(body));
   if (name == "token") {
     Target account = call.target;
     std::optional<fields::FieldManager> owner;
@@ -436,9 +467,6 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
         co_await request_token(store_, std::move(account), std::move(body), authenticator_, fields);
     co_return object_response(201, answer, format);
   }
-  admission::WebhookAdmission admission =
-      admission_of(call, admission_options(call.request, options));
-  body = co_await admission.admit(std::move(body));
   if (name == "binding") {
     co_await bind_pod(store_, call.target, body, options.dry_run);
   } else {
@@ -498,7 +526,11 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   const Part part = part_of(subresource);
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
-  admission::UserAdmission user_admission = user_admission_of(call, admission);
+  admission::PodSecurity security =
+      co_await admission::read_pod_security(resources_.table(), call.target, subresource);
+  admission::DefaultAdmission default_admission =
+      default_admission_of(call, admission, Object(), std::move(security));
+  admission::UserAdmission user_admission = user_admission_of(call, default_admission);
   Target target = call.target;
   target.admission = &user_admission;
   if (!applying && !scaling) target.fields = owner.get();
@@ -552,22 +584,20 @@ Awaitable<Response> ResourceHandler::remove_collection(const Call& call) const {
   if (!call.request.body.empty()) negotiate_input(call.request, true);
   resources::DeleteOptions options = parse_delete_options(call.request);
   add_warnings(deletion_warnings(call.target, options), call);
-  storage::Predicate predicate = list.predicate;
   admission::WebhookAdmission admission = admission_of(call, admission_options(options));
   Target target = call.target;
   target.admission = &admission;
-  const bool dry_run = options.dry_run;
-  std::vector<Object> removed = co_await store_.remove_collection(
-      std::move(target), std::move(predicate), std::move(options));
-  for (const Object& object : removed) {
+  // A page of it, if there is a limit.
+  auto [result, head] = co_await read_list(call.target, list);
+  std::vector<Object> removed = co_await storage::read_all(std::move(result));
+  for (const Object& stored : removed) {
+    resources::DeleteOptions same = options;
+    co_await store_.remove_listed(target, stored, std::move(same));
     // (Those with finalizers stay.)
-    if (!dry_run && object["metadata"]["finalizers"].empty()) co_await note(call, object, true);
+    if (options.dry_run || !stored["metadata"]["finalizers"].empty()) continue;
+    co_await note(call, resource.from_storage(stored), true);
   }
   co_await refresh_registries(call);
-  const storage::Revision revision = co_await resource.objects().current_revision();
-  for (Object& object : removed) object = resource.to_storage(object);
-  ListHead head;
-  head.resource_version = std::to_string(revision);
   Response response;
   response.content_type = content_type_of(format, false);
   response.stream = list_stream(call.target.resource, std::move(head),

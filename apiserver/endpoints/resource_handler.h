@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apiserver/admission/default_admission.h"
 #include "apiserver/admission/user_admission.h"
 #include "apiserver/admission/webhook_admission.h"
 #include "apiserver/auth/authenticator.h"
@@ -80,9 +81,12 @@ class ResourceHandler {
   /// Decides whether the request may write.
   admission::WebhookAdmission admission_of(const Call& call,
                                            admission::RequestOptions options) const;
-  /// The same, and the rules about the user. `next` must outlive it.
-  admission::UserAdmission user_admission_of(const Call& call,
-                                             admission::WebhookAdmission& next) const;
+  /// The built-in plugins around `next`, which must outlive it. `wanted` is the object of a creation.
+  admission::DefaultAdmission default_admission_of(const Call& call, resources::Admission& next,
+                                                   api::Object wanted,
+                                                   admission::PodSecurity security) const;
+  /// The rules about the user around `next`, which must outlive it.
+  admission::UserAdmission user_admission_of(const Call& call, resources::Admission& next) const;
   /// Runs everything that has to happen before a write is answered; failures are only logged.
   /// Returns the object to answer with.
   Awaitable<api::Object> after_write(const Call& call, api::Object object, bool gone) const;

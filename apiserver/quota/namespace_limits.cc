@@ -10,7 +10,9 @@
 #include "apiserver/quota/limit_ranger.h"
 #include "apiserver/quota/usage.h"
 #include "apiserver/storage/revision.h"
+#include "apiserver/storage/unknown_outcome.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::quota {
 namespace {
@@ -221,6 +223,7 @@ Awaitable<NamespaceLimits::Charge> NamespaceLimits::charge(ServedResourcePtr res
   charge.limits_ = this;
   charge.ns_ = ns;
   std::exception_ptr refusal;
+  bool unknown = false;
   for (const Object& quota : concerned) {
     ResourceList taken;
     storage::Interface::Update update = [&](const Object& present) {
@@ -239,12 +242,16 @@ Awaitable<NamespaceLimits::Charge> NamespaceLimits::charge(ServedResourcePtr res
         refusal = std::make_exception_ptr(
             StatusError::server_timeout(type.group, type.plural, "create", 2));
       }
-    } catch (const StatusError&) {
+      unknown = storage::may_be_written(e);
+    } catch (const StatusError& e) {
       refusal = std::current_exception();
+      unknown = storage::may_be_written(e);
     }
     if (refusal) break;
   }
   if (!refusal) co_return charge;
+  // The last quota may have been charged.
+  if (unknown && stale_) stale_(ns);
   co_await refund(std::move(charge));
   std::rethrow_exception(refusal);
 }
@@ -269,6 +276,9 @@ Awaitable<void> NamespaceLimits::refund(Charge charge) {
     } catch (const StorageError& e) {
       // The account is counted again later, when the charge is destroyed.
       if (e.code() != StorageError::Code::kKeyNotFound) co_return;
+    } catch (const StatusError& e) {
+      log::debug("cannot refund quota {}: {}", charge.taken_.back().first, e.what());
+      co_return;
     }
     charge.taken_.pop_back();
   }

@@ -114,6 +114,8 @@ void check_failure_rule(const Field& rule, const Field& spec) {
   const Field codes = rule["onExitCodes"];
   const Field conditions = rule["onPodConditions"];
   if (codes.exists()) check_exit_codes(codes, *spec["template"]["spec"]);
+  constexpr std::size_t kMostPatterns = 20;
+  if ((*conditions).size() > kMostPatterns) conditions.too_many(kMostPatterns);
   conditions.each([](const Field& condition) {
     condition["type"].check_form(rules::check_qualified_name);
     if (condition["status"].check_present(R"(valid values: ["False" "True" "Unknown"])"))
@@ -135,6 +137,9 @@ void check_success_rule(const Field& rule, std::int64_t completions) {
   if (!indexes.exists() && !count.exists())
     rule.required("at least one of succeededCount or succeededIndexes must be specified");
   std::int64_t named = 0;
+  constexpr int kLongest = 64 * 1024;
+  if (indexes.text().size() > kLongest)
+    indexes.causes().push_back(rules::too_long(indexes.path(), kLongest));
   try {
     named = count_indexes(indexes.text(), completions);
   } catch (const std::invalid_argument& e) {
@@ -295,6 +300,8 @@ void check_time_zone(const Field& zone) {
   if (base::equal_ignoring_case(name, "Local")) {
     zone.invalid_text(
         "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
+    // (Go's loader knows it, in this spelling.)
+    if (name == "Local") return;
   }
   if (!is_zone_name(name)) return zone.invalid_text(fmt::format("unknown time zone {}", name));
   try {
@@ -338,6 +345,18 @@ json::Document template_for_comparison(const Object& job, bool may_move) {
   }
   out.CopyFrom(*pod, out.GetAllocator());
   return out;
+}
+
+/// Whether no pod of a suspended job runs: its template may still change where pods run, and how
+/// much they need.
+bool is_at_rest(Value status) {
+  if (status["active"].as_int() > 0) return false;
+  if (!status["startTime"].exists()) return true;
+  const auto conditions = status["conditions"].elements();
+  return std::any_of(conditions.begin(), conditions.end(), [](Value condition) {
+    return condition["type"].as_string() == "Suspended" &&
+           condition["status"].as_string() == "True";
+  });
 }
 
 }  // namespace
@@ -394,8 +413,7 @@ void validate_job_update(const Object& job, const Object& old, Causes& causes) {
     completions.invalid("can only be modified in tandem with spec.parallelism");
   }
   stays("selector");
-  // The template of a suspended job that has not run may still change where it runs.
-  const bool may_move = before["suspend"].as_bool() && !old["status"]["startTime"].exists();
+  const bool may_move = before["suspend"].as_bool() && is_at_rest(old["status"]);
   if (!(Object::from(template_for_comparison(job, may_move)) ==
         Object::from(template_for_comparison(old, may_move))))
     spec["template"].invalid("field is immutable");

@@ -1,15 +1,18 @@
 // The status of claims to devices: what is allocated, and for whom.
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
-#include "apiserver/resources/field.h"
+#include "apiserver/resources/device_parts.h"
 #include "apiserver/resources/ip_address.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -35,33 +38,41 @@ std::string identity(const json::Value& one) {
                   json::text(one, "shareID"));
 }
 
-void check_request(const Field& request, const std::set<std::string>& names) {
-  constexpr const char* kName =
-      "must be the name of a request in the claim or the name of a request and a subrequest "
-      "separated by '/'";
-  const std::string_view text = request.text();
-  const std::size_t slash = text.find('/');
-  const std::string_view rest =
-      slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
-  if (rest.find('/') != std::string_view::npos) return request.invalid_text(kName);
-  const auto check_name = [&](std::string_view name) {
-    for (const auto& message : rules::check_dns1123_label(name))
-      request.causes().push_back(rules::invalid(request.path(), name, message));
-  };
-  check_name(text.substr(0, slash));
-  if (slash != std::string_view::npos) check_name(rest);
-  if (!names.contains(std::string(text))) request.invalid_text(kName);
+/// Why a text is none of the four forms of a UUID, in the words of github.com/google/uuid.
+std::optional<std::string> fault_of_uuid(std::string_view text) {
+  constexpr std::string_view kPrefix = "urn:uuid:";
+  constexpr std::size_t kHyphenated = 36;
+  constexpr std::size_t kPlain = 32;
+  const std::size_t size = text.size();
+  if (size == kHyphenated + kPrefix.size()) {
+    const std::string_view prefix = text.substr(0, kPrefix.size());
+    if (!base::equal_ignoring_case(prefix, kPrefix))
+      return fmt::format("invalid urn prefix: {}", api::detail::quote(prefix));
+    text.remove_prefix(kPrefix.size());
+  } else if (size == kHyphenated + 2) {
+    if (!text.starts_with('{') || !text.ends_with('}')) return "invalid bracketed UUID format";
+    text = text.substr(1, kHyphenated);
+  } else if (size != kHyphenated && size != kPlain) {
+    return fmt::format("invalid UUID length: {}", size);
+  }
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_hyphen = text.size() == kHyphenated && (i == 8 || i == 13 || i == 18 || i == 23);
+    const std::string_view allowed = is_hyphen ? "-" : "0123456789abcdefABCDEF";
+    if (allowed.find(text[i]) == std::string_view::npos) return "invalid UUID format";
+  }
+  return std::nullopt;
 }
 
-std::set<std::string> request_names(Value claim) {
-  std::set<std::string> names;
-  for (const Value request : claim["devices"]["requests"].elements()) {
-    const std::string name(request["name"].as_string());
-    names.insert(name);
-    for (const Value one : request["firstAvailable"].elements())
-      names.insert(fmt::format("{}/{}", name, one["name"].as_string()));
+void check_share(const Field& id) {
+  constexpr std::size_t kNormalSize = 36;
+  if (!id.exists()) return;
+  if (const auto fault = fault_of_uuid(id.text())) {
+    id.invalid_text("error validating uid: " + *fault);
+  } else if (id.text().size() != kNormalSize || id.text() != base::lower_case(id.text())) {
+    id.invalid_text(
+        "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with "
+        "lowercase hexadecimal characters");
   }
-  return names;
 }
 
 void check_device_of(const Field& result) {
@@ -72,19 +83,20 @@ void check_device_of(const Field& result) {
 
 void check_allocation(const Field& allocation, Value claim) {
   constexpr std::size_t kMostResults = 32;
-  const Field results = allocation["devices"]["results"];
-  const std::set<std::string> names = request_names(claim);
-  if ((*results).size() > kMostResults) {
-    results.too_many(kMostResults);
-  } else {
-    results.each([&](const Field& result) {
-      check_request(result["request"], names);
-      check_device_of(result);
-    });
-  }
-  allocation["devices"]["config"].each([&](const Field& config) {
+  const Field devices = allocation["devices"];
+  const std::set<std::string> names = device_request_names(claim["devices"]);
+  check_list(devices["results"], kMostResults, [&](const Field& result) {
+    check_device_request_name(result["request"], names);
+    check_device_of(result);
+    check_binding_conditions(result);
+    result["tolerations"].each(check_device_toleration);
+    check_share(result["shareID"]);
+  });
+  // Those of the claim and those of its class.
+  check_list(devices["config"], 2 * kMostDeviceConfigs, [&](const Field& config) {
     config["source"].check_required_word({"FromClaim", "FromClass"});
-    config["requests"].each([&](const Field& request) { check_request(request, names); });
+    check_device_request_names(config["requests"], names);
+    check_device_config(config, false);
   });
   if (allocation["nodeSelector"].exists()) check_node_selector(allocation["nodeSelector"]);
 }
@@ -104,39 +116,22 @@ void check_network(const Field& network) {
   constexpr int kLongestName = 256;
   constexpr int kLongestAddress = 128;
   constexpr std::size_t kMostAddresses = 16;
-  const auto check_length = [](const Field& text, int most) {
-    if (text.text().size() > static_cast<std::size_t>(most))
-      text.causes().push_back(rules::too_long(text.path(), most));
-  };
   check_length(network["interfaceName"], kLongestName);
   check_length(network["hardwareAddress"], kLongestAddress);
-  const Field addresses = network["ips"];
-  if ((*addresses).size() > kMostAddresses) return addresses.too_many(kMostAddresses);
-  addresses.each(check_interface_address);
-  std::set<std::string_view> seen;
-  addresses.each([&](const Field& address) {
-    if (!seen.insert(address.text()).second) address.duplicate();
-  });
+  check_set(network["ips"], kMostAddresses, check_interface_address, text_of);
 }
 
 void check_device_status(const Field& device, const std::set<std::string>& allocated) {
   constexpr std::size_t kMostConditions = 8;
-  constexpr int kLongestData = 10 * 1024;
   check_device_of(device);
+  check_share(device["shareID"]);
   if (const std::string name = identity(*device); !allocated.contains(name)) {
     device.invalid_as(name, "must be an allocated device in the claim");
   }
   const Field conditions = device["conditions"];
   if ((*conditions).size() > kMostConditions) conditions.too_many(kMostConditions);
   check_conditions(conditions);
-  if (const Field data = device["data"]; data.exists()) {
-    if ((*data).to_json().size() > static_cast<std::size_t>(kLongestData)) {
-      data.causes().push_back(rules::too_long(data.path(), kLongestData));
-    } else if (!(*data).is_object()) {
-      data.causes().push_back(
-          rules::invalid(data.path(), "<value omitted>", "must be a valid JSON object"));
-    }
-  }
+  if (device["data"].exists()) check_raw_object(device["data"], false);
   check_network(device["networkData"]);
 }
 
@@ -175,17 +170,12 @@ void validate_resource_claim_status(const Object& claim, const Object& old, Caus
   const Value before = old["status"];
   const Field users = status["reservedFor"];
   const Field allocation = status["allocation"];
-  if ((*users).size() > kMostUsers) {
-    users.too_many(kMostUsers);
-  } else {
-    users.each([](const Field& user) {
-      for (const char* name : {"resource", "name", "uid"}) user[name].check_present();
-    });
-    std::set<std::string_view> seen;
-    users.each([&](const Field& user) {
-      if (!seen.insert(user["uid"].text()).second) user["uid"].named(user.path()).duplicate();
-    });
-  }
+  check_set(
+      users, kMostUsers,
+      [](const Field& user) {
+        for (const char* name : {"resource", "name", "uid"}) user[name].check_present();
+      },
+      [](const Field& user) { return user["uid"]; });
   std::set<std::string> allocated;
   for (const Value one : (*allocation)["devices"]["results"].elements())
     allocated.insert(identity(one));
@@ -220,7 +210,7 @@ void validate_resource_claim_status(const Object& claim, const Object& old, Caus
     check_allocation(allocation, claim["spec"]);
   } else if (!allocation.is(before["allocation"])) {
     // (The API server shows the value in Go's syntax.)
-    allocation.invalid("field is immutable");
+    allocation.invalid(kImmutable);
   }
 }
 

@@ -83,6 +83,44 @@ void check_taints(const Field& taints) {
   });
 }
 
+/// What nodes said in annotations before there were fields for it.
+void check_node_annotations(const Object& node, Causes& causes) {
+  constexpr const char* kTaints = "scheduler.alpha.kubernetes.io/taints";
+  constexpr const char* kAvoided = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+  constexpr const char* kNoJson = "it is no JSON of the annotation's type";
+  const Field annotations(node.annotations(), "metadata.annotations", causes);
+  // In an object, as a list is none.
+  const auto content_of = [&](const char* name) {
+    return Object::parse(fmt::format(R"({{"content":{}}})", annotations.key(name).text()));
+  };
+  const auto check = [&](const char* name, Value::Kind kind, const char* path, auto visit) {
+    if (annotations.key(name).text().empty()) return;
+    Object content;
+    try {
+      content = content_of(name);
+    } catch (const api::DecodeError&) {
+    }
+    if (!content || content.body().size() != 1 ||
+        (content["content"].kind() != kind && !content["content"].is_null())) {
+      causes.push_back(rules::invalid(path, name, kNoJson));
+      return;
+    }
+    visit(Field(content["content"], fmt::format("metadata.annotations.{}", name), causes));
+  };
+  check(kTaints, Value::Kind::kArray, "metadata.annotations", check_taints);
+  check(kAvoided, Value::Kind::kObject, "metadata.annotations.AvoidPods", [](const Field& avoided) {
+    avoided["preferAvoidPods"].named(avoided.path()).each([](const Field& entry) {
+      const Field signature = entry["podSignature"].named(entry.path() + ".PodSignature");
+      const Field controller = signature["podController"];
+      if (!controller.exists()) return signature.required();
+      if (controller["controller"].is_true()) return;
+      controller["controller"]
+          .named(signature.path() + ".PodController")
+          .invalid("must point to a controller");
+    });
+  });
+}
+
 void check_node_amounts(const Field& status) {
   for (const char* list : {"capacity", "allocatable"}) {
     status[list].each_entry([&](std::string_view name, const Field& amount) {
@@ -258,6 +296,7 @@ void validate_runtime_class_update(const Object& object, const Object& old, Caus
 
 void validate_node(const Object& node, Causes& causes) {
   const Field root(node.body(), "", causes);
+  check_node_annotations(node, causes);
   check_taints(root["spec"]["taints"].named("metadata.taints"));
   check_node_amounts(root["status"]);
   check_declared_features(root["status"]["declaredFeatures"]);
@@ -291,6 +330,9 @@ void validate_node_update(const Object& node, const Object& old, Causes& causes)
         "node updates may not change providerID except from \"\" to valid");
   }
   check_taints(root["spec"]["taints"].named("metadata.taints"));
+  check_node_annotations(node, causes);
+  if (root["spec"]["externalID"].text() != old["spec"]["externalID"].as_string())
+    root["spec"]["externalID"].forbidden("may not be updated");
 }
 
 void validate_signing_request(const Object& request, Causes& causes) {

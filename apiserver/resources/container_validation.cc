@@ -535,6 +535,10 @@ bool check_resource_name(const Field& amount, std::string_view name) {
   return refuse("must be a standard resource type or fully qualified");
 }
 
+bool may_be_overcommitted(std::string_view resource) {
+  return is_native(resource) && !resource.starts_with("hugepages-");
+}
+
 void check_container_resource_name(const Field& amount, std::string_view name) {
   check_resource_name(amount, name);
   const auto refuse = [&](std::string_view why) {
@@ -575,7 +579,7 @@ void check_resources(const Field& resources, bool of_pod) {
   limits.each_entry(check_name);
   requests.each_entry([&](std::string_view name, const Field& amount) {
     check_name(name, amount);
-    const bool may_exceed = is_native(name) && !name.starts_with("hugepages-");
+    const bool may_exceed = may_be_overcommitted(name);
     const Value limit = (*limits)[name];
     if (!limit.exists()) {
       if (!may_exceed) limits.required("Limit must be set for non overcommitable resources");

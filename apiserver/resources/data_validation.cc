@@ -1,12 +1,15 @@
 // Validation of config maps and secrets.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 
+#include "apiserver/json.h"
 #include "apiserver/resources/strategies.h"
+#include "lookout/base/base64.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -19,12 +22,49 @@ constexpr std::string_view kImmutableData = "field is immutable when `immutable`
 
 constexpr int kMaxData = 1 << 20;
 
-void validate_data_keys(Value data, const std::string& field, std::size_t& size, Causes& causes) {
+/// How many bytes the base64 of a value stands for.
+std::size_t decoded_size(Value value) {
+  const std::string_view text = value.as_string();
+  const auto digits = std::count_if(text.begin(), text.end(),
+                                    [](char c) { return c != '=' && c != '\r' && c != '\n'; });
+  return static_cast<std::size_t>(digits) * 3 / 4;
+}
+
+void check_keys(Value data, const std::string& field, Causes& causes) {
   for (const auto& [key, value] : data.members()) {
     for (const auto& message : rules::check_config_map_key(key))
       causes.push_back(rules::invalid(fmt::format("{}[{}]", field, key), key, message));
-    size += value.as_string().size();
   }
+}
+
+std::size_t decoded_size_of_all(Value data) {
+  std::size_t size = 0;
+  for (const auto& [key, value] : data.members()) size += decoded_size(value);
+  return size;
+}
+
+/// The credentials for registries in a secret: a JSON object.
+void check_registry_credentials(Value data, const char* key, Causes& causes) {
+  const auto content = decode_base64(data[key].as_string());
+  if (!content) return;
+  const auto refuse = [&](std::string_view why) {
+    causes.push_back(
+        rules::invalid(fmt::format("data[{}]", key), "<secret contents redacted>", why));
+  };
+  json::Document document;
+  document.Parse<rapidjson::kParseIterativeFlag>(content->data(), content->size());
+  if (content->empty()) return refuse("unexpected end of JSON input");
+  if (document.HasParseError()) {
+    // (Go names the character, which is a secret's.)
+    return refuse(fmt::format("invalid JSON at byte {}", document.GetErrorOffset()));
+  }
+  if (document.IsObject() || document.IsNull()) return;
+  const char* kind = document.IsArray()    ? "array"
+                     : document.IsString() ? "string"
+                     : document.IsBool()   ? "bool"
+                                           : "number";
+  refuse(fmt::format("json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                     kind));
 }
 
 /// The fields that an immutable object must not change.
@@ -41,36 +81,42 @@ void validate_immutable(const Object& object, const Object& old,
 }  // namespace
 
 void validate_config_map(const Object& object, Causes& causes) {
-  std::size_t size = 0;
-  validate_data_keys(object["data"], "data", size, causes);
+  std::size_t size = decoded_size_of_all(object["binaryData"]);
+  check_keys(object["data"], "data", causes);
   for (const auto& [key, value] : object["data"].members()) {
+    size += value.as_string().size();
     if (!object["binaryData"].contains(key)) continue;
     causes.push_back(rules::invalid(fmt::format("data[{}]", key), key,
                                     "duplicate of key present in binaryData"));
   }
-  validate_data_keys(object["binaryData"], "binaryData", size, causes);
+  check_keys(object["binaryData"], "binaryData", causes);
   if (size > kMaxData) causes.push_back(rules::too_long("", kMaxData));
 }
 
 void validate_secret(const Object& object, Causes& causes) {
-  std::size_t size = 0;
-  validate_data_keys(object["data"], "data", size, causes);
-  if (size / 4 * 3 > kMaxData) causes.push_back(rules::too_long("data", kMaxData));
+  check_keys(object["data"], "data", causes);
+  if (decoded_size_of_all(object["data"]) > kMaxData)
+    causes.push_back(rules::too_long("data", kMaxData));
   // Readers rely on the keys that the type demands.
   const std::string_view type = object["type"].as_string();
   const auto demand = [&](const char* key) {
-    if (!object["data"].contains(key))
-      causes.push_back(rules::required(fmt::format("data[{}]", key), ""));
+    if (object["data"].contains(key)) return true;
+    causes.push_back(rules::required(fmt::format("data[{}]", key), ""));
+    return false;
+  };
+  const auto demand_credentials = [&](const char* key) {
+    if (demand(key)) check_registry_credentials(object["data"], key, causes);
   };
   if (type == "kubernetes.io/tls") {
     demand("tls.crt");
     demand("tls.key");
   } else if (type == "kubernetes.io/dockerconfigjson") {
-    demand(".dockerconfigjson");
+    demand_credentials(".dockerconfigjson");
   } else if (type == "kubernetes.io/dockercfg") {
-    demand(".dockercfg");
+    demand_credentials(".dockercfg");
   } else if (type == "kubernetes.io/ssh-auth") {
-    demand("ssh-privatekey");
+    if (object["data"]["ssh-privatekey"].as_string().empty())
+      causes.push_back(rules::required("data[ssh-privatekey]", ""));
   } else if (type == "kubernetes.io/basic-auth") {
     if (!object["data"].contains("username") && !object["data"].contains("password")) {
       demand("username");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,17 +14,38 @@
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/service_allocator.h"
 #include "apiserver/resources/store.h"
+#include "apiserver/storage/unknown_outcome.h"
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/symbols.h"
 #include "lookout/api/time.h"
 
 namespace lookout::apiserver::resources {
+namespace {
+
+bool is(const Target& target, std::string_view group, std::string_view plural) {
+  return target.resource->type.group == group && target.resource->type.plural == plural;
+}
+
+bool is_namespace(const Target& target) { return is(target, "", "namespaces"); }
+
+bool is_definition(const Target& target) {
+  return is(target, "apiextensions.k8s.io", "customresourcedefinitions");
+}
+
+}  // namespace
 
 void check_preconditions(const Target& target, const storage::Preconditions& preconditions,
                          const Object& present) {
   const auto demand = [&](std::string_view what, const std::optional<std::string>& wanted,
                           std::string_view actual, std::string_view perhaps) {
     if (!wanted || *wanted == actual) return;
+    // Those that wait for their content have words of their own.
+    if (is_namespace(target) || is_definition(target)) {
+      throw StatusError::conflict(
+          target.resource->type.group, target.resource->type.plural, present.name(),
+          fmt::format("Precondition failed: {0} in precondition: {1}, {0} in object meta: {2}",
+                      what, *wanted, actual));
+    }
     // The API server names the kind where it names the resource elsewhere.
     throw StatusError::conflict(
         target.resource->type.group, target.resource->type.kind, present.name(),
@@ -38,10 +60,6 @@ void check_preconditions(const Target& target, const storage::Preconditions& pre
 namespace {
 
 using storage::StorageError;
-
-bool is(const Target& target, std::string_view group, std::string_view plural) {
-  return target.resource->type.group == group && target.resource->type.plural == plural;
-}
 
 std::chrono::sys_seconds now() {
   return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
@@ -113,6 +131,32 @@ struct HasFinalizer {};
 
 }  // namespace
 
+Awaitable<Object> Store::remove_stored(Target target, storage::Preconditions preconditions,
+                                       storage::Interface::Validate validate) const {
+  Object last;
+  storage::Interface::Validate keep_last = [&](const Object& present) {
+    validate(present);
+    last = present;
+  };
+  std::exception_ptr failure;
+  try {
+    co_return co_await target.resource->objects().remove(target.key(), std::move(preconditions),
+                                                         std::move(keep_last));
+  } catch (const StorageError& e) {
+    if (!storage::may_be_written(e)) throw;
+    failure = std::current_exception();
+  } catch (const StatusError& e) {
+    if (!storage::may_be_written(e)) throw;
+    failure = std::current_exception();
+  }
+  if (last) {
+    std::string uid(last.uid());
+    const std::optional<Object> left = co_await look_again(target, std::move(uid));
+    if (left && !*left) co_return last;
+  }
+  std::rethrow_exception(failure);
+}
+
 Awaitable<Store::Deleted> Store::remove_now(const Target& target,
                                             storage::Preconditions preconditions,
                                             bool dry_run) const {
@@ -125,8 +169,8 @@ Awaitable<Store::Deleted> Store::remove_now(const Target& target,
     storage::Interface::Validate unhindered = [](const Object& present) {
       if (!present["metadata"]["finalizers"].empty()) throw HasFinalizer{};
     };
-    const Object last = co_await resource.objects().remove(target.key(), std::move(preconditions),
-                                                           std::move(unhindered));
+    const Object last =
+        co_await remove_stored(target, std::move(preconditions), std::move(unhindered));
     co_return Deleted{resource.from_storage(last), true};
   } catch (const StorageError& e) {
     throw_as_status(e, target, "delete");
@@ -221,6 +265,19 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
 
 namespace {
 
+void check_not_permanent(const Target& target) {
+  constexpr std::array<std::string_view, 3> kPermanent = {"default", "kube-system", "kube-public"};
+  if (std::find(kPermanent.begin(), kPermanent.end(), target.name) != kPermanent.end())
+    throw StatusError::forbidden("", "namespaces", target.name,
+                                 "this namespace may not be deleted");
+}
+
+/// Whether the deletion of a namespace, or of a definition, goes on like that of any other object.
+bool goes_on_as_usual(const Target& target, const Object& present) {
+  if (!is_deleting(present)) return false;
+  return is_definition(target) || present["spec"]["finalizers"].empty();
+}
+
 /// Changes what stays until somebody else has seen to what is in it.
 Awaitable<Store::Deleted> begin_deletion(const Store& store, Target target, bool dry_run,
                                          storage::Interface::Update change) {
@@ -228,7 +285,8 @@ Awaitable<Store::Deleted> begin_deletion(const Store& store, Target target, bool
     storage::Preconditions none;
     Object object;
     if (dry_run) {
-      object = co_await store.get(target);
+      const Object present = co_await store.get(target);
+      object = change(present);
     } else {
       object = co_await target.resource->objects().guaranteed_update(
           target.key(), false, std::move(none), std::move(change));
@@ -244,14 +302,12 @@ Awaitable<Store::Deleted> begin_deletion(const Store& store, Target target, bool
 /// A namespace goes when it is empty: until then it is terminating.
 Awaitable<Store::Deleted> Store::remove_namespace(const Target& target,
                                                   const DeleteOptions& options) const {
-  constexpr std::array<std::string_view, 3> kPermanent = {"default", "kube-system", "kube-public"};
-  if (std::find(kPermanent.begin(), kPermanent.end(), target.name) != kPermanent.end())
-    throw StatusError::forbidden("", "namespaces", target.name,
-                                 "this namespace may not be deleted");
   const auto change = [&](const Object& present) -> Object {
     check_preconditions(target, options.preconditions, present);
     if (is_deleting(present)) return present;
-    Document document = mark(present, now(), 0).to_document();
+    const Object object =
+        with_propagation(present, options.propagation, *target.resource->strategy);
+    Document document = mark(object, now(), 0).to_document();
     Allocator& allocator = document.GetAllocator();
     json::erase(*json::find(document, "metadata"), "deletionGracePeriodSeconds");
     json::set(json::child(document, "status", allocator), "phase", "Terminating", allocator);
@@ -260,7 +316,8 @@ Awaitable<Store::Deleted> Store::remove_namespace(const Target& target,
   co_return co_await begin_deletion(*this, target, options.dry_run, change);
 }
 
-/// A definition goes when its instances have gone.
+/// A definition goes when its instances have gone. The request that begins the deletion says
+/// nothing about its dependents, as in kube-apiserver.
 Awaitable<Store::Deleted> Store::remove_definition(const Target& target,
                                                    const DeleteOptions& options) const {
   const auto change = [&](const Object& present) -> Object {
@@ -325,11 +382,13 @@ Awaitable<Store::Deleted> Store::remove_unasked(Target target, DeleteOptions opt
 }
 
 Awaitable<Store::Deleted> Store::remove_object(Target target, DeleteOptions options) const {
-  if (is(target, "", "namespaces")) co_return co_await remove_namespace(target, options);
+  if (is_namespace(target)) check_not_permanent(target);
   for (;;) {
     const Object present = co_await get(target);
     check_preconditions(target, options.preconditions, present);
-    if (is(target, "apiextensions.k8s.io", "customresourcedefinitions"))
+    if (is_namespace(target) && !goes_on_as_usual(target, present))
+      co_return co_await remove_namespace(target, options);
+    if (is_definition(target) && !goes_on_as_usual(target, present))
       co_return co_await remove_definition(target, options);
     const bool waits = options.propagation == Propagation::kForeground ||
                        options.propagation == Propagation::kOrphan ||
@@ -357,25 +416,6 @@ Awaitable<void> Store::remove_listed(Target collection, Object listed,
   } catch (const StatusError& e) {
     if (!api::is_not_found(e) && !(only_ours && api::is_conflict(e))) throw;
   }
-}
-
-Awaitable<std::vector<Object>> Store::remove_collection(Target target, storage::Predicate predicate,
-                                                        DeleteOptions options) const {
-  storage::ListOptions list;
-  list.predicate = std::move(predicate);
-  storage::ListResult found =
-      co_await target.resource->objects().list(target.key(), true, std::move(list));
-  std::vector<Object> removed;
-  std::vector<Object> some;
-  for (;;) {
-    const bool more = co_await found.objects->next(some, 100);
-    if (!more) break;
-    for (const Object& stored : some) {
-      removed.push_back(target.resource->from_storage(stored));
-      co_await remove_listed(target, stored, options);
-    }
-  }
-  co_return removed;
 }
 
 }  // namespace lookout::apiserver::resources

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/bootstrap/flow_objects.h"
 #include "apiserver/resources/field.h"
 #include "apiserver/resources/strategies.h"
 
@@ -164,11 +165,22 @@ void check_shares(const Field& level) {
                                              "if specified, must be a non-negative integer");
 }
 
+/// Those that every cluster has must be as every cluster has them.
+void check_mandatory(const Object& object, const Field& spec) {
+  if (!bootstrap::is_mandatory_flow_object(object.name())) return;
+  for (const Object& fixed : bootstrap::flow_objects()) {
+    if (fixed.name() != object.name() || fixed.kind() != object.kind()) continue;
+    if (!spec.is(fixed["spec"]))
+      spec.invalid(fmt::format("spec of '{}' must equal the fixed value", object.name()));
+  }
+}
+
 }  // namespace
 
 void validate_flow_schema(const Object& schema, Causes& causes) {
   constexpr std::int64_t kMost = 10000;
   const Field spec(schema["spec"], "spec", causes);
+  check_mandatory(schema, spec);
   const Field precedence = spec["matchingPrecedence"];
   precedence.check_range(1, INT64_MAX, "must be a positive value");
   precedence.check_range(INT64_MIN, kMost, "must not be greater than 10000");
@@ -209,6 +221,8 @@ void validate_priority_level(const Object& level, Causes& causes) {
   const bool is_exempt = type.text() == "Exempt";
   if ((level.name() == "exempt") != is_exempt)
     type.invalid_text("must be 'Exempt' if and only if `name` is 'exempt'");
+  // How much of the server is exempt may change.
+  if (!is_exempt) check_mandatory(level, spec);
   if (!type.check_word({"Exempt", "Limited"})) return;
   if (is_exempt) {
     if (spec["limited"].exists())

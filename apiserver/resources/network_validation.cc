@@ -309,16 +309,22 @@ void check_addresses(const Field& spec) {
   });
 }
 
+constexpr std::string_view kSpace = " \t\n\v\f\r";
+
+/// White space around a range of addresses does not count.
+void check_padded_range(const Field& field, std::string_view padded) {
+  const std::string_view range = base::trim(padded, kSpace);
+  if (const char* const fault = fault_of_cidr(range); fault != nullptr)
+    field.causes().push_back(rules::invalid(field.path(), range, fault));
+}
+
 /// Of address ranges between commas.
 void check_listed_ranges(const Field& list) {
-  constexpr std::string_view kSpace = " \t\n\v\f\r";
   std::string_view rest = base::trim(list.text(), kSpace);
   if (rest.empty()) return;
   for (;;) {
     const std::size_t comma = rest.find(',');
-    const std::string_view range = base::trim(rest.substr(0, comma), kSpace);
-    if (const char* const fault = fault_of_cidr(range); fault != nullptr)
-      list.causes().push_back(rules::invalid(list.path(), range, fault));
+    check_padded_range(list, rest.substr(0, comma));
     if (comma == std::string_view::npos) return;
     rest.remove_prefix(comma + 1);
   }
@@ -330,12 +336,30 @@ void check_source_ranges(const Field& service, const Field& spec, bool is_balanc
   const Field ranges = spec["loadBalancerSourceRanges"].named("spec.LoadBalancerSourceRanges");
   if (!ranges.empty()) {
     if (!is_balancer) ranges.forbidden(kOnly);
-    ranges.each([](const Field& range) { range.check_cidr(); });
+    ranges.each([](const Field& range) { check_padded_range(range, range.text()); });
   } else if (const Field list = service["metadata"]["annotations"].key(kAnnotation);
              list.exists()) {
     if (!is_balancer) list.forbidden(kOnly);
     check_listed_ranges(list);
   }
+}
+
+/// A name may end with a dot, which messages do not show.
+void check_external_name(const Field& name) {
+  std::string_view host = name.text();
+  if (host.ends_with('.')) host.remove_suffix(1);
+  if (host.empty()) return name.required();
+  for (const auto& message : rules::check_dns1123_subdomain(host))
+    name.causes().push_back(rules::invalid(name.path(), host, message));
+}
+
+/// The old annotation and the new one.
+void check_topology_annotations(const Field& annotations) {
+  constexpr const char* kOld = "service.kubernetes.io/topology-aware-hints";
+  const Field hints = annotations.key(kOld);
+  const Field mode = annotations.key("service.kubernetes.io/topology-mode");
+  if (hints.exists() && mode.exists() && hints.text() != mode.text())
+    mode.invalid_text(fmt::format("must match annotations[{}] when both are specified", kOld));
 }
 
 void check_traffic(const Field& spec) {
@@ -349,14 +373,11 @@ void check_traffic(const Field& spec) {
   } else if (!external.empty()) {
     external.invalid_text("may only be set for externally-accessible services");
   }
+  // (ServiceAllocator checks the range of a new one.)
   const Field health = spec["healthCheckNodePort"];
-  if (!is_balancer || external.text() != "Local") {
-    if (health.number() != 0) {
-      health.invalid_number(
-          "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'");
-    }
-  } else if (health.number() != 0) {
-    health.check_port();
+  if ((!is_balancer || external.text() != "Local") && health.number() != 0) {
+    health.invalid_number(
+        "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'");
   }
   spec["internalTrafficPolicy"].check_word_if_present({"Cluster", "Local"});
   spec["trafficDistribution"].check_word_if_present(
@@ -517,11 +538,13 @@ void validate_endpoints(const Object& endpoints, Causes& causes) {
 void validate_endpoint_slice(const Object& slice, Causes& causes) {
   constexpr std::size_t kMostAddresses = 100;
   constexpr std::size_t kMostEndpoints = 1000;
+  constexpr std::size_t kMostPorts = 20000;
   const Field root(slice.body(), "", causes);
   const std::string_view type = root["addressType"].text();
   const bool is_own = slice.ns() == "default" && slice.name() == "kubernetes";
   root["addressType"].check_required_word({"FQDN", "IPv4", "IPv6"});
   std::set<std::string_view> names;
+  if ((*root["ports"]).size() > kMostPorts) return root["ports"].too_many(kMostPorts);
   root["ports"].each([&](const Field& port) {
     const Field name = port["name"];
     name.check_form_if_present(rules::check_dns1123_label);
@@ -555,6 +578,7 @@ void validate_service(const Object& service, Causes& causes) {
   const Field spec = root["spec"];
   const std::string_view type = spec["type"].text();
   const bool is_balancer = type == "LoadBalancer";
+  check_topology_annotations(root["metadata"]["annotations"]);
   if (spec["ports"].empty() && !is_headless(spec) && type != "ExternalName")
     spec["ports"].required();
   if (is_headless(spec) && (is_balancer || type == "NodePort")) {
@@ -565,13 +589,7 @@ void validate_service(const Object& service, Causes& causes) {
     for (const char* field : {"clusterIPs", "ipFamilies", "ipFamilyPolicy"}) {
       if (!spec[field].empty()) spec[field].forbidden("may not be set for ExternalName services");
     }
-    const Field name = spec["externalName"];
-    if (name.check_present()) {
-      const std::string_view text = name.text();
-      for (const auto& message : rules::check_dns1123_subdomain(
-               text.ends_with('.') ? text.substr(0, text.size() - 1) : text))
-        name.invalid_text(message);
-    }
+    check_external_name(spec["externalName"]);
   }
   std::set<std::string_view> names;
   const bool several = (*spec["ports"]).size() > 1;
@@ -626,9 +644,11 @@ void validate_service_update(const Object& service, const Object& old, Causes& c
     if (balancer.exists()) balancer.check_form(rules::check_qualified_name);
   }
   if (spec["externalTrafficPolicy"].text() == "Local" &&
-      before["externalTrafficPolicy"].as_string() == "Local" &&
-      spec["healthCheckNodePort"].number() != before["healthCheckNodePort"].as_int())
-    spec["healthCheckNodePort"].forbidden(kImmutable);
+      before["externalTrafficPolicy"].as_string() == "Local") {
+    const Field health = spec["healthCheckNodePort"];
+    if (health.number() != before["healthCheckNodePort"].as_int()) health.forbidden(kImmutable);
+    if (health.number() != 0) health.check_port();
+  }
 }
 
 void validate_service_status(const Object& service, const Object& old, Causes& causes) {

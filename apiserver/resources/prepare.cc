@@ -1,5 +1,6 @@
 #include <cstdlib>
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,7 @@
 namespace lookout::apiserver::resources {
 namespace {
 
+namespace rules = api::validation;
 using json::Allocator;
 
 json::Value array() { return json::Value(rapidjson::kArrayType); }
@@ -54,16 +56,6 @@ void add_stored_version(json::Value& definition, Allocator& allocator) {
     if (version.IsString() && json::text_of(version) == stored) return;
   }
   if (!stored.empty()) versions.PushBack(json::copy_text(stored, allocator), allocator);
-}
-
-/// A clusterIP without clusterIPs becomes the first of clusterIPs.
-void list_address(json::Value& spec, Allocator& allocator) {
-  const std::string_view address = json::text(spec, "clusterIP");
-  const json::Value* present = json::find(spec, "clusterIPs");
-  if (address.empty() || (present != nullptr && present->IsArray() && !present->Empty())) return;
-  json::Value addresses = array();
-  addresses.PushBack(json::copy_text(address, allocator), allocator);
-  json::set(spec, "clusterIPs", std::move(addresses), allocator);
 }
 
 /// The two fields for the source of a claim say the same, unless both are given. The older one takes
@@ -239,98 +231,41 @@ void prepare_persistent_volume_claim(json::Value& claim, Allocator& allocator) {
   json::set(json::child(claim, "status", allocator), "phase", "Pending", allocator);
   protect(claim, "kubernetes.io/pvc-protection", allocator);
 }
+/// Removes the topology of endpoints, which is only read in v1. The name of a node that was there
+/// before moves to its field.
+void prepare_endpoint_slice(json::Value& slice, Allocator& allocator) {
+  prepare_endpoint_slice_update(slice, json::Value(rapidjson::kObjectType), allocator);
+}
+
+void prepare_endpoint_slice_update(json::Value& slice, const json::Value& old,
+                                   Allocator& allocator) {
+  constexpr const char* kTopology = "deprecatedTopology";
+  const auto host_of = [](const json::Value& endpoint) {
+    const json::Value* topology = json::find(endpoint, kTopology);
+    return topology == nullptr ? std::string_view()
+                               : json::text(*topology, "kubernetes.io/hostname");
+  };
+  const json::Value* now = json::find(slice, "endpoints");
+  const json::Value* then = json::find(old, "endpoints");
+  if (now != nullptr && then != nullptr && *now == *then) return;
+  std::set<std::string_view> known;
+  if (then != nullptr && then->IsArray()) {
+    for (const json::Value& endpoint : then->GetArray()) known.insert(host_of(endpoint));
+  }
+  known.erase("");
+  json::for_each(slice, "endpoints", [&](json::Value& endpoint) {
+    const std::string host(host_of(endpoint));
+    json::erase(endpoint, kTopology);
+    if (json::find(endpoint, "nodeName") == nullptr && known.contains(host) &&
+        rules::check_dns1123_subdomain(host).empty())
+      json::set(endpoint, "nodeName", host, allocator);
+  });
+}
+
 void prepare_persistent_volume_claim_update(json::Value& claim, const json::Value& /*old*/,
                                             Allocator& allocator) {
   if (json::Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
     unite_sources(*spec, allocator);
-}
-void prepare_service(json::Value& service, Allocator& allocator) {
-  if (json::Value* spec = json::find(service, "spec"); spec != nullptr && spec->IsObject())
-    list_address(*spec, allocator);
-  json::child(json::child(service, "status", allocator), "loadBalancer", allocator);
-}
-
-/// Keeps allocated values that a client omits, and drops values that depend on the service's type
-/// (patchAllocatedValues and dropTypeDependentFields).
-void prepare_service_update(json::Value& service, const json::Value& old_service,
-                            Allocator& allocator) {
-  json::Value* now = json::find(service, "spec");
-  const json::Value* then = json::find(old_service, "spec");
-  if (now == nullptr || then == nullptr || !now->IsObject() || !then->IsObject()) return;
-  json::Value& spec = *now;
-  const json::Value& old = *then;
-  const auto same = [&](const char* field) {
-    const json::Value* a = json::find(spec, field);
-    const json::Value* b = json::find(old, field);
-    return a != nullptr && b != nullptr ? *a == *b : a == b;
-  };
-  const std::string type(json::text(spec, "type"));
-  const std::string old_type(json::text(old, "type"));
-  const auto has_address = [](const std::string& of) { return of != "ExternalName"; };
-  const auto has_ports = [](const std::string& of) {
-    return of == "NodePort" || of == "LoadBalancer";
-  };
-  // One address, and all of them: whichever was changed counts.
-  const auto empty = [&](const char* field) {
-    const json::Value* value = json::find(spec, field);
-    return value == nullptr || (value->IsArray() && value->Empty()) ||
-           (value->IsString() && value->GetStringLength() == 0);
-  };
-  if (!same("clusterIP") && same("clusterIPs")) {
-    json::erase(spec, "clusterIPs");
-  } else if (same("clusterIP") && !same("clusterIPs") && !empty("clusterIPs") &&
-             !empty("clusterIP")) {
-    const json::Value& first = (*json::find(spec, "clusterIPs"))[0];
-    if (first.IsString())
-      json::set(spec, "clusterIP", std::string(json::text_of(first)), allocator);
-  }
-  if (has_address(type) && has_address(old_type)) {
-    if (empty("clusterIP") && empty("clusterIPs")) {
-      json::take(spec, old, "clusterIP", allocator);
-      json::take(spec, old, "clusterIPs", allocator);
-    }
-    for (const char* field : {"ipFamilies", "ipFamilyPolicy"}) {
-      if (empty(field)) json::take(spec, old, field, allocator);
-    }
-  }
-  if (has_address(old_type) && !has_address(type)) {
-    if (same("clusterIP") || empty("clusterIP")) {
-      for (const char* field : {"clusterIP", "clusterIPs"}) json::erase(spec, field);
-    }
-    for (const char* field : {"ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"})
-      json::erase(spec, field);
-  }
-  const auto port_of_old = [&](const json::Value& port) -> std::int64_t {
-    const json::Value* ports = json::find(old, "ports");
-    if (ports == nullptr || !ports->IsArray()) return 0;
-    for (const json::Value& one : ports->GetArray()) {
-      if (json::integer(one, "port", 0) == json::integer(port, "port", 0) &&
-          json::text(one, "protocol") == json::text(port, "protocol"))
-        return json::integer(one, "nodePort", 0);
-    }
-    return 0;
-  };
-  json::for_each(spec, "ports", [&](json::Value& port) {
-    if (!port.IsObject() || !has_ports(old_type)) return;
-    const std::int64_t before = port_of_old(port);
-    const std::int64_t wanted = json::integer(port, "nodePort", 0);
-    if (has_ports(type) && wanted == 0 && before != 0)
-      json::set(port, "nodePort", json::Value(before), allocator);
-    if (!has_ports(type) && wanted == before) json::erase(port, "nodePort");
-  });
-  if (is_externally_accessible(old) && !is_externally_accessible(spec) &&
-      same("externalTrafficPolicy"))
-    json::erase(spec, "externalTrafficPolicy");
-  if (old_type == "LoadBalancer" && type != "LoadBalancer") {
-    for (const char* field :
-         {"allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"}) {
-      if (same(field)) json::erase(spec, field);
-    }
-  } else if (type == "LoadBalancer" && old_type == "LoadBalancer" && empty("healthCheckNodePort") &&
-             json::text(spec, "externalTrafficPolicy") == "Local") {
-    json::take(spec, old, "healthCheckNodePort", allocator);
-  }
-  list_address(spec, allocator);
 }
 
 /// Its names are accepted later (controllers::DefinitionNames).

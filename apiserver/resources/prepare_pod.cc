@@ -17,7 +17,6 @@ using json::Allocator;
 constexpr int kNodeCritical = 2000001000;
 constexpr int kClusterCritical = 2000000000;
 
-/// A pod stays for a while on a node that gets lost, unless it says what it wants to do then.
 void tolerate(json::Value& spec, std::string_view taint, Allocator& allocator) {
   constexpr int kSeconds = 300;
   const json::Value* present = json::find(spec, "tolerations");
@@ -159,6 +158,11 @@ std::string_view quality_of_service(const json::Value& spec) {
   return best_effort ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";
 }
 
+void tolerate_lost_nodes(json::Value& spec, Allocator& allocator) {
+  tolerate(spec, "node.kubernetes.io/not-ready", allocator);
+  tolerate(spec, "node.kubernetes.io/unreachable", allocator);
+}
+
 void prepare_pod(json::Value& pod, Allocator& allocator) {
   json::Value& status = json::child(pod, "status", allocator);
   json::set(status, "phase", "Pending", allocator);
@@ -176,8 +180,7 @@ void prepare_pod(json::Value& pod, Allocator& allocator) {
   apply_annotated_profiles(of_metadata("annotations"), *spec, allocator);
   // The effect of kube-apiserver's default admission plugins: DefaultTolerationSeconds, and
   // Priority (unless priority_admission.h has applied it).
-  tolerate(*spec, "node.kubernetes.io/not-ready", allocator);
-  tolerate(*spec, "node.kubernetes.io/unreachable", allocator);
+  tolerate_lost_nodes(*spec, allocator);
   const std::string_view priority = json::text(*spec, "priorityClassName");
   const int value = priority == "system-node-critical"      ? kNodeCritical
                     : priority == "system-cluster-critical" ? kClusterCritical
@@ -191,8 +194,7 @@ void prepare_pod_update(json::Value& pod, const json::Value& old, Allocator& all
   json::Value* spec = json::find(pod, "spec");
   const json::Value* before = json::find(old, "spec");
   if (spec == nullptr || !spec->IsObject() || before == nullptr) return;
-  tolerate(*spec, "node.kubernetes.io/not-ready", allocator);
-  tolerate(*spec, "node.kubernetes.io/unreachable", allocator);
+  tolerate_lost_nodes(*spec, allocator);
   for (const char* field : {"priority", "preemptionPolicy"}) {
     if (json::find(*spec, field) == nullptr) json::take(*spec, *before, field, allocator);
   }

@@ -82,4 +82,14 @@ Awaitable<Object> admit_priority(ServedResourcePtr classes, Object pod) {
   co_return Object::from(document);
 }
 
+Awaitable<void> check_only_default(ServedResourcePtr classes, Object priority_class, bool is_new) {
+  if (!priority_class["globalDefault"].as_bool()) co_return;
+  const Object present = co_await default_class(std::move(classes));
+  if (!present || (!is_new && present.name() == priority_class.name())) co_return;
+  throw StatusError::forbidden(
+      "scheduling.k8s.io", "priorityclasses", priority_class.name(),
+      fmt::format("PriorityClass {} is already marked as default. Only one default can exist",
+                  present.name()));
+}
+
 }  // namespace lookout::apiserver::resources

@@ -1,4 +1,4 @@
-// The priority of new pods.
+// The priority of new pods, and the classes that say it.
 #pragma once
 
 #include "apiserver/resources/served_resource.h"
@@ -12,5 +12,9 @@ namespace lookout::apiserver::resources {
 /// `classes` are the PriorityClasses. Throws api::StatusError (403) if there is no such class, or
 /// if the pod says something else than its class.
 Awaitable<api::Object> admit_priority(ServedResourcePtr classes, api::Object pod);
+
+/// Throws api::StatusError (403) if a PriorityClass that is created or changed is a second default.
+Awaitable<void> check_only_default(ServedResourcePtr classes, api::Object priority_class,
+                                   bool is_new);
 
 }  // namespace lookout::apiserver::resources

@@ -167,6 +167,11 @@ void check_bounds(const Field& limit, std::string_view name) {
            fmt::format("ratio {} is greater than max/min = {:f}", ratio->to_string(),
                        most->as_double() / least->as_double()));
   }
+  if (!may_be_overcommitted(name) && standard && request && !(*standard == *request)) {
+    refuse("defaultRequest", *request,
+           fmt::format("default value {} must equal to defaultRequest value {} in {}",
+                       standard->to_string(), request->to_string(), name));
+  }
 }
 
 }  // namespace

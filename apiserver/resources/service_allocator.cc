@@ -4,6 +4,7 @@
 #include <openssl/rand.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -98,11 +99,17 @@ bool has_elements(const json::Value& object, std::string_view name) {
 /// The ports that are taken, a bit each.
 class PortMap {
  public:
+  static bool covers(std::int64_t port) { return port >= kFirstPort && port < kFirstPort + kPorts; }
+
   explicit PortMap(std::string_view base64) : bits_(decode_base64(base64).value_or(std::string())) {
     bits_.resize((kPorts + 7) / 8);
   }
-  bool is_taken(int port) const { return (byte(port) >> bit(port) & 1) != 0; }
-  void set(int port, bool taken) {
+  bool is_taken(std::int64_t port) const {
+    return covers(port) && (byte(port) >> bit(port) & 1) != 0;
+  }
+  /// Does nothing for a port that the map does not cover.
+  void set(std::int64_t port, bool taken) {
+    if (!covers(port)) return;
     const auto mask = static_cast<unsigned char>(1u << bit(port));
     const auto old = byte(port);
     bits_[index(port)] = static_cast<char>(taken ? old | mask : old & ~mask);
@@ -123,30 +130,51 @@ class PortMap {
   }
 
  private:
-  static std::size_t index(int port) { return static_cast<std::size_t>(port - kFirstPort) / 8; }
-  static unsigned bit(int port) { return static_cast<unsigned>(port - kFirstPort) % 8; }
-  unsigned char byte(int port) const { return static_cast<unsigned char>(bits_[index(port)]); }
+  static std::size_t index(std::int64_t port) {
+    return static_cast<std::size_t>(port - kFirstPort) / 8;
+  }
+  static unsigned bit(std::int64_t port) { return static_cast<unsigned>(port - kFirstPort) % 8; }
+  unsigned char byte(std::int64_t port) const {
+    return static_cast<unsigned char>(bits_[index(port)]);
+  }
 
   std::string bits_;
 };
+
+/// The node port that a port of this number asks for, or 0.
+std::int64_t requested_node_port(const json::Value& ports, std::int64_t number) {
+  for (const json::Value& port : ports.GetArray()) {
+    if (json::integer(port, "port", 0) != number) continue;
+    if (const auto wanted = json::integer(port, "nodePort", 0); wanted != 0) return wanted;
+  }
+  return 0;
+}
+
+bool needs_health_check(std::string_view type, std::string_view traffic_policy) {
+  return type == "LoadBalancer" && traffic_policy == "Local";
+}
 
 }  // namespace
 
 ServiceClaims claims_of(const Object& service) {
   ServiceClaims out;
+  out.exists = true;
   const api::Value spec = service["spec"];
-  if (spec["type"].as_string() == "ExternalName") return out;
-  for (const api::Value address : spec["clusterIPs"].elements()) {
-    if (address.as_string() != "None") out.addresses.emplace(address.as_string());
-  }
-  if (const auto address = spec["clusterIP"].as_string(); !address.empty() && address != "None")
-    out.addresses.emplace(address);
+  const std::string_view type = spec["type"].as_string();
+  if (type == "ExternalName") return out;
+  const auto claim = [&](std::string_view address) {
+    if (!address.empty() && address != "None") out.addresses.emplace(address);
+  };
+  for (const api::Value address : spec["clusterIPs"].elements()) claim(address.as_string());
+  claim(spec["clusterIP"].as_string());
   for (const api::Value port : spec["ports"].elements()) {
-    if (const auto number = port["nodePort"].as_int(); number != 0)
-      out.ports.insert(static_cast<int>(number));
+    if (const auto number = port["nodePort"].as_int(); number != 0) out.node_ports.insert(number);
   }
-  if (const auto number = spec["healthCheckNodePort"].as_int(); number != 0)
-    out.ports.insert(static_cast<int>(number));
+  out.ports = out.node_ports;
+  if (needs_health_check(type, spec["externalTrafficPolicy"].as_string())) {
+    out.health_check_port = spec["healthCheckNodePort"].as_int();
+    if (*out.health_check_port != 0) out.ports.insert(*out.health_check_port);
+  }
   return out;
 }
 
@@ -234,38 +262,65 @@ Awaitable<std::string> ServiceAllocator::take_any_address(Document& service, boo
   throw StatusError::internal_error("failed to allocate a serviceIP: range is full");
 }
 
-Awaitable<int> ServiceAllocator::take_port(int wanted, bool dry_run) const {
-  int taken = 0;
-  bool conflict = false;
+Awaitable<ServiceAllocator::TakenPort> ServiceAllocator::take_port(std::int64_t wanted,
+                                                                   Operation& operation) const {
+  TakenPort out;
+  if (wanted != 0 && !PortMap::covers(wanted)) {
+    out.fault = fmt::format(
+        "provided port is not in the valid range. The range of valid ports is {}", kPortRange);
+    co_return out;
+  }
   storage::Interface::Update update = [&](const Object& present) {
     PortMap ports(present ? present["data"].as_string() : std::string_view());
-    taken = wanted != 0 ? wanted : ports.any_free();
-    conflict = taken == 0 || ports.is_taken(taken);
-    if (!conflict) ports.set(taken, true);
+    for (const std::int64_t own : operation.ports) ports.set(own, true);
+    const int port = wanted != 0 ? static_cast<int>(wanted) : ports.any_free();
+    out.number = ports.is_taken(port) ? 0 : port;
+    ports.set(out.number, true);
     return ports.object();
   };
-  if (dry_run) {
+  if (operation.dry_run) {
     const Object present = co_await ranges_.get(kPortsKey);
     update(present);
   } else {
     storage::Preconditions none;
     co_await ranges_.guaranteed_update(kPortsKey, true, std::move(none), std::move(update));
   }
-  co_return conflict ? 0 : taken;
+  if (out.number != 0) {
+    operation.ports.insert(out.number);
+    if (!operation.dry_run) operation.taken.ports.insert(out.number);
+  } else {
+    out.fault = wanted != 0 ? "provided port is already allocated" : "range is full";
+  }
+  co_return out;
 }
 
 Awaitable<Object> ServiceAllocator::complete(Object service, ServiceClaims had, bool dry_run,
                                              ServiceClaims& taken) const {
-  const std::string name(service.name());
-  const std::string ns(service.ns());
   Document document = service.to_document();
-  Allocator& allocator = document.GetAllocator();
-  json::Value* found = json::find(document, "spec");
-  if (found == nullptr || !found->IsObject()) co_return service;
-  json::Value& spec = *found;
-  const std::string type(json::text(spec, "type"));
-  if (type == "ExternalName") co_return service;
+  json::Value* spec = json::find(document, "spec");
+  if (spec == nullptr || !spec->IsObject()) co_return service;
+  const std::string type(json::text(*spec, "type"));
+  if (type == "ExternalName") {
+    // Kubernetes validates the policy of such a service, but never shows it.
+    json::erase(*spec, "internalTrafficPolicy");
+    co_return Object::from(document);
+  }
+  Operation operation{had, dry_run, taken};
+  co_await complete_addresses(document, operation);
+  if (type == "NodePort" || type == "LoadBalancer")
+    co_await complete_node_ports(document, operation);
+  if (needs_health_check(type, json::text(*spec, "externalTrafficPolicy")))
+    co_await complete_health_check(document, operation);
+  co_return Object::from(document);
+}
 
+Awaitable<void> ServiceAllocator::complete_addresses(Document& service,
+                                                     Operation& operation) const {
+  const json::Value& metadata = *json::find(service, "metadata");
+  const std::string name(json::text(metadata, "name"));
+  const std::string ns(json::text(metadata, "namespace"));
+  Allocator& allocator = service.GetAllocator();
+  json::Value& spec = *json::find(service, "spec");
   std::string address(json::text(spec, "clusterIP"));
   if (const json::Value* all = json::find(spec, "clusterIPs");
       address.empty() && all != nullptr && all->IsArray() && !all->Empty() && (*all)[0].IsString())
@@ -294,9 +349,9 @@ Awaitable<Object> ServiceAllocator::complete(Object service, ServiceClaims had, 
   }
   if (!headless) {
     if (address.empty()) {
-      address = co_await take_any_address(document, dry_run);
-      if (!dry_run) taken.addresses.insert(address);
-    } else if (!had.addresses.contains(address)) {
+      address = co_await take_any_address(service, operation.dry_run);
+      if (!operation.dry_run) operation.taken.addresses.insert(address);
+    } else if (!operation.had.addresses.contains(address)) {
       const auto refuse = [&](const std::string& why) {
         return invalid(
             name, "spec.clusterIPs",
@@ -305,66 +360,74 @@ Awaitable<Object> ServiceAllocator::complete(Object service, ServiceClaims had, 
       if (!contains(*parse_ipv4(address)))
         throw refuse("the provided network does not match the current range");
       bool free = false;
-      if (dry_run) {
+      if (operation.dry_run) {
         const Object present = co_await addresses_->storage->get(address);
         free = !present;
       } else {
         free = co_await take_address(address, ns, name);
       }
       if (!free) throw refuse("provided IP is already allocated");
-      if (!dry_run) taken.addresses.insert(address);
+      if (!operation.dry_run) operation.taken.addresses.insert(address);
     }
   }
   json::set(spec, "clusterIP", address, allocator);
   json::set(spec, "clusterIPs", strings({address}, allocator), allocator);
+}
 
-  const json::Value* without_ports = json::find(spec, "allocateLoadBalancerNodePorts");
-  const bool for_balancer =
-      type == "LoadBalancer" && (without_ports == nullptr || !without_ports->IsFalse());
+/// In a new service, ports of one number (and different protocols) share a node port. In an existing
+/// one, only ports that ask for the same node port do.
+Awaitable<void> ServiceAllocator::complete_node_ports(Document& service,
+                                                      Operation& operation) const {
+  const std::string name(json::text(*json::find(service, "metadata"), "name"));
+  Allocator& allocator = service.GetAllocator();
+  json::Value& spec = *json::find(service, "spec");
   json::Value* ports = json::find(spec, "ports");
-  if (ports != nullptr && ports->IsArray()) {
-    std::set<int> own;
-    for (rapidjson::SizeType i = 0; i < ports->Size(); ++i) {
-      json::Value& port = (*ports)[i];
-      if (!port.IsObject()) continue;
-      const auto wanted = static_cast<int>(json::integer(port, "nodePort", 0));
-      if (wanted == 0 && type != "NodePort" && !for_balancer) continue;
-      // One number may serve two protocols of the same service.
-      if (wanted != 0 && (had.ports.contains(wanted) || own.contains(wanted))) continue;
-      const std::string field = fmt::format("spec.ports[{}].nodePort", i);
-      if (wanted != 0 && (wanted < kFirstPort || wanted >= kFirstPort + kPorts)) {
-        throw invalid(name, field,
-                      fmt::format("Invalid value: {}: provided port is not in the valid range. The "
-                                  "range of valid ports is {}",
-                                  wanted, kPortRange));
-      }
-      const int number = co_await take_port(wanted, dry_run);
-      if (number == 0 && wanted != 0) {
-        throw invalid(name, field,
-                      fmt::format("Invalid value: {}: provided port is already allocated", wanted));
-      }
-      if (number == 0)
-        throw StatusError::internal_error("failed to allocate a nodePort: range is full");
-      if (!dry_run) taken.ports.insert(number);
-      own.insert(number);
-      json::set(port, "nodePort", json::Value(number), allocator);
+  if (ports == nullptr || !ports->IsArray()) co_return;
+  const json::Value* wish = json::find(spec, "allocateLoadBalancerNodePorts");
+  const bool allocates =
+      json::text(spec, "type") == "NodePort" || wish == nullptr || !wish->IsFalse();
+  const ServiceClaims& had = operation.had;
+  std::map<std::int64_t, std::int64_t> by_number;  // of a new service
+  std::set<std::int64_t> requested;                // of an existing one
+  for (rapidjson::SizeType i = 0; i < ports->Size(); ++i) {
+    json::Value& port = (*ports)[i];
+    if (!port.IsObject()) continue;
+    std::int64_t wanted = json::integer(port, "nodePort", 0);
+    if (wanted == 0 && !allocates) continue;
+    const std::int64_t number = json::integer(port, "port", 0);
+    if (had.exists) {
+      if (had.node_ports.contains(wanted) || requested.contains(wanted)) continue;
+    } else if (const auto found = by_number.find(number); found == by_number.end()) {
+      if (wanted == 0) wanted = requested_node_port(*ports, number);
+    } else if (wanted == 0 || wanted == found->second) {
+      json::set(port, "nodePort", json::Value(found->second), allocator);
+      continue;
     }
-  }
-  if (type == "LoadBalancer" && json::text(spec, "externalTrafficPolicy") == "Local") {
-    const auto wanted = static_cast<int>(json::integer(spec, "healthCheckNodePort", 0));
-    if (wanted == 0 || !had.ports.contains(wanted)) {
-      const int number = co_await take_port(wanted, dry_run);
-      if (number == 0) {
-        throw invalid(name, "spec.healthCheckNodePort",
-                      fmt::format("Invalid value: {0}: failed to allocate requested "
-                                  "HealthCheck NodePort {0}: provided port is already allocated",
-                                  wanted));
-      }
-      if (!dry_run) taken.ports.insert(number);
-      json::set(spec, "healthCheckNodePort", json::Value(number), allocator);
+    const TakenPort taken = co_await take_port(wanted, operation);
+    if (taken.number == 0 && wanted == 0)
+      throw StatusError::internal_error("failed to allocate a nodePort: " + taken.fault);
+    if (taken.number == 0) {
+      throw invalid(name, fmt::format("spec.ports[{}].nodePort", i),
+                    fmt::format("Invalid value: {}: {}", wanted, taken.fault));
     }
+    if (wanted != 0) requested.insert(wanted);
+    by_number.emplace(number, taken.number);
+    json::set(port, "nodePort", json::Value(taken.number), allocator);
   }
-  co_return Object::from(document);
+}
+
+Awaitable<void> ServiceAllocator::complete_health_check(Document& service,
+                                                        Operation& operation) const {
+  if (operation.had.health_check_port) co_return;
+  json::Value& spec = *json::find(service, "spec");
+  const std::int64_t wanted = json::integer(spec, "healthCheckNodePort", 0);
+  const TakenPort taken = co_await take_port(wanted, operation);
+  if (taken.number == 0) {
+    throw StatusError::internal_error(
+        fmt::format("failed to allocate {} HealthCheck NodePort {}: {}",
+                    wanted != 0 ? "requested" : "a", wanted, taken.fault));
+  }
+  json::set(spec, "healthCheckNodePort", json::Value(taken.number), service.GetAllocator());
 }
 
 Awaitable<void> ServiceAllocator::release(ServiceClaims claims) const {
@@ -381,9 +444,7 @@ Awaitable<void> ServiceAllocator::release(ServiceClaims claims) const {
   if (claims.ports.empty()) co_return;
   storage::Interface::Update update = [&](const Object& present) {
     PortMap ports(present ? present["data"].as_string() : std::string_view());
-    for (const int port : claims.ports) {
-      if (port >= kFirstPort && port < kFirstPort + kPorts) ports.set(port, false);
-    }
+    for (const std::int64_t port : claims.ports) ports.set(port, false);
     return ports.object();
   };
   try {

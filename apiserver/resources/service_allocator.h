@@ -1,8 +1,8 @@
 // Cluster IPs and node ports of services.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -15,9 +15,16 @@ namespace lookout::apiserver::resources {
 /// The addresses and ports that a service owns exclusively.
 struct ServiceClaims {
   std::set<std::string> addresses = {};
-  std::set<int> ports = {};
+  std::set<std::int64_t> ports = {};
+  /// Those of `ports` that the service's own ports have.
+  std::set<std::int64_t> node_ports = {};
+  /// The one of `ports` that answers health checks; set, perhaps to 0, if the service needs one.
+  std::optional<std::int64_t> health_check_port = {};
+  /// False for a service that is about to be created.
+  bool exists = false;
 };
 
+/// The claims of a stored service. They may be outside of this server's ranges.
 ServiceClaims claims_of(const api::Object& service);
 
 /// Hands out cluster IPs and node ports (k8s.io/kubernetes/pkg/registry/core/service). What is
@@ -31,7 +38,8 @@ class ServiceAllocator {
                    const std::string& range, bool managed_fields);
 
   /// The service with all that it needs, what it `had` before included; what has been taken for it
-  /// comes in `taken`, also when an api::StatusError is thrown. A dry run takes nothing.
+  /// comes in `taken`, also when an api::StatusError is thrown. A dry run takes nothing. The service
+  /// has to be valid.
   Awaitable<api::Object> complete(api::Object service, ServiceClaims had, bool dry_run,
                                   ServiceClaims& taken) const;
 
@@ -40,10 +48,27 @@ class ServiceAllocator {
   const std::string& range() const { return range_; }
 
  private:
+  /// One call of complete().
+  struct Operation {
+    const ServiceClaims& had;
+    bool dry_run;
+    ServiceClaims& taken;
+    /// What it has taken so far; in a dry run, the storage does not know.
+    std::set<std::int64_t> ports = {};
+  };
+  /// A port, or 0 and the reason.
+  struct TakenPort {
+    int number = 0;
+    std::string fault = {};
+  };
+
+  Awaitable<void> complete_addresses(json::Document& service, Operation& operation) const;
+  Awaitable<void> complete_node_ports(json::Document& service, Operation& operation) const;
+  Awaitable<void> complete_health_check(json::Document& service, Operation& operation) const;
   Awaitable<std::string> take_any_address(json::Document& service, bool dry_run) const;
   Awaitable<bool> take_address(std::string address, std::string ns, std::string name) const;
-  /// One that is asked for, or, with 0, any.
-  Awaitable<int> take_port(int wanted, bool dry_run) const;
+  /// The wanted port, or, with 0, any.
+  Awaitable<TakenPort> take_port(std::int64_t wanted, Operation& operation) const;
   bool contains(std::uint32_t address) const;
 
   const Store& store_;

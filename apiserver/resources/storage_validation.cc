@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/quantity.h"
@@ -88,8 +92,8 @@ bool is_source(std::string_view member) {
   return std::find(kNoSources.begin(), kNoSources.end(), member) == kNoSources.end();
 }
 
-/// The source alone.
-Object source_of(const Object& volume) {
+/// The source alone, or without the secret for a resize.
+Object source_of(const Object& volume, bool without_expand_secret) {
   json::Document document = volume.to_document();
   json::Value* spec = json::find(document, "spec");
   json::Document out(rapidjson::kObjectType);
@@ -99,7 +103,53 @@ Object source_of(const Object& volume) {
       json::set(out, json::text_of(member.name), json::deep_copy(member.value, out.GetAllocator()),
                 out.GetAllocator());
   }
+  if (json::Value* csi = json::find(out, "csi"); csi != nullptr && without_expand_secret)
+    json::erase(*csi, "controllerExpandSecretRef");
   return Object::from(out);
+}
+
+/// Whether Go's path.Clean() makes "/" of the path.
+bool leads_to_root(std::string_view path) {
+  if (!path.starts_with('/')) return false;
+  std::size_t depth = 0;
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const std::string_view part = path.substr(0, path.find('/'));
+    path.remove_prefix(part.size());
+    if (part == "..") {
+      depth -= depth == 0 ? 0 : 1;
+    } else if (!part.empty() && part != ".") {
+      ++depth;
+    }
+  }
+  return depth == 0;
+}
+
+/// The same, or with names of labels as they are since they left their beta.
+bool keeps_affinity(Value before, Value now) {
+  constexpr std::pair<std::string_view, std::string_view> kLabels[] = {
+      {"beta.kubernetes.io/arch", "kubernetes.io/arch"},
+      {"beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"},
+      {"beta.kubernetes.io/os", "kubernetes.io/os"},
+      {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"},
+      {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"}};
+  const auto same_expression = [&](Value a, Value b) {
+    const std::pair keys(a["key"].as_string(), b["key"].as_string());
+    return equal_but_for({"key"}, a, b) &&
+           (keys.first == keys.second ||
+            std::find(std::begin(kLabels), std::end(kLabels), keys) != std::end(kLabels));
+  };
+  const auto same_term = [&](Value a, Value b) {
+    const auto [of_a, of_b] =
+        std::pair(a["matchExpressions"].elements(), b["matchExpressions"].elements());
+    return equal_but_for({"matchExpressions"}, a, b) &&
+           std::ranges::equal(of_a, of_b, same_expression);
+  };
+  if (before == now) return true;
+  constexpr const char* kTerms = "nodeSelectorTerms";
+  return equal_but_for({"required"}, before, now) &&
+         std::ranges::equal(before["required"][kTerms].elements(),
+                            now["required"][kTerms].elements(), same_term);
 }
 
 /// Shown in small letters.
@@ -273,7 +323,7 @@ void validate_persistent_volume(const Object& volume, Causes& causes) {
     }
   }
   check_persistent_source(spec, volume.name());
-  if (spec["hostPath"]["path"].text() == "/" && policy.text() == "Recycle")
+  if (leads_to_root(spec["hostPath"]["path"].text()) && policy.text() == "Recycle")
     policy.forbidden("may not be 'recycle' for a hostPath mount of '/'");
   spec["storageClassName"].check_form_if_present(rules::check_dns1123_subdomain);
   check_volume_mode(spec["volumeMode"]);
@@ -289,15 +339,18 @@ void validate_persistent_volume_update(const Object& volume, const Object& old, 
   // (What has been said of the volume is said once more.)
   validate_persistent_volume(volume, causes);
   const Field spec(volume["spec"], "spec", causes);
-  // (The API server adds a comparison of the two in Go's syntax.)
-  if (!(source_of(volume) == source_of(old))) {
+  // The secret for a resize may come later. (The API server adds a comparison of the two in Go's
+  // syntax.)
+  const bool gets_secret =
+      old["spec"]["csi"].exists() && !old["spec"]["csi"]["controllerExpandSecretRef"].exists();
+  if (!(source_of(volume, gets_secret) == source_of(old, gets_secret))) {
     spec["persistentvolumesource"].forbidden(
         "spec.persistentvolumesource is immutable after creation");
   }
   if (!(volume["spec"]["volumeMode"] == old["spec"]["volumeMode"]))
     spec["volumeMode"].named("volumeMode").invalid(kImmutable);
   const Value before = old["spec"]["nodeAffinity"];
-  if (before.exists() && !spec["nodeAffinity"].is(before))
+  if (before.exists() && !keeps_affinity(before, *spec["nodeAffinity"]))
     spec["nodeAffinity"]
         .named("nodeAffinity")
         .invalid("field is immutable, except for updating from beta label to GA");

@@ -14,6 +14,8 @@
 #include "apiserver/resources/service_allocator.h"
 #include "apiserver/resources/structural_schema.h"
 #include "apiserver/resources/write_steps.h"
+#include "apiserver/storage/unknown_outcome.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::resources {
 
@@ -25,25 +27,29 @@ std::string Target::key() const {
   return ns + "/" + name;
 }
 
-void throw_as_status(const StorageError& error, const Target& target, std::string_view operation) {
+StatusError as_status(const StorageError& error, const Target& target, std::string_view operation) {
   const api::Resource& type = target.resource->type;
   switch (error.code()) {
     case StorageError::Code::kKeyNotFound:
-      throw StatusError::not_found(type.group, type.plural, target.name);
+      return StatusError::not_found(type.group, type.plural, target.name);
     case StorageError::Code::kKeyExists:
       if (operation == "create")
-        throw StatusError::already_exists(type.group, type.plural, target.name);
+        return StatusError::already_exists(type.group, type.plural, target.name);
       [[fallthrough]];
     case StorageError::Code::kResourceVersionConflicts:
     case StorageError::Code::kInvalidObject:
-      throw StatusError::conflict(type.group, type.plural, target.name, error.what());
+      return StatusError::conflict(type.group, type.plural, target.name, error.what());
     case StorageError::Code::kUnreachable:
     case StorageError::Code::kTimeout:
-      throw StatusError::server_timeout(type.group, type.plural, operation, 2);
+      return StatusError::server_timeout(type.group, type.plural, operation, 2);
     case StorageError::Code::kCorruptObject:
       break;
   }
-  throw StatusError::internal_error(error.what());
+  return StatusError::internal_error(error.what());
+}
+
+void throw_as_status(const StorageError& error, const Target& target, std::string_view operation) {
+  throw as_status(error, target, operation);
 }
 
 Awaitable<Object> Store::get(Target target, storage::Revision not_older_than) const {
@@ -163,7 +169,9 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
       if (allocates(target)) co_await services_->release(std::move(taken));
       std::rethrow_exception(refused);
     }
-    std::optional<StorageError> failure;
+    std::optional<StatusError> failure;
+    bool exists = false;
+    bool unknown = false;
     try {
       if (!dry_run) {
         const Object created = co_await resource.objects().create(target.key(), stored);
@@ -171,16 +179,29 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
         co_return resource.from_storage(created);
       }
     } catch (const StorageError& e) {
+      failure = as_status(e, target, "create");
+      exists = e.code() == StorageError::Code::kKeyExists;
+      unknown = storage::may_be_written(e);
+    } catch (const StatusError& e) {
       failure = e;
+      unknown = storage::may_be_written(e);
+    }
+    // Nothing may be awaited in a handler of exceptions.
+    if (unknown) {
+      std::string uid(prepared.uid());
+      const std::optional<Object> found = co_await look_again(target, std::move(uid));
+      // The claims stay, and the quotas are counted again.
+      if (!found) throw StatusError(*failure);
+      if (*found) {
+        if (charge) charge->keep();
+        co_return resource.from_storage(*found);
+      }
     }
     if (allocates(target)) co_await services_->release(std::move(taken));
     if (charge) co_await limits_->refund(std::move(*charge));
-    // Nothing may be awaited in a handler of exceptions.
+    if (failure && !exists) throw StatusError(*failure);
     const Object present = co_await resource.storage->get(target.key());
     if (dry_run && !present) co_return prepared;
-    if (dry_run) failure.emplace(StorageError::Code::kKeyExists, target.key());
-    if (failure->code() != StorageError::Code::kKeyExists)
-      throw_as_status(*failure, target, "create");
     if (generated && attempt < kWriteAttempts) continue;
     api::Status status =
         StatusError::already_exists(resource.type.group, resource.type.plural, target.name)
@@ -189,6 +210,18 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
       status.message = "object is being deleted: " + status.message;
     throw StatusError(std::move(status));
   }
+}
+
+Awaitable<std::optional<Object>> Store::look_again(Target target, std::string uid) const {
+  try {
+    Object present = co_await target.resource->objects().get(target.key());
+    if (present.uid() != uid) present = Object();
+    co_return present;
+  } catch (const Error& e) {
+    log::debug("cannot find out whether {} {} was written: {}", target.resource->type.kind,
+               target.key(), e.what());
+  }
+  co_return std::nullopt;
 }
 
 bool Store::is_limited(const Target& target) const {

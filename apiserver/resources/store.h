@@ -134,14 +134,6 @@ class Store {
     return remove(std::move(target), DeleteOptions());
   }
 
-  /// Deletes everything that a predicate selects; the objects as they were listed.
-  Awaitable<std::vector<api::Object>> remove_collection(Target target, storage::Predicate predicate,
-                                                        DeleteOptions options) const;
-  Awaitable<std::vector<api::Object>> remove_collection(Target target,
-                                                        storage::Predicate predicate) const {
-    return remove_collection(std::move(target), std::move(predicate), DeleteOptions());
-  }
-
   /// Throws unless objects may be created in the namespace.
   Awaitable<void> check_namespace(const Target& target, std::string_view name) const;
 
@@ -162,6 +154,13 @@ class Store {
   Awaitable<Updated> update_admitted(Target target, Change change, Part part,
                                      storage::Preconditions preconditions, bool dry_run) const;
   Awaitable<Deleted> remove_admitted(Target target, DeleteOptions options) const;
+  /// After a write that may have been executed: the object of this uid as it is stored now, empty if
+  /// it is not there; nothing if the storage does not say.
+  Awaitable<std::optional<api::Object>> look_again(Target target, std::string uid) const;
+  /// Deletes an object and returns its last state. Throws what the storage throws, unless the object
+  /// has gone nevertheless.
+  Awaitable<api::Object> remove_stored(Target target, storage::Preconditions preconditions,
+                                       storage::Interface::Validate validate) const;
   /// Whether somebody else wrote the object since `present` was read.
   Awaitable<bool> has_moved(Target target, api::Object present) const;
   Awaitable<Updated> update_object(Target target, Change change, Part part,
@@ -173,6 +172,11 @@ class Store {
                                   storage::Preconditions preconditions, bool dry_run) const;
   Awaitable<Updated> update_service(Target target, Change change,
                                     storage::Preconditions preconditions, bool dry_run) const;
+  /// The claims of a service before and after an update, and what was taken for it.
+  struct ClaimsOfUpdate;
+  /// After an update of a service that may have been executed: releases what the stored service does
+  /// not need.
+  Awaitable<void> settle_claims(Target target, std::string uid, ClaimsOfUpdate claims) const;
   Awaitable<Deleted> remove_object(Target target, DeleteOptions options) const;
   api::Object prepare_new(const Target& target, const api::Object& object) const;
   Awaitable<Deleted> remove_gracefully(const Target& target, const DeleteOptions& options) const;
@@ -188,6 +192,8 @@ class Store {
 };
 
 /// Converts a storage error for the client. `operation` as in "The create operation against ...".
+api::StatusError as_status(const storage::StorageError& error, const Target& target,
+                           std::string_view operation);
 [[noreturn]] void throw_as_status(const storage::StorageError& error, const Target& target,
                                   std::string_view operation);
 

@@ -56,10 +56,21 @@ bool is_externally_accessible(const json::Value& spec);
 // prepare_pod.cc
 /// The class of a pod that decides who is evicted first: "Guaranteed", "Burstable", "BestEffort".
 std::string_view quality_of_service(const json::Value& spec);
+/// A pod stays for a while on a node that gets lost, unless it says what it wants to do then (the
+/// plugin DefaultTolerationSeconds).
+void tolerate_lost_nodes(json::Value& spec, json::Allocator& allocator);
 void prepare_pod_update(json::Value& object, const json::Value& old, json::Allocator& allocator);
 void prepare_pod(json::Value& object, json::Allocator& allocator);
 
+// prepare_service.cc
+void prepare_service(json::Value& object, json::Allocator& allocator);
+void prepare_service_update(json::Value& object, const json::Value& old,
+                            json::Allocator& allocator);
+
 // prepare.cc
+void prepare_endpoint_slice(json::Value& object, json::Allocator& allocator);
+void prepare_endpoint_slice_update(json::Value& object, const json::Value& old,
+                                   json::Allocator& allocator);
 void prepare_limit_range(json::Value& object, json::Allocator& allocator);
 void prepare_node(json::Value& object, json::Allocator& allocator);
 void prepare_job(json::Value& object, json::Allocator& allocator);
@@ -73,9 +84,6 @@ void prepare_persistent_volume(json::Value& object, json::Allocator& allocator);
 void prepare_persistent_volume_claim(json::Value& object, json::Allocator& allocator);
 void prepare_persistent_volume_claim_update(json::Value& object, const json::Value& old,
                                             json::Allocator& allocator);
-void prepare_service(json::Value& object, json::Allocator& allocator);
-void prepare_service_update(json::Value& object, const json::Value& old,
-                            json::Allocator& allocator);
 void prepare_custom_resource_definition(json::Value& object, json::Allocator& allocator);
 void default_definition_status(json::Value& object, json::Allocator& allocator);
 void prepare_signing_request_update(json::Value& object, const json::Value& old,
@@ -214,11 +222,17 @@ void validate_runtime_class_update(const api::Object& object, const api::Object&
                                    Causes& causes);
 
 // device_validation.cc
-void validate_device_class(const api::Object& object, Causes& causes);
-void validate_resource_claim(const api::Object& object, Causes& causes);
+void validate_new_device_class(const api::Object& object, Causes& causes);
+void validate_device_class_update(const api::Object& object, const api::Object& old,
+                                  Causes& causes);
+void validate_new_resource_claim(const api::Object& object, Causes& causes);
 void validate_resource_claim_template(const api::Object& object, Causes& causes);
-void validate_resource_slice(const api::Object& object, Causes& causes);
 void validate_resource_claim_update(const api::Object& object, const api::Object& old,
+                                    Causes& causes);
+
+// slice_validation.cc
+void validate_new_resource_slice(const api::Object& object, Causes& causes);
+void validate_resource_slice_update(const api::Object& object, const api::Object& old,
                                     Causes& causes);
 
 // flow_validation.cc

@@ -17,6 +17,7 @@
 #include "apiserver/resources/service_allocator.h"
 #include "apiserver/resources/structural_schema.h"
 #include "apiserver/resources/write_steps.h"
+#include "apiserver/storage/unknown_outcome.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/symbols.h"
@@ -48,7 +49,24 @@ struct LastFinalizerGone {
 /// its last finalizer any more.
 struct Stays {};
 
+/// The claims that are not among the others.
+ServiceClaims without(const ServiceClaims& claims, const ServiceClaims& others) {
+  ServiceClaims out;
+  std::set_difference(claims.addresses.begin(), claims.addresses.end(), others.addresses.begin(),
+                      others.addresses.end(), std::inserter(out.addresses, out.addresses.end()));
+  std::set_difference(claims.ports.begin(), claims.ports.end(), others.ports.begin(),
+                      others.ports.end(), std::inserter(out.ports, out.ports.end()));
+  return out;
+}
+
 }  // namespace
+
+struct Store::ClaimsOfUpdate {
+  ServiceClaims had = {};
+  ServiceClaims taken = {};
+  /// Set before the service is written.
+  std::optional<ServiceClaims> wants = {};
+};
 
 /// The steps of a change between the request and the storage.
 class Store::ChangeOfObject {
@@ -363,8 +381,8 @@ Awaitable<Store::Updated> Store::update_service(Target target, Change change,
       co_return co_await update_object(target, change, Part::kMain, preconditions, dry_run);
     }
     std::optional<StatusError> failure;
-    ServiceClaims taken;
-    const ServiceClaims had = claims_of(present);
+    ClaimsOfUpdate claims;
+    claims.had = claims_of(present);
     Updated updated;
     try {
       preconditions.check(target.key(), present);
@@ -375,8 +393,10 @@ Awaitable<Store::Updated> Store::update_service(Target target, Change change,
       } catch (const LastFinalizerGone& e) {
         wanted = e.object;
       }
-      ServiceClaims before = had;
-      wanted = co_await services_->complete(std::move(wanted), std::move(before), dry_run, taken);
+      ServiceClaims before = claims.had;
+      wanted =
+          co_await services_->complete(std::move(wanted), std::move(before), dry_run, claims.taken);
+      claims.wants = claims_of(wanted);
       Change filled = [wanted](const Object&) { return wanted; };
       storage::Preconditions same = preconditions;
       same.resource_version = std::string(present.resource_version());
@@ -388,26 +408,34 @@ Awaitable<Store::Updated> Store::update_service(Target target, Change change,
     } catch (const StatusError& e) {
       failure = e;
     } catch (const StorageError& e) {
-      failure = StatusError::conflict("", "services", target.name, e.what());
+      failure = as_status(e, target, "update");
     }
     if (!failure) {
-      if (dry_run) co_return updated;
-      const ServiceClaims has = claims_of(updated.object);
-      ServiceClaims done;
-      std::set_difference(had.addresses.begin(), had.addresses.end(), has.addresses.begin(),
-                          has.addresses.end(), std::inserter(done.addresses, done.addresses.end()));
-      std::set_difference(had.ports.begin(), had.ports.end(), has.ports.begin(), has.ports.end(),
-                          std::inserter(done.ports, done.ports.end()));
-      co_await services_->release(std::move(done));
+      if (!dry_run) co_await services_->release(without(claims.had, claims_of(updated.object)));
       co_return updated;
     }
-    co_await services_->release(std::move(taken));
+    if (claims.wants && !dry_run && storage::may_be_written(*failure)) {
+      std::string uid(present.uid());
+      co_await settle_claims(target, std::move(uid), std::move(claims));
+      throw StatusError(*failure);
+    }
+    co_await services_->release(std::move(claims.taken));
     // Somebody else may have changed it meanwhile.
     const Object now = co_await target.resource->storage->get(target.key());
     const bool moved = !now || now.resource_version() != present.resource_version();
     if (!api::is_conflict(*failure) || !moved || attempt == kWriteAttempts)
       throw StatusError(*failure);
   }
+}
+
+Awaitable<void> Store::settle_claims(Target target, std::string uid, ClaimsOfUpdate claims) const {
+  const std::optional<Object> found = co_await look_again(std::move(target), std::move(uid));
+  if (!found) co_return;
+  const ServiceClaims has = *found ? claims_of(*found) : ServiceClaims();
+  const bool updated =
+      *found && has.addresses == claims.wants->addresses && has.ports == claims.wants->ports;
+  ServiceClaims unused = without(updated ? claims.had : claims.taken, has);
+  co_await services_->release(std::move(unused));
 }
 
 Awaitable<Store::Updated> Store::update_object(Target target, Change change, Part part,
@@ -464,6 +492,7 @@ Awaitable<Store::Updated> Store::update_limited(Target target, Change change, Pa
     }
     std::exception_ptr failure;
     bool conflict = false;
+    bool unknown = false;
     try {
       Updated updated = co_await write_change(target, settled, part, std::move(same), dry_run);
       if (charge) charge->keep();
@@ -471,6 +500,14 @@ Awaitable<Store::Updated> Store::update_limited(Target target, Change change, Pa
     } catch (const StatusError& e) {
       failure = std::current_exception();
       conflict = api::is_conflict(e) || api::is_not_found(e);
+      unknown = storage::may_be_written(e);
+    }
+    if (unknown && charge) {
+      std::string uid(present.uid());
+      const std::optional<Object> now = co_await look_again(target, std::move(uid));
+      // If the object has changed, this may be the change: the quotas are counted again.
+      if (!now || now->resource_version() != present.resource_version())
+        std::rethrow_exception(failure);
     }
     if (charge) co_await limits_->refund(std::move(*charge));
     bool moved = false;
@@ -524,7 +561,7 @@ Awaitable<Store::Updated> Store::write_change(Target target, Change change, Part
         throw Stays{};
       };
       try {
-        co_await resource.objects().remove(key, preconditions, std::move(goes));
+        co_await remove_stored(target, preconditions, std::move(goes));
       } catch (const Stays&) {
         stays = true;
       } catch (const StorageError& e) {

@@ -19,7 +19,8 @@ struct HistoryLimits {
 };
 
 /// A window of changes in the order of their revisions. When it is full, or they get old, the
-/// oldest go. Not thread-safe.
+/// oldest go. A revision of which one change has gone is not in the window any more: nobody reads a
+/// part of it. Not thread-safe.
 class History {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;

@@ -285,6 +285,32 @@ TEST_F(AdmissionTest, EvictionsAndBindingsAreCreations) {
   EXPECT_TRUE(held(pods().get("a"))["spec"]["nodeName"].as_string().empty());
 }
 
+TEST_F(AdmissionTest, TokensOfServiceAccountsAreCreationsToo) {
+  const api::Resource accounts{"", "v1", "ServiceAccount", "serviceaccounts", true};
+  in(accounts).create(from_json(R"({"metadata":{"name":"robot"}})"));
+  const std::string what = rule("", "v1", "serviceaccounts/token", R"("CREATE")");
+  const api::Object body = from_json(R"({"kind":"TokenRequest",
+      "apiVersion":"authentication.k8s.io/v1","spec":{"expirationSeconds":3600}})");
+  const TestWebhook longer([](const auto& review) {
+    return patched(review, R"([{"op":"replace","path":"/spec/expirationSeconds","value":7200}])");
+  });
+  mutate_with(longer, what);
+  const api::Object token = in(accounts).create_subresource("robot", "token", body);
+  EXPECT_EQ(token["spec"]["expirationSeconds"].as_int(), 7200);
+  EXPECT_FALSE(token["status"]["token"].as_string().empty());
+  const TestWebhook hook([](const auto& review) { return denied(review, "no"); });
+  validate_with(hook, what);
+  EXPECT_EQ(status_of([&] { in(accounts).create_subresource("robot", "token", body); }).code, 403);
+  const auto reviews = hook.reviews();
+  ASSERT_EQ(reviews.size(), 1u);
+  const auto request = reviews[0]["request"];
+  EXPECT_EQ(full_name(request["kind"]), "authentication.k8s.io/v1/TokenRequest");
+  EXPECT_EQ(full_name(request["resource"]), "/v1/serviceaccounts");
+  EXPECT_EQ(request["subResource"].as_string(), "token");
+  EXPECT_EQ(request["name"].as_string(), "robot");
+  EXPECT_EQ(request["object"]["spec"]["expirationSeconds"].as_int(), 7200);
+}
+
 TEST_F(AdmissionTest, AnEquivalentVersionIsShownInTheVersionOfTheRule) {
   const TestWebhook hook([](const auto& review) {
     return patched(review, R"([{"op":"replace","path":"/spec/maxReplicas","value":9}])");

@@ -5,6 +5,7 @@
 #include "apiserver/json.h"
 #include "lookout/api/status.h"
 #include "lookout/apiserver/server.h"
+#include "lookout/base/base64.h"
 #include "lookout/rest/client.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
@@ -281,6 +282,98 @@ TEST_F(Authentication, AReviewSaysForWhichAudiencesATokenIs) {
   EXPECT_THAT(review(R"(["elsewhere","https://here"])"),
               HasSubstr(R"("audiences":["https://here"])"));
   EXPECT_EQ(review(R"(["elsewhere"])"), R"({"user":{},"error":"invalid bearer token"})");
+}
+
+const api::Resource kSigningRequests{"certificates.k8s.io", "v1", "CertificateSigningRequest",
+                                     "certificatesigningrequests", false};
+
+/// For the user ann, of the groups dev and system:masters.
+constexpr const char* kRequestOfMaster = R"(-----BEGIN CERTIFICATE REQUEST-----
+MIHxMIGXAgEAMDUxDDAKBgNVBAoMA2RldjEXMBUGA1UECgwOc3lzdGVtOm1hc3Rl
+cnMxDDAKBgNVBAMMA2FubjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABIW4ESYq
++V2EIXPNdNJ7TFP01892brAFeHT/fyWRYqbCL+meLeFKOwWV6ek2UFy/GzXHQSQi
+CYcCcVG2kZEEtY2gADAKBggqhkjOPQQDAgNJADBGAiEAlQzNj+4CEZpoNQ+sIint
+ZFvyyKtR7/HSTnEBagCWdyQCIQDdjDMmZL/1P5w2Yhb5Ro28YW5FkQMIfYwpAx19
+rj6tjQ==
+-----END CERTIFICATE REQUEST-----
+)";
+/// For the user ann, of the group dev.
+constexpr const char* kRequestOfDeveloper = R"(-----BEGIN CERTIFICATE REQUEST-----
+MIHWMH4CAQAwHDEMMAoGA1UECgwDZGV2MQwwCgYDVQQDDANhbm4wWTATBgcqhkjO
+PQIBBggqhkjOPQMBBwNCAASFuBEmKvldhCFzzXTSe0xT9NfPdm6wBXh0/38lkWKm
+wi/pni3hSjsFlenpNlBcvxs1x0EkIgmHAnFRtpGRBLWNoAAwCgYIKoZIzj0EAwID
+SAAwRQIgEudsmomXuHmo0PjEYf6FRjDLIoSpFE85fNP+dmvnOpoCIQDhoUoaw+nb
+EbAAT7fD2+KW9INIxKaFgk7dbKdJg8PK9Q==
+-----END CERTIFICATE REQUEST-----
+)";
+
+api::Object signing_request(const std::string& name, const char* signer, std::string_view pem) {
+  return from_json(fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{"signerName":"{}",
+      "request":"{}","usages":["client auth"]}}}})",
+                               name, signer, encode_base64(pem)));
+}
+
+TEST_F(Authentication, NobodyAsksForACertificateOfAMaster) {
+  constexpr const char* kClients = "kubernetes.io/kube-apiserver-client";
+  server_ = std::make_unique<Server>();
+  const auto requests = with([](rest::Config&) {}).resource(kSigningRequests);
+  const auto refused =
+      status_of([&] { requests.create(signing_request("a", kClients, kRequestOfMaster)); });
+  EXPECT_EQ(refused.code, 403);
+  EXPECT_EQ(refused.message,
+            "certificatesigningrequests.certificates.k8s.io \"a\" is forbidden: use of "
+            "kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed");
+  EXPECT_EQ(status_of([&] { requests.create(signing_request("a", kClients, "no request")); }).code,
+            422);
+  std::string torn = kRequestOfDeveloper;
+  torn.replace(torn.find("MIHW"), 4, "MIHV");
+  EXPECT_EQ(status_of([&] { requests.create(signing_request("a", kClients, torn)); }).code, 403);
+  EXPECT_NO_THROW(requests.create(signing_request("a", kClients, kRequestOfDeveloper)));
+  // Other signers decide for themselves.
+  EXPECT_NO_THROW(requests.create(signing_request("b", "example.com/signer", kRequestOfMaster)));
+}
+
+TEST_F(Authentication, OnlySignersSayWhatBecomesOfARequest) {
+  ServerOptions options;
+  options.authorization = Authorization::kRbac;
+  server_ = std::make_unique<Server>(options);
+  const rest::Client admin(server_->client_config());
+  const auto grant = [&](const std::string& name, const std::string& rule) {
+    admin.resource(kClusterRoles)
+        .create(
+            from_json(fmt::format(R"({{"metadata":{{"name":"{}"}},"rules":[{}]}})", name, rule)));
+    admin
+        .resource(
+            {"rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", false})
+        .create(from_json(fmt::format(
+            R"({{"metadata":{{"name":"{0}"}},"subjects":[{{"kind":"User","name":"ann",
+            "apiGroup":"rbac.authorization.k8s.io"}}],"roleRef":{{"kind":"ClusterRole","name":"{0}",
+            "apiGroup":"rbac.authorization.k8s.io"}}}})",
+            name)));
+  };
+  admin.resource(kSigningRequests)
+      .create(signing_request("a", "example.com/signer", kRequestOfDeveloper));
+  grant("write", R"({"verbs":["patch"],"apiGroups":["certificates.k8s.io"],
+                     "resources":["certificatesigningrequests/status"]})");
+  const auto requests = rest::Client(server_->config_for("ann", {})).resource(kSigningRequests);
+  const auto patch = [&](const std::string& status) {
+    requests.patch("a", rest::PatchType::kMerge, R"({"status":{)" + status + "}}", {}, "status");
+  };
+  const std::string failed = R"("conditions":[{"type":"Failed","status":"True","reason":"r"}])";
+  const std::string certificate =
+      R"("certificate":")" + encode_base64(test::make_certificate("ann").certificate) + "\"";
+  for (const std::string& status : {failed, certificate}) {
+    const auto refused = status_of([&] { patch(status); });
+    EXPECT_EQ(refused.code, 403) << status;
+    EXPECT_EQ(refused.message,
+              "certificatesigningrequests.certificates.k8s.io \"a\" is forbidden: user not "
+              "permitted to sign requests with signerName \"example.com/signer\"");
+  }
+  // It is about nothing else.
+  EXPECT_NO_THROW(patch(""));
+  grant("sign", R"({"verbs":["sign"],"apiGroups":["certificates.k8s.io"],"resources":["signers"],
+                    "resourceNames":["example.com/*"]})");
+  EXPECT_NO_THROW(patch(certificate));
 }
 
 TEST_F(Authentication, TheAuthorityOfClientsIsPublishedWithoutItsKey) {

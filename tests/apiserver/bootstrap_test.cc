@@ -297,7 +297,7 @@ TEST(Bootstrap, TheNextServerMendsFlowControl) {
     };
     const std::string no = fmt::format(R"("annotations":{{"{}":"false"}})", annotation);
     const std::string nothing = fmt::format(R"("annotations":{{"{}":null}})", annotation);
-    change("catch-all", no);
+    EXPECT_THROW(change("catch-all", no), api::StatusError) << "it is mandatory";
     change("system", no);
     change("node-high", "");
     change("workload-low", nothing);

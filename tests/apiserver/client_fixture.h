@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "lookout/api/object.h"
 #include "lookout/api/status.h"
@@ -15,6 +16,7 @@
 
 namespace lookout::apiserver {
 
+struct HttpAnswer;
 using lookout::test::eventually;
 
 inline const api::Resource kPods{"", "v1", "Pod", "pods", true};
@@ -23,6 +25,7 @@ inline const api::Resource kNamespaces{"", "v1", "Namespace", "namespaces", fals
 inline const api::Resource kNodes{"", "v1", "Node", "nodes", false};
 inline const api::Resource kSecrets{"", "v1", "Secret", "secrets", true};
 inline const api::Resource kServices{"", "v1", "Service", "services", true};
+inline const api::Resource kLimitRanges{"", "v1", "LimitRange", "limitranges", true};
 inline const api::Resource kLeases{"coordination.k8s.io", "v1", "Lease", "leases", true};
 inline const api::Resource kDeployments{"apps", "v1", "Deployment", "deployments", true};
 inline const api::Resource kClusterRoles{"rbac.authorization.k8s.io", "v1", "ClusterRole",
@@ -69,7 +72,15 @@ inline api::Object pod(const std::string& name, const std::string& spec = "") {
 /// The object with a change by merge patch made on this side.
 api::Object changed(const api::Object& object, const std::string& patch);
 
-/// The failure that an operation ends with.
+/// "field: message" of each cause of a refusal.
+std::vector<std::string> causes_of(const HttpAnswer& answer);
+
+/// The object after operations of a JSON Patch, which are separated by commas.
+api::Object json_patched(const std::string& object, const std::string& operations);
+/// The operation that adds a value at a path below the spec.
+std::string add_to_spec(const std::string& path, const std::string& value);
+
+/// The failure that an operation ends with; one without a code if it succeeds.
 api::Status status_of(const std::function<void()>& operation);
 
 }  // namespace lookout::apiserver

@@ -21,6 +21,9 @@ namespace {
 
 using api::Object;
 
+/// The rest of a definition.
+constexpr const char* kAnySchema = R"("schema":{"openAPIV3Schema":{"type":"object"}}}]}})";
+
 class Deletion : public ClientTest {
  protected:
   static bool is_gone(const std::function<void()>& get) {
@@ -34,6 +37,19 @@ class Deletion : public ClientTest {
   bool is_gone(const api::Resource& resource, const std::string& name,
                const std::string& ns = "default") const {
     return is_gone([&] { client_.resource(resource, resource.namespaced ? ns : "").get(name); });
+  }
+  /// "True Reason: message" of a namespace; empty if it has no such condition.
+  std::string condition(const std::string& ns, std::string_view type) const {
+    const Object found = all(kNamespaces).get(ns);
+    for (const api::Value one : found["status"]["conditions"].elements()) {
+      if (one["type"].as_string() != type) continue;
+      return std::string(one["status"].as_string())
+          .append(" ")
+          .append(one["reason"].as_string())
+          .append(": ")
+          .append(one["message"].as_string());
+    }
+    return {};
   }
 };
 
@@ -70,6 +86,27 @@ TEST_F(Deletion, KeepsPreconditions) {
   right.precondition_resource_version = std::string(created.resource_version());
   in(kConfigMaps).remove("c", right);
   EXPECT_TRUE(is_gone(kConfigMaps, "c"));
+}
+
+TEST_F(Deletion, OfNamespacesAndDefinitionsHasItsOwnWordsForPreconditions) {
+  const std::string prefix = "Operation cannot be fulfilled on ";
+  const Object shop = all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
+  rest::DeleteOptions old;
+  old.precondition_resource_version = "1";
+  EXPECT_EQ(status_of([&] { all(kNamespaces).remove("shop", old); }).message,
+            prefix +
+                "namespaces \"shop\": Precondition failed: ResourceVersion in precondition: 1, "
+                "ResourceVersion in object meta: " +
+                std::string(shop.resource_version()));
+  const Object things =
+      all(kDefinitions).create(from_json(std::string(kThingDefinition) + kAnySchema));
+  rest::DeleteOptions other;
+  other.precondition_uid = "another";
+  EXPECT_EQ(status_of([&] { all(kDefinitions).remove("things.example.com", other); }).message,
+            prefix +
+                "customresourcedefinitions.apiextensions.k8s.io \"things.example.com\": "
+                "Precondition failed: UID in precondition: another, UID in object meta: " +
+                std::string(things.uid()));
 }
 
 TEST_F(Deletion, WaitsForFinalizers) {
@@ -174,6 +211,34 @@ TEST_F(Deletion, OfACollectionIsAnsweredWithTheList) {
   EXPECT_EQ(list["items"][0]["metadata"]["name"].as_string(), "a");
 }
 
+TEST_F(Deletion, OfACollectionTakesAPageIfThereIsALimit) {
+  for (const char* name : {"a", "b", "c", "d", "e"}) in(kConfigMaps).create(config_map(name));
+  const std::string path = "/api/v1/namespaces/default/configmaps?limit=2";
+  const auto names = [](const Object& list) {
+    std::string out;
+    for (const api::Value item : list["items"].elements())
+      out.append(item["metadata"]["name"].as_string());
+    return out;
+  };
+  const auto left = [&] {
+    std::string out;
+    for (const Object& map : in(kConfigMaps).list().items) out.append(map.name());
+    return out;
+  };
+  const Object first = Object::parse(http(server_.port(), "DELETE", path).body);
+  EXPECT_EQ(names(first), "ab");
+  EXPECT_EQ(first["metadata"]["remainingItemCount"].as_int(), 3);
+  EXPECT_EQ(left(), "cde");
+  const std::string next(first["metadata"]["continue"].as_string());
+  ASSERT_FALSE(next.empty());
+  const Object second =
+      Object::parse(http(server_.port(), "DELETE", path + "&continue=" + next).body);
+  EXPECT_EQ(names(second), "cd");
+  EXPECT_EQ(left(), "e");
+  EXPECT_EQ(http(server_.port(), "DELETE", path + "&continue=nonsense").code, 400);
+  EXPECT_EQ(left(), "e");
+}
+
 TEST_F(Deletion, OfANamespaceEmptiesItFirst) {
   all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   for (int i = 0; i < 20; ++i) {
@@ -200,9 +265,53 @@ TEST_F(Deletion, OfANamespaceEmptiesItFirst) {
     return in(kConfigMaps, "shop").list().items.size() == 1 && pods("shop").list().items.empty();
   }));
   EXPECT_FALSE(is_gone(kNamespaces, "shop"));
+  // The namespace says what it waits for.
+  EXPECT_TRUE(eventually([&] { return condition("shop", "NamespaceContentRemaining") != ""; }));
+  EXPECT_EQ(condition("shop", "NamespaceDeletionDiscoveryFailure"),
+            "False ResourcesDiscovered: All resources successfully discovered");
+  EXPECT_EQ(condition("shop", "NamespaceDeletionGroupVersionParsingFailure"),
+            "False ParsedGroupVersions: All legacy kube types successfully parsed");
+  EXPECT_EQ(condition("shop", "NamespaceDeletionContentFailure"),
+            "False ContentDeleted: All content successfully deleted, may be waiting on "
+            "finalization");
+  EXPECT_EQ(condition("shop", "NamespaceContentRemaining"),
+            "True SomeResourcesRemain: Some resources are remaining: configmaps. has 1 resource "
+            "instances");
+  EXPECT_EQ(condition("shop", "NamespaceFinalizersRemaining"),
+            "True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: "
+            "example.com/a in 1 resource instances");
   in(kConfigMaps, "shop")
       .patch("held", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
   EXPECT_TRUE(eventually([&] { return is_gone(kNamespaces, "shop"); }));
+}
+
+TEST_F(Deletion, OfANamespaceDeletesItsPodsFirst) {
+  all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
+  in(kConfigMaps, "shop").create(config_map("settings"));
+  pods("shop").create(changed(pod("p"), R"({"metadata":{"finalizers":["example.com/a"]}})"));
+  all(kNamespaces).remove("shop");
+  EXPECT_TRUE(
+      eventually([&] { return condition("shop", "NamespaceDeletionContentFailure") != ""; }));
+  EXPECT_TRUE(lookout::test::held(pods("shop").get("p"))["metadata"].contains("deletionTimestamp"));
+  EXPECT_EQ(in(kConfigMaps, "shop").list().items.size(), 1u);
+  EXPECT_EQ(condition("shop", "NamespaceContentRemaining"),
+            "False ContentRemoved: All content successfully removed");
+  pods("shop").patch("p", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
+  EXPECT_TRUE(eventually([&] { return is_gone(kNamespaces, "shop"); }));
+}
+
+TEST_F(Deletion, OfADefinitionTakesInstancesThatNobodyServes) {
+  const std::string definition = std::string(kThingDefinition) + kAnySchema;
+  all(kDefinitions).create(from_json(definition));
+  in(kThings).create(
+      from_json(R"({"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"t"}})"));
+  all(kDefinitions)
+      .patch("things.example.com", rest::PatchType::kJson,
+             R"([{"op":"replace","path":"/spec/versions/0/served","value":false}])");
+  all(kDefinitions).remove("things.example.com");
+  EXPECT_TRUE(eventually([&] { return is_gone(kDefinitions, "things.example.com"); }));
+  all(kDefinitions).create(from_json(definition));
+  EXPECT_TRUE(in(kThings).list().items.empty());
 }
 
 TEST_F(Deletion, SomeNamespacesStay) {
@@ -216,6 +325,18 @@ TEST_F(Deletion, ADryRunChangesNothing) {
   dry_run.dry_run = true;
   pods().remove("p", dry_run);
   EXPECT_EQ(pods().get("p"), created);
+  // The answer shows what would become of it.
+  const Object shop = all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
+  EXPECT_EQ(
+      lookout::test::held(all(kNamespaces).remove("shop", dry_run))["status"]["phase"].as_string(),
+      "Terminating");
+  EXPECT_EQ(all(kNamespaces).get("shop"), shop);
+  all(kDefinitions).create(from_json(std::string(kThingDefinition) + kAnySchema));
+  const Object things = all(kDefinitions).get("things.example.com");
+  EXPECT_TRUE(
+      lookout::test::held(all(kDefinitions).remove("things.example.com", dry_run))["metadata"]
+          .contains("deletionTimestamp"));
+  EXPECT_EQ(all(kDefinitions).get("things.example.com"), things);
 }
 
 TEST_F(Deletion, OptionsThatCannotBeReadDeleteNothing) {
@@ -260,8 +381,27 @@ TEST_F(Deletion, PoliciesAreAccepted) {
   EXPECT_EQ(answer.code, 422);
 }
 
+TEST_F(Deletion, ThePolicyIsGivenOnce) {
+  in(kConfigMaps).create(config_map("c"));
+  const std::string path = "/api/v1/namespaces/default/configmaps/c";
+  const HttpAnswer answers[] = {
+      http(server_.port(), "DELETE", path + "?orphanDependents=true&propagationPolicy=Orphan"),
+      http(server_.port(), "DELETE", path,
+           R"({"orphanDependents":true,"propagationPolicy":"Orphan"})", kJsonBody)};
+  for (const HttpAnswer& answer : answers) {
+    EXPECT_EQ(answer.code, 422) << answer.body;
+    EXPECT_EQ(lookout::test::held(Object::parse(answer.body))["details"]["causes"][0]["message"]
+                  .as_string(),
+              "Invalid value: \"Orphan\": orphanDependents and deletionPropagation cannot be both "
+              "set");
+  }
+  EXPECT_FALSE(is_gone(kConfigMaps, "c"));
+}
+
 class InUse : public ClientTest {
  protected:
+  static constexpr const char* kVolume =
+      R"("volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"c"}}])";
   const api::Resource claims_{"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true};
   bool is_gone(const std::string& name) const {
     return in(claims_).list({.field_selector = "metadata.name=" + name}).items.empty();
@@ -270,6 +410,17 @@ class InUse : public ClientTest {
     return in(claims_).create(from_json(R"({"metadata":{"name":")" + name +
                                         R"("},"spec":{"accessModes":["ReadWriteOnce"],)" +
                                         R"("resources":{"requests":{"storage":"1Gi"}}}})"));
+  }
+  void remove_at_once(const std::string& pod) const {
+    rest::DeleteOptions now;
+    now.grace_period_seconds = 0;
+    pods().remove(pod, now);
+  }
+  /// Until all claims that are being deleted have been looked at.
+  void wait_for_protection() const {
+    claim("last");
+    in(claims_).remove("last");
+    EXPECT_TRUE(eventually([&] { return is_gone("last"); }));
   }
 };
 
@@ -282,11 +433,42 @@ TEST_F(InUse, AClaimThatNobodyUsesGoes) {
 
 TEST_F(InUse, AClaimGoesWithTheLastPodThatUsesIt) {
   claim("c");
-  pods().create(pod("p", R"(,"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"c"}}])"));
+  const Object user = pods().create(pod("p", R"(,"nodeName":"n",)" + std::string(kVolume)));
   in(claims_).remove("c");
+  wait_for_protection();
   EXPECT_TRUE(lookout::test::held(in(claims_).get("c"))["metadata"]["deletionTimestamp"].exists());
-  pods().remove("p");
+  // One that has ended is there still.
+  pods().update_status(changed(user, R"({"status":{"phase":"Succeeded"}})"));
+  wait_for_protection();
+  EXPECT_FALSE(is_gone("c"));
+  remove_at_once("p");
   EXPECT_TRUE(eventually([&] { return is_gone("c"); }));
+}
+
+TEST_F(InUse, AClaimDoesNotWaitForAPodWithoutANode) {
+  claim("c");
+  pods().create(pod("p", "," + std::string(kVolume)));
+  in(claims_).remove("c");
+  EXPECT_TRUE(eventually([&] { return is_gone("c"); }));
+}
+
+TEST_F(InUse, AClaimOfAnEphemeralVolumeGoesWithItsPod) {
+  const std::string volume = R"(,"ephemeral":{"volumeClaimTemplate":{"spec":{"accessModes":)"
+                             R"(["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}}})";
+  const Object user = pods().create(pod("p", R"(,"nodeName":"n","volumes":[{"name":"own")" +
+                                                 volume + R"(,{"name":"other")" + volume + "]"));
+  claim("p-other");
+  in(claims_).update(changed(
+      claim("p-own"), R"({"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p",
+                          "controller":true,"uid":")" +
+                          std::string(user.uid()) + "\"}]}}"));
+  in(claims_).remove("p-own");
+  in(claims_).remove("p-other");
+  EXPECT_TRUE(eventually([&] { return is_gone("p-other"); }));
+  wait_for_protection();
+  EXPECT_FALSE(is_gone("p-own"));
+  remove_at_once("p");
+  EXPECT_TRUE(eventually([&] { return is_gone("p-own"); }));
 }
 
 // One that takes long does not keep the others from going.

@@ -4,18 +4,26 @@
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "apiserver/controllers/controllers.h"
+#include "apiserver/controllers/quota_controller.h"
+#include "apiserver/quota/namespace_limits.h"
+#include "apiserver/resources/resource_registry.h"
+#include "apiserver/resources/store.h"
 #include "lookout/apiserver/server.h"
 #include "lookout/apiserver/storage/etcd3.h"
 #include "lookout/rest/client.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
+#include "tests/apiserver/storage/storage_client.h"
 #include "tests/support/eventually.h"
 #include "tests/support/matchers.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -29,10 +37,11 @@ class EtcdServerTest : public testing::Test {
     cluster_ = std::make_unique<test::EtcdCluster>();
   }
 
-  void serve(bool cache = true) {
+  void serve(bool cache = true, std::size_t history = storage::EtcdOptions().history) {
     storage::EtcdOptions etcd;
     etcd.endpoints = cluster_->endpoints();
     etcd.watch_cache = cache;
+    etcd.history = history;
     ServerOptions options;
     options.storage = std::make_shared<storage::EtcdBackend>(std::move(etcd));
     server_ = std::make_unique<Server>(std::move(options));
@@ -110,6 +119,75 @@ TEST_F(EtcdServerTest, EndsWatchesWith410WhenItsEtcdIsRestored) {
   EXPECT_THAT(list, HasSubstr(R"("name":"kept")"));
   EXPECT_THAT(list, Not(HasSubstr("lost")));
   EXPECT_EQ(create("lost-1"), 201);
+}
+
+TEST_F(EtcdServerTest, EndsWatchesWith410WhenARevisionIsLargerThanTheHistory) {
+  serve(true, 5);
+  const std::string url = "/api/v1/namespaces/default/configmaps";
+  const auto create = [&](const std::string& name) {
+    return http(server_->port(), "POST", url, R"({"metadata":{"name":")" + name + "\"}}",
+                {{"Content-Type", "application/json"}})
+        .code;
+  };
+  HttpClient client(server_->port());
+  client.send("GET " + url + "?watch=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  HttpClient elsewhere(server_->port());
+  elsewhere.send(
+      "GET /api/v1/namespaces/kube-node-lease/configmaps?watch=1 HTTP/1.1\r\n"
+      "Host: localhost\r\n\r\n");
+  const auto sent = [&](const char* events) {
+    return eventually(
+        [&] { return number("apiserver_watch_events_total", {R"(kind="ConfigMap")"}) == events; });
+  };
+  ASSERT_TRUE(eventually(
+      [&] { return number("apiserver_registered_watchers", {R"(kind="ConfigMap")"}) == "2"; }));
+  // One at a time, so that the watch does not fall behind.
+  for (int i = 1; i <= 8; ++i) {
+    EXPECT_EQ(create("map-" + std::to_string(i)), 201);
+    ASSERT_TRUE(sent(std::to_string(i).c_str()));
+  }
+  cluster_->etcdctl({"del", "--prefix", "/registry/configmaps/default/"});
+  const HttpAnswer told = client.read_answer();
+  EXPECT_THAT(told.body, HasSubstr("map-8"));
+  EXPECT_THAT(told.body, Not(HasSubstr("DELETED")));
+  EXPECT_THAT(told.body, HasSubstr(R"("code":410)"));
+  EXPECT_THAT(elsewhere.read_answer().body, HasSubstr(R"("code":410)"));
+}
+
+// Without a cache, each new watch of a resource with an unreadable value gets its error at once.
+TEST_F(EtcdServerTest, ControllersEndWithTheErrorOfTheirWatch) {
+  for (const char* key : {"pods/default/odd", "persistentvolumeclaims/default/odd",
+                          "persistentvolumes/odd", "resourcequotas/default/odd"})
+    cluster_->etcdctl({"put", std::string("/registry/") + key, R"({"odd":)"});
+  storage::EtcdOptions etcd;
+  etcd.endpoints = cluster_->endpoints();
+  etcd.watch_cache = false;
+  storage::EtcdBackend backend(std::move(etcd));
+  resources::ResourceRegistry registry(backend);
+  const resources::Store store(registry.table()->find("", "v1", "namespaces"));
+  std::map<std::string, controllers::MakeTask> tasks;
+  const controllers::Spawn spawn = [&](const std::string& name, controllers::MakeTask make) {
+    tasks.emplace(name, std::move(make));
+  };
+  const controllers::Context context{registry, store, spawn};
+  quota::NamespaceLimits limits(registry);
+  controllers::QuotaController quotas(context, limits);
+  quotas.begin();
+  tasks.emplace("pods", [&] { return controllers::run_pod_reaper(context); });
+  tasks.emplace("claims", [&] { return controllers::run_claim_protection(context); });
+  tasks.emplace("volumes", [&] { return controllers::run_volume_protection(context); });
+  storage::TestThread thread;
+  for (const char* name : {"pods", "claims", "volumes", "quotas"}) {
+    SCOPED_TRACE(name);
+    const auto error = test::thrown<api::StatusError>([&] {
+      thread.run([](const controllers::MakeTask& make) -> Awaitable<int> {
+        co_await make();
+        co_return 0;
+      }(tasks.at(name)));
+    });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->status().code, 500);
+  }
 }
 
 TEST_F(EtcdServerTest, CountsWhatItAsksOfEtcd) {

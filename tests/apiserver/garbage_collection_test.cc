@@ -2,12 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <boost/asio/this_coro.hpp>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/symbols.h"
+#include "lookout/base/async_event.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/apiserver/wrapped_backend.h"
@@ -49,6 +52,11 @@ class GarbageCollection : public ClientTest {
     }
   }
   bool exists(const std::string& name) const { return exists(kConfigMaps, name); }
+  /// Until the collector has looked at the config maps that there are.
+  void wait_for_collector() const {
+    lookout::apiserver::create_owned(in(kConfigMaps), "last", "nobody", "no-uid");
+    EXPECT_TRUE(eventually([&] { return !exists("last"); }));
+  }
   void remove(const Object& object, rest::PropagationPolicy policy) const {
     rest::DeleteOptions options;
     options.propagation_policy = policy;
@@ -149,6 +157,8 @@ TEST_F(GarbageCollection, InTheForegroundDeletesTheOwnerLast) {
     return lookout::test::held(in(kConfigMaps).get("child"))["metadata"].contains(
         "deletionTimestamp");
   }));
+  // One that the owner does not wait for does not wait for the owner either.
+  EXPECT_TRUE(eventually([&] { return !exists("loose"); }));
   EXPECT_TRUE(exists("owner"));
   in(kConfigMaps).patch("child", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
   EXPECT_TRUE(eventually([&] { return !exists("owner") && !exists("child") && !exists("loose"); }));
@@ -157,6 +167,33 @@ TEST_F(GarbageCollection, InTheForegroundDeletesTheOwnerLast) {
 TEST_F(GarbageCollection, InTheForegroundOfNothingIsADeletion) {
   const Object owner = in(kConfigMaps).create(config_map("owner"));
   remove(owner, rest::PropagationPolicy::kForeground);
+  EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
+}
+
+TEST_F(GarbageCollection, InTheForegroundDeletesACycleOfOwners) {
+  const Object first = in(kConfigMaps).create(config_map("first"));
+  const Object second = create_owned("second", first);
+  const Object third = create_owned("third", second);
+  in(kConfigMaps)
+      .patch("first", rest::PatchType::kMerge,
+             R"({"metadata":{"ownerReferences":[)" + reference(third) + "]}}");
+  wait_for_collector();
+  remove(first, rest::PropagationPolicy::kForeground);
+  EXPECT_TRUE(
+      eventually([&] { return !exists("first") && !exists("second") && !exists("third"); }));
+}
+
+TEST_F(GarbageCollection, OneThatOwnsItselfHoldsUpNobody) {
+  const Object owner = in(kConfigMaps).create(config_map("owner"));
+  in(kConfigMaps)
+      .patch("owner", rest::PatchType::kMerge,
+             R"({"metadata":{"ownerReferences":[)" + reference(owner) + "]}}");
+  remove(owner, rest::PropagationPolicy::kForeground);
+  wait_for_collector();
+  EXPECT_TRUE(
+      lookout::test::held(in(kConfigMaps).get("owner"))["metadata"].contains("deletionTimestamp"));
+  in(kConfigMaps)
+      .patch("owner", rest::PatchType::kMerge, R"({"metadata":{"ownerReferences":null}})");
   EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
 }
 
@@ -208,6 +245,30 @@ TEST_F(GarbageCollection, LooksAfterCustomResources) {
   EXPECT_TRUE(eventually([&] { return !exists("child"); }));
 }
 
+TEST_F(GarbageCollection, LooksAgainWhenTheKindOfAnOwnerIsDefined) {
+  in(kConfigMaps)
+      .create(from_json(R"({"metadata":{"name":"early","ownerReferences":[{"apiVersion":)"
+                        R"("example.com/v1","kind":"Thing","name":"t","uid":"1"}]}})"));
+  wait_for_collector();
+  EXPECT_TRUE(exists("early"));
+  all(kDefinitions).create(from_json(std::string(kThingDefinition) + R"(
+        "schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
+  EXPECT_TRUE(eventually([&] { return !exists("early"); }));
+}
+
+TEST_F(GarbageCollection, OrphansTheDependentsOfANamespace) {
+  const Object owner = all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
+  create_owned("child", owner);
+  wait_for_collector();
+  rest::DeleteOptions orphan;
+  orphan.propagation_policy = rest::PropagationPolicy::kOrphan;
+  const Object marked = all(kNamespaces).remove("shop", orphan);
+  EXPECT_EQ(marked["metadata"]["finalizers"].to_json(), R"(["orphan"])");
+  EXPECT_TRUE(eventually([&] { return !exists(kNamespaces, "shop"); }));
+  EXPECT_FALSE(
+      lookout::test::held(in(kConfigMaps).get("child"))["metadata"].contains("ownerReferences"));
+}
+
 TEST_F(GarbageCollection, TakesPodsOfWhatIsDeleted) {
   const Object owner = in(kConfigMaps).create(config_map("owner"));
   pods().create(from_json(R"({"metadata":{"name":"p","ownerReferences":[)" + reference(owner) +
@@ -234,6 +295,48 @@ TEST(GarbageCollectionAfterACut, AnOwnerDoesNotWaitForWhatWentUnseen) {
   EXPECT_TRUE(maps.find("owner"));
   backend->reconnect();
   EXPECT_TRUE(eventually([&] { return !maps.find("owner"); }));
+}
+
+TEST(GarbageCollectionAfterADefinition, TakesWhatItsInstancesOwned) {
+  const auto backend = std::make_shared<WrappedBackend>("configmaps");
+  std::atomic<bool> slow{false};
+  backend->on_get = [&](std::string) -> Awaitable<void> {
+    AsyncEvent bell(co_await boost::asio::this_coro::executor);
+    while (slow)
+      co_await bell.wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(1));
+  };
+  const RunningServer running(backend);
+  const auto maps = running.client.resource(kConfigMaps, "default");
+  const auto definitions = running.client.resource(kDefinitions);
+  const auto things = running.client.resource(kThings, "default");
+  definitions.create(from_json(std::string(kThingDefinition) + R"(
+        "schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
+  const Object owner = things.create(
+      from_json(R"({"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"t"}})"));
+  const std::string reference =
+      R"({"apiVersion":"example.com/v1","kind":"Thing","name":"t","uid":")" +
+      std::string(owner.uid()) + "\"}";
+  maps.create(from_json(R"({"metadata":{"name":"child","ownerReferences":[)" + reference + "]}}"));
+  // When these have gone, the collector knows the child and follows the things.
+  create_owned(maps, "orphan", "nobody", "no-uid");
+  things.create(from_json(R"({"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"o",)"
+                          R"("ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap",)"
+                          R"("name":"nobody","uid":"no-uid"}]}})"));
+  ASSERT_TRUE(eventually([&] { return !maps.find("orphan") && !things.find("o"); }));
+  // The collector looks at the child when nobody knows what a Thing is.
+  slow = true;
+  definitions.remove("things.example.com");
+  const bool unknown = eventually([&] {
+    try {
+      things.list();
+      return false;
+    } catch (const api::StatusError& e) {
+      return api::is_not_found(e);
+    }
+  });
+  slow = false;
+  EXPECT_TRUE(unknown);
+  EXPECT_TRUE(eventually([&] { return !maps.find("child"); }));
 }
 
 // Another server's collector works on the same storage, and this one is slow.

@@ -19,7 +19,6 @@ namespace {
 using api::Object;
 using lookout::test::held;
 
-const api::Resource kLimitRanges{"", "v1", "LimitRange", "limitranges", true};
 const api::Resource kQuotas{"", "v1", "ResourceQuota", "resourcequotas", true};
 const api::Resource kClaims{"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true};
 

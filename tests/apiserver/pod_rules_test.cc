@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "lookout/api/json_patch.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/held.h"
@@ -21,28 +20,6 @@ using testing::HasSubstr;
 
 constexpr const char* kPod =
     R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}})";
-
-/// "field: message" of each cause.
-std::vector<std::string> causes_of(const HttpAnswer& answer) {
-  std::vector<std::string> out;
-  const Object told = Object::parse(answer.body);
-  for (const api::Value cause : told["details"]["causes"].elements()) {
-    out.push_back(std::string(cause["field"].as_string()) + ": " +
-                  std::string(cause["message"].as_string()));
-  }
-  return out;
-}
-
-Object patched(const char* object, const std::string& changes) {
-  rapidjson::Document document = Object::parse(object).to_document();
-  const rapidjson::Document patch = Object::parse(R"({"patch":[)" + changes + "]}").to_document();
-  api::apply_json_patch(document, patch["patch"], document.GetAllocator());
-  return Object::from(document);
-}
-
-std::string add(const std::string& path, const std::string& value) {
-  return R"({"op":"add","path":"/spec)" + path + R"(","value":)" + value + "}";
-}
 
 class PodRules : public ClientTest {
  protected:
@@ -67,13 +44,14 @@ class RefusedPods : public PodRules, public testing::WithParamInterface<Refused>
 
 TEST_P(RefusedPods, SayWhy) {
   const HttpAnswer answer = send("POST", std::string(kPodsPath) + "?dryRun=All",
-                                 patched(kPod, GetParam().changes).to_json());
+                                 json_patched(kPod, GetParam().changes).to_json());
   EXPECT_EQ(answer.code, GetParam().causes.empty() ? 201 : 422) << answer.body;
   EXPECT_EQ(causes_of(answer), GetParam().causes);
 }
 
 std::string windows_user(const std::string& name) {
-  return add("/securityContext", R"({"windowsOptions":{"runAsUserName":")" + name + R"("}})");
+  return add_to_spec("/securityContext",
+                     R"({"windowsOptions":{"runAsUserName":")" + name + R"("}})");
 }
 constexpr const char* kUser = "spec.securityContext.windowsOptions.runAsUserName: Invalid value: ";
 
@@ -104,36 +82,38 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{windows_user("a@b"),
                 {kUser + std::string(R"("a@b": runAsUserName's User cannot contain the following )"
                                      R"(characters: "/\:;|=,+*?<>@[])")}},
-        Refused{add("/containers/0/securityContext",
+        Refused{add_to_spec(
+                    "/containers/0/securityContext",
                     R"({"windowsOptions":{"gmsaCredentialSpec":"","gmsaCredentialSpecName":"a"}})"),
                 {"spec.containers[0].securityContext.windowsOptions.gmsaCredentialSpec: Invalid "
                  R"(value: "": gmsaCredentialSpec cannot be an empty string)"}},
-        Refused{add("/securityContext", R"({"windowsOptions":{"hostProcess":true}})"),
+        Refused{add_to_spec("/securityContext", R"({"windowsOptions":{"hostProcess":true}})"),
                 {"spec.hostNetwork: Invalid value: false: hostNetwork must be true if pod contains "
                  "any hostProcess containers"}},
-        Refused{add("/hostNetwork", "true") + "," +
-                    add("/containers/-", R"({"name":"d","image":"i","securityContext":)"
-                                         R"({"windowsOptions":{"hostProcess":true}}})"),
+        Refused{add_to_spec("/hostNetwork", "true") + "," +
+                    add_to_spec("/containers/-", R"({"name":"d","image":"i","securityContext":)"
+                                                 R"({"windowsOptions":{"hostProcess":true}}})"),
                 {R"(spec: Invalid value: "": If pod contains any hostProcess containers then all )"
                  "containers must be HostProcess containers"}},
-        Refused{
-            add("/hostNetwork", "true") + "," +
-                add("/securityContext", R"({"windowsOptions":{"hostProcess":true}})") + "," +
-                add("/containers/0/securityContext", R"({"windowsOptions":{"hostProcess":false}})"),
-            {"spec.containers[0].securityContext.windowsOptions.hostProcess: Invalid value: "
-             "false: pod hostProcess value must be identical if both are specified, was true"}},
-        Refused{add("/os", "{}"), {"spec.os.name: Required value: cannot be empty"}},
-        Refused{add("/os", R"({"name":"plan9"})"),
+        Refused{add_to_spec("/hostNetwork", "true") + "," +
+                    add_to_spec("/securityContext", R"({"windowsOptions":{"hostProcess":true}})") +
+                    "," +
+                    add_to_spec("/containers/0/securityContext",
+                                R"({"windowsOptions":{"hostProcess":false}})"),
+                {"spec.containers[0].securityContext.windowsOptions.hostProcess: Invalid value: "
+                 "false: pod hostProcess value must be identical if both are specified, was true"}},
+        Refused{add_to_spec("/os", "{}"), {"spec.os.name: Required value: cannot be empty"}},
+        Refused{add_to_spec("/os", R"({"name":"plan9"})"),
                 {R"(spec.os: Unsupported value: "plan9": supported values: "linux", "windows")"}},
         Refused{
-            add("/os", R"({"name":"linux"})") + "," +
-                add("/securityContext", R"({"windowsOptions":{}})"),
+            add_to_spec("/os", R"({"name":"linux"})") + "," +
+                add_to_spec("/securityContext", R"({"windowsOptions":{}})"),
             {"spec.securityContext.windowsOptions: Forbidden: windows options cannot be set for "
              "a linux pod"}},
-        Refused{add("/os", R"({"name":"windows"})") + "," +
-                    add("/securityContext", R"({"runAsUser":1,"fsGroup":2})") + "," +
-                    add("/hostPID", "true") + "," +
-                    add("/containers/0/securityContext", R"({"privileged":false})"),
+        Refused{add_to_spec("/os", R"({"name":"windows"})") + "," +
+                    add_to_spec("/securityContext", R"({"runAsUser":1,"fsGroup":2})") + "," +
+                    add_to_spec("/hostPID", "true") + "," +
+                    add_to_spec("/containers/0/securityContext", R"({"privileged":false})"),
                 {"spec.hostPID: Forbidden: cannot be set for a windows pod",
                  "spec.securityContext.fsGroup: Forbidden: cannot be set for a windows pod",
                  "spec.securityContext.runAsUser: Forbidden: cannot be set for a windows pod",
@@ -143,9 +123,9 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Security, RefusedPods,
     testing::Values(
-        Refused{add("/containers/0/securityContext",
-                    R"({"allowPrivilegeEscalation":false,"privileged":true,"runAsUser":7,)"
-                    R"("capabilities":{"add":["CAP_SYS_ADMIN"]}})"),
+        Refused{add_to_spec("/containers/0/securityContext",
+                            R"({"allowPrivilegeEscalation":false,"privileged":true,"runAsUser":7,)"
+                            R"("capabilities":{"add":["CAP_SYS_ADMIN"]}})"),
                 {R"(spec.containers[0].securityContext: Invalid value: {"Capabilities":{"Add":)"
                  R"(["CAP_SYS_ADMIN"],"Drop":null},"Privileged":true,"SELinuxOptions":null,)"
                  R"("WindowsOptions":null,"RunAsUser":7,"RunAsGroup":null,"RunAsNonRoot":null,)"
@@ -158,8 +138,9 @@ INSTANTIATE_TEST_SUITE_P(
                  R"("ReadOnlyRootFilesystem":null,"AllowPrivilegeEscalation":false,"ProcMount":)"
                  R"(null,"SeccompProfile":null,"AppArmorProfile":null}: cannot set )"
                  "`allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"}},
-        Refused{add("/hostNetwork", "true") + "," + add("/hostIPC", "true") + "," +
-                    add("/securityContext",
+        Refused{add_to_spec("/hostNetwork", "true") + "," + add_to_spec("/hostIPC", "true") + "," +
+                    add_to_spec(
+                        "/securityContext",
                         R"({"sysctls":[{"name":"net.a","value":"1"},{"name":"net/b","value":"1"},)"
                         R"({"name":"kernel.shmmax","value":"1"},{"name":"vm.a","value":"1"}]})"),
                 {R"(spec.securityContext.sysctls[0].name: Invalid value: "net.a": may not be )"
@@ -168,46 +149,47 @@ INSTANTIATE_TEST_SUITE_P(
                  "specified when 'hostNetwork' is true",
                  R"(spec.securityContext.sysctls[2].name: Invalid value: "kernel.shmmax": may not )"
                  "be specified when 'hostIPC' is true"}},
-        Refused{R"({"op":"add","path":"/metadata/annotations","value":)"
-                R"({"seccomp.security.alpha.kubernetes.io/pod":"unconfined",)"
-                R"("container.apparmor.security.beta.kubernetes.io/c":"localhost/a"}},)" +
-                    add("/securityContext", R"({"seccompProfile":{"type":"RuntimeDefault"}})") +
-                    "," +
-                    add("/containers/0/securityContext",
-                        R"({"appArmorProfile":{"type":"Localhost","localhostProfile":"b"}})"),
-                {"spec.securityContext.seccompProfile.type: Forbidden: seccomp type in annotation "
-                 "and field must match",
-                 "spec.containers[0].securityContext.appArmorProfile.localhostProfile: Forbidden: "
-                 "apparmor profile in annotation and field must match"}}));
+        Refused{
+            R"({"op":"add","path":"/metadata/annotations","value":)"
+            R"({"seccomp.security.alpha.kubernetes.io/pod":"unconfined",)"
+            R"("container.apparmor.security.beta.kubernetes.io/c":"localhost/a"}},)" +
+                add_to_spec("/securityContext", R"({"seccompProfile":{"type":"RuntimeDefault"}})") +
+                "," +
+                add_to_spec("/containers/0/securityContext",
+                            R"({"appArmorProfile":{"type":"Localhost","localhostProfile":"b"}})"),
+            {"spec.securityContext.seccompProfile.type: Forbidden: seccomp type in annotation "
+             "and field must match",
+             "spec.containers[0].securityContext.appArmorProfile.localhostProfile: Forbidden: "
+             "apparmor profile in annotation and field must match"}}));
 
 INSTANTIATE_TEST_SUITE_P(
     Resources, RefusedPods,
     testing::Values(
-        Refused{add("/resourceClaims", R"([{"name":"a"}])"),
+        Refused{add_to_spec("/resourceClaims", R"([{"name":"a"}])"),
                 {R"(spec.resourceClaims[0]: Invalid value: {"Name":"a","ResourceClaimName":null,)"
                  R"("ResourceClaimTemplateName":null}: must specify one of: `resourceClaimName`, )"
                  "`resourceClaimTemplateName`"}},
         Refused{
-            add("/containers/0/resources", R"({"claims":[{"name":"a"}]})"),
+            add_to_spec("/containers/0/resources", R"({"claims":[{"name":"a"}]})"),
             {R"(spec.containers[0].resources.claims[0]: Not found: "a": must be one of the names )"
              "in pod.spec.resourceClaims which is empty"}},
         Refused{
-            add("/resourceClaims", R"([{"name":"b","resourceClaimName":"x"}])") + "," +
-                add("/containers/0/resources",
-                    R"({"claims":[{"name":"a"},{"name":"b","request":"r"},{"name":"b"},)"
-                    R"({"name":"b","request":"s"},{}]})"),
+            add_to_spec("/resourceClaims", R"([{"name":"b","resourceClaimName":"x"}])") + "," +
+                add_to_spec("/containers/0/resources",
+                            R"({"claims":[{"name":"a"},{"name":"b","request":"r"},{"name":"b"},)"
+                            R"({"name":"b","request":"s"},{}]})"),
             {R"(spec.containers[0].resources.claims[0]: Not found: "a": must be one of the names )"
              "in pod.spec.resourceClaims: b",
              R"(spec.containers[0].resources.claims[2]: Duplicate value: "b")",
              R"(spec.containers[0].resources.claims[3]: Duplicate value: "b")",
              "spec.containers[0].resources.claims[4]: Required value"}},
-        Refused{add("/containers/0/resources", R"({"limits":{"hugepages-2Mi":"3Mi"}})"),
+        Refused{add_to_spec("/containers/0/resources", R"({"limits":{"hugepages-2Mi":"3Mi"}})"),
                 {R"(spec.containers[0].resources.limits[hugepages-2Mi]: Invalid value: "3Mi": 3Mi )"
                  "is not positive integer multiple of hugepages-2Mi",
                  R"(spec.containers[0].resources.requests[hugepages-2Mi]: Invalid value: "3Mi": )"
                  "3Mi is not positive integer multiple of hugepages-2Mi",
                  "spec.containers[0].resources: Forbidden: HugePages require cpu or memory"}},
-        Refused{add("/overhead", R"({"a":"1"})"),
+        Refused{add_to_spec("/overhead", R"({"a":"1"})"),
                 {R"(spec.overhead.limits[a]: Invalid value: "a": must be a standard resource type )"
                  "or fully qualified",
                  R"(spec.overhead.limits[a]: Invalid value: "a": must be a standard resource for )"
@@ -216,31 +198,34 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Volumes, RefusedPods,
     testing::Values(
-        Refused{add("/volumes", R"([{"name":"v","image":{}}])"),
+        Refused{add_to_spec("/volumes", R"([{"name":"v","image":{}}])"),
                 {"spec.volumes[0].image.reference: Required value"}},
         Refused{
-            add("/volumes", R"([{"name":"v","flocker":{"datasetName":"a/b"}}])"),
+            add_to_spec("/volumes", R"([{"name":"v","flocker":{"datasetName":"a/b"}}])"),
             {R"(spec.volumes[0].flocker.datasetName: Invalid value: "a/b": must not contain '/')"}},
-        Refused{add("/volumes", R"([{"name":"v","quobyte":{"registry":"a:1,b","volume":"v"}}])"),
+        Refused{add_to_spec("/volumes",
+                            R"([{"name":"v","quobyte":{"registry":"a:1,b","volume":"v"}}])"),
                 {R"(spec.volumes[0].quobyte.registry: Invalid value: "a:1,b": must be a host:port )"
                  "pair or multiple pairs separated by commas"}},
-        Refused{add("/volumes", R"([{"name":"v","flexVolume":{"driver":"a/b",)"
-                                R"("options":{"Kubernetes.io/x":"1"}}}])"),
+        Refused{add_to_spec("/volumes", R"([{"name":"v","flexVolume":{"driver":"a/b",)"
+                                        R"("options":{"Kubernetes.io/x":"1"}}}])"),
                 {"spec.volumes[0].flexVolume.options[Kubernetes.io/x]: Invalid value: "
                  R"("Kubernetes.io/x": kubernetes.io and k8s.io namespaces are reserved)"}},
         Refused{
-            add("/volumes",
+            add_to_spec(
+                "/volumes",
                 R"([{"name":"v","azureDisk":{"diskName":"a","diskURI":"b","kind":"Managed"}}])"),
             {R"(spec.volumes[0].azureDisk.diskURI: Unsupported value: "b": supported values: )"
              R"("/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/)"
              R"(microsoft.compute/disks/{disk-id}")"}},
         Refused{
-            add("/volumes", R"([{"name":"v","iscsi":{"targetPortal":"a","iqn":"iqn.2001-4.x",)"
-                            R"("lun":0,"initiatorName":"x"}}])"),
+            add_to_spec("/volumes",
+                        R"([{"name":"v","iscsi":{"targetPortal":"a","iqn":"iqn.2001-4.x",)"
+                        R"("lun":0,"initiatorName":"x"}}])"),
             {R"(spec.volumes[0].iscsi.iqn: Invalid value: "iqn.2001-4.x": must be valid format)",
              R"(spec.volumes[0].iscsi.initiatorname: Invalid value: "x": must be valid format )"
              "starting with iqn, eui, or naa"}},
-        Refused{add("/volumes", R"([{"name":"v","scaleIO":{}}])"),
+        Refused{add_to_spec("/volumes", R"([{"name":"v","scaleIO":{}}])"),
                 {"spec.volumes[0].scaleIO.gateway: Required value",
                  "spec.volumes[0].scaleIO.system: Required value",
                  "spec.volumes[0].scaleIO.volumeName: Required value"}}));
@@ -248,11 +233,12 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Hostnames, RefusedPods,
     testing::Values(
-        Refused{add("/hostnameOverride", R"("web.example.com")"), {}},
-        Refused{add("/hostnameOverride", '"' + std::string(65, 'a') + '"'),
+        Refused{add_to_spec("/hostnameOverride", R"("web.example.com")"), {}},
+        Refused{add_to_spec("/hostnameOverride", '"' + std::string(65, 'a') + '"'),
                 {"spec.hostnameOverride: Too long: may not be more than 64 bytes"}},
-        Refused{add("/hostnameOverride", R"("a")") + "," + add("/setHostnameAsFQDN", "true") + "," +
-                    add("/hostNetwork", "true"),
+        Refused{add_to_spec("/hostnameOverride", R"("a")") + "," +
+                    add_to_spec("/setHostnameAsFQDN", "true") + "," +
+                    add_to_spec("/hostNetwork", "true"),
                 {"spec.hostnameOverride: Forbidden: may not be specified when setHostnameAsFQDN is "
                  "true",
                  "spec.hostnameOverride: Forbidden: may not be specified when hostNetwork is "
@@ -260,9 +246,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 /// A pod with a volume, and a variable from a file in the volume v.
 std::string variable_from_file(const std::string& volume) {
-  return add("/volumes", "[" + volume + "]") + "," +
-         add("/containers/0/env", R"([{"name":"A","valueFrom":{"fileKeyRef":)"
-                                  R"({"volumeName":"v","path":"a.env","key":"A"}}}])");
+  return add_to_spec("/volumes", "[" + volume + "]") + "," +
+         add_to_spec("/containers/0/env", R"([{"name":"A","valueFrom":{"fileKeyRef":)"
+                                          R"({"volumeName":"v","path":"a.env","key":"A"}}}])");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -284,7 +270,8 @@ TEST_F(PodRules, SearchListsHaveALimit) {
   }
   const auto causes = causes_of(
       send("POST", std::string(kPodsPath) + "?dryRun=All",
-           patched(kPod, add("/dnsConfig", R"({"searches":[)" + domains + "]}")).to_json()));
+           json_patched(kPod, add_to_spec("/dnsConfig", R"({"searches":[)" + domains + "]}"))
+               .to_json()));
   EXPECT_THAT(causes,
               ElementsAre(HasSubstr("must not have more than 2048 characters (including spaces) in "
                                     "the search list")));
@@ -313,7 +300,8 @@ TEST_F(PodRules, PersistentVolumesHaveSourcesOfTheirOwn) {
 
 TEST_F(PodRules, APodThatWaitsSaysSo) {
   const Object pod =
-      create(patched(kPod, add("/schedulingGates", R"([{"name":"example.com/a"}])")).to_json());
+      create(json_patched(kPod, add_to_spec("/schedulingGates", R"([{"name":"example.com/a"}])"))
+                 .to_json());
   const api::Value condition = pod["status"]["conditions"][0];
   EXPECT_EQ(condition["type"].as_string(), "PodScheduled");
   EXPECT_EQ(condition["status"].as_string(), "False");
@@ -327,8 +315,8 @@ TEST_F(PodRules, APodThatWaitsMayGetFewerNodes) {
   const std::string affinity =
       R"({"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":)"
       R"([{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}})";
-  create(patched(kPod, add("/schedulingGates", R"([{"name":"example.com/a"}])") + "," +
-                           add("/affinity", affinity))
+  create(json_patched(kPod, add_to_spec("/schedulingGates", R"([{"name":"example.com/a"}])") + "," +
+                                add_to_spec("/affinity", affinity))
              .to_json());
   const std::string terms =
       "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
@@ -336,14 +324,17 @@ TEST_F(PodRules, APodThatWaitsMayGetFewerNodes) {
     return send("PATCH", std::string(kPodsPath) + "/p", "[" + change + "]",
                 "application/json-patch+json");
   };
-  EXPECT_EQ(patch(add(terms + "/0/matchExpressions/-", R"({"key":"b","operator":"Exists"})")).code,
-            200);
-  EXPECT_EQ(patch(add("/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution",
-                      R"([{"weight":1,"preference":{}}])"))
-                .code,
-            200);
-  const auto more = causes_of(
-      patch(add(terms + "/-", R"({"matchExpressions":[{"key":"c","operator":"Exists"}]})")));
+  EXPECT_EQ(
+      patch(add_to_spec(terms + "/0/matchExpressions/-", R"({"key":"b","operator":"Exists"})"))
+          .code,
+      200);
+  EXPECT_EQ(
+      patch(add_to_spec("/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution",
+                        R"([{"weight":1,"preference":{}}])"))
+          .code,
+      200);
+  const auto more = causes_of(patch(
+      add_to_spec(terms + "/-", R"({"matchExpressions":[{"key":"c","operator":"Exists"}]})")));
   const std::string field =
       "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
   const std::string first = R"({"MatchExpressions":[{"Key":"a","Operator":"Exists","Values":null},)"
@@ -364,15 +355,17 @@ TEST_F(PodRules, LabelKeysBecomePartsOfSelectors) {
   const std::string term = R"({"topologyKey":"zone","labelSelector":{"matchLabels":{"x":"y"}},)"
                            R"("matchLabelKeys":["app","none"],"mismatchLabelKeys":["tenant"]})";
   const Object pod = create(
-      patched(kPod,
-              R"({"op":"add","path":"/metadata/labels","value":{"app":"a","tenant":"t"}},)" +
-                  add("/affinity",
-                      R"({"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[)" +
-                          term + "]}}") +
-                  "," +
-                  add("/topologySpreadConstraints",
-                      R"([{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule",)"
-                      R"("labelSelector":{},"matchLabelKeys":["app"]}])"))
+      json_patched(
+          kPod,
+          R"({"op":"add","path":"/metadata/labels","value":{"app":"a","tenant":"t"}},)" +
+              add_to_spec("/affinity",
+                          R"({"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[)" +
+                              term + "]}}") +
+              "," +
+              add_to_spec(
+                  "/topologySpreadConstraints",
+                  R"([{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule",)"
+                  R"("labelSelector":{},"matchLabelKeys":["app"]}])"))
           .to_json());
   const api::Value required =
       pod["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
@@ -382,28 +375,30 @@ TEST_F(PodRules, LabelKeysBecomePartsOfSelectors) {
   EXPECT_EQ(pod["spec"]["topologySpreadConstraints"][0]["labelSelector"].to_json(),
             R"({"matchExpressions":[{"key":"app","operator":"In","values":["a"]}]})");
   // Nobody can say the same twice.
-  const auto causes = causes_of(
-      send("POST", std::string(kPodsPath) + "?dryRun=All",
-           patched(kPod, R"({"op":"add","path":"/metadata/labels","value":{"app":"a"}},)" +
-                             add("/topologySpreadConstraints",
-                                 R"([{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":)"
-                                 R"("DoNotSchedule","labelSelector":{"matchLabels":{"app":"a"}},)"
-                                 R"("matchLabelKeys":["app"]}])"))
-               .to_json()));
+  const auto causes = causes_of(send(
+      "POST", std::string(kPodsPath) + "?dryRun=All",
+      json_patched(kPod,
+                   R"({"op":"add","path":"/metadata/labels","value":{"app":"a"}},)" +
+                       add_to_spec("/topologySpreadConstraints",
+                                   R"([{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":)"
+                                   R"("DoNotSchedule","labelSelector":{"matchLabels":{"app":"a"}},)"
+                                   R"("matchLabelKeys":["app"]}])"))
+          .to_json()));
   EXPECT_THAT(causes, ElementsAre(R"(spec.topologySpreadConstraints[0][0]: Invalid value: "app": )"
                                   "exists in both matchLabelKeys and labelSelector"));
 }
 
 TEST_F(PodRules, AnnotatedProfilesBecomeFields) {
-  const HttpAnswer answer =
-      send("POST", kPodsPath,
-           patched(kPod,
-                   R"({"op":"add","path":"/metadata/annotations","value":)"
-                   R"({"container.apparmor.security.beta.kubernetes.io/c":"localhost/a",)"
-                   R"("container.apparmor.security.beta.kubernetes.io/d":"runtime/default"}},)" +
-                       add("/securityContext", R"({"appArmorProfile":{"type":"RuntimeDefault"}})") +
-                       "," + add("/containers/-", R"({"name":"d","image":"i"})"))
-               .to_json());
+  const HttpAnswer answer = send(
+      "POST", kPodsPath,
+      json_patched(
+          kPod,
+          R"({"op":"add","path":"/metadata/annotations","value":)"
+          R"({"container.apparmor.security.beta.kubernetes.io/c":"localhost/a",)"
+          R"("container.apparmor.security.beta.kubernetes.io/d":"runtime/default"}},)" +
+              add_to_spec("/securityContext", R"({"appArmorProfile":{"type":"RuntimeDefault"}})") +
+              "," + add_to_spec("/containers/-", R"({"name":"d","image":"i"})"))
+          .to_json());
   EXPECT_EQ(answer.code, 201) << answer.body;
   const Object pod = Object::parse(answer.body);
   EXPECT_EQ(pod["spec"]["containers"][0]["securityContext"].to_json(),

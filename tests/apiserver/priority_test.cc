@@ -1,6 +1,7 @@
 // New pods get their priority from PriorityClasses.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 
 #include "tests/apiserver/client_fixture.h"
@@ -43,10 +44,32 @@ TEST_F(Priorities, OfAClassThatAUserDefined) {
 TEST_F(Priorities, OfTheDefault) {
   create_class("usual", 50, R"(,"globalDefault":true)");
   expect(pods().create(pod("a")), 50, "PreemptLowerPriority", "usual");
-  create_class("lower", 40, R"(,"globalDefault":true)");
-  expect(pods().create(pod("b")), 40, "PreemptLowerPriority", "lower");
-  expect(pods().create(pod("c", R"(,"priorityClassName":"usual")")), 50, "PreemptLowerPriority",
+  expect(pods().create(pod("b", R"(,"priorityClassName":"usual")")), 50, "PreemptLowerPriority",
          "usual");
+}
+
+TEST_F(Priorities, HaveOneDefault) {
+  create_class("usual", 50, R"(,"globalDefault":true)");
+  const auto refusal = [](const std::function<void()>& operation) {
+    const api::Status status = status_of(operation);
+    EXPECT_EQ(status.code, 403);
+    return status.message;
+  };
+  const std::string message =
+      "priorityclasses.scheduling.k8s.io \"lower\" is forbidden: PriorityClass usual is already "
+      "marked as default. Only one default can exist";
+  EXPECT_EQ(refusal([&] { create_class("lower", 40, R"(,"globalDefault":true)"); }), message);
+  create_class("lower", 40);
+  const auto mark = [&](const std::string& name, const std::string& value) {
+    all(kPriorityClasses)
+        .patch(name, rest::PatchType::kMerge, R"({"globalDefault":)" + value + "}");
+  };
+  EXPECT_EQ(refusal([&] { mark("lower", "true"); }), message);
+  // The default itself may be changed.
+  all(kPriorityClasses).patch("usual", rest::PatchType::kMerge, R"({"description":"x"})");
+  mark("usual", "false");
+  mark("lower", "true");
+  expect(pods().create(pod("a")), 40, "PreemptLowerPriority", "lower");
 }
 
 TEST_F(Priorities, WhatContradictsItsClassIsRefused) {

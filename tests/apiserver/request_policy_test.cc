@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <boost/asio/socket_base.hpp>
 #include <list>
 #include <sstream>
 #include <string>
@@ -81,6 +82,81 @@ TEST(AddressLimits, OneAddressCannotTakeAllRequests) {
       std::ranges::count_if(waiting, [](HttpClient& c) { return c.read_answer().code == 200; }), 1);
   EXPECT_TRUE(
       eventually([&] { return HttpClient(server.port()).get(kConfigMapsPath, bob).code == 200; }));
+}
+
+/// Lists of this size do not fit into the buffers of a connection.
+void create_large_objects(const Server& server) {
+  const rest::ResourceClient maps =
+      rest::Client(server.client_config()).resource(kConfigMaps, "default");
+  for (int i = 0; i < 12; ++i)
+    maps.create(config_map(fmt::format("map-{}", i), std::string(1'000'000, 'x')));
+}
+
+/// A client that takes the first bytes of an answer and leaves the rest.
+void begin_to_read(HttpClient& client, const std::string& path) {
+  client.socket().set_option(boost::asio::socket_base::receive_buffer_size(4096));
+  client.send(
+      fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\nImpersonate-User: ann\r\n\r\n", path));
+  EXPECT_THAT(client.read_some(), HasSubstr("200 OK"));
+}
+
+/// The number of running requests that change nothing, with the one that asks for it.
+std::string running_reads(const Server& server) {
+  const std::string metric = "\napiserver_current_inflight_requests{request_kind=\"readOnly\"} ";
+  const std::string body = http(server.port(), "GET", "/metrics").body;
+  const std::size_t at = body.find(metric);
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + metric.size();
+  return body.substr(begin, body.find('\n', begin) - begin);
+}
+
+TEST(RunningRequests, AListCountsUntilItHasBeenSent) {
+  ServerOptions options;
+  options.max_requests_per_address = 1;
+  Server server(options);
+  create_large_objects(server);
+  const auto answer = [&](const char* user) {
+    return HttpClient(server.port())
+        .get("/api/v1/namespaces/default/configmaps/none", {{"Impersonate-User", user}})
+        .code;
+  };
+  EXPECT_EQ(answer("bob"), 404);
+  HttpClient slow(server.port());
+  begin_to_read(slow, kConfigMapsPath);
+  EXPECT_EQ(answer("bob"), 429);
+  EXPECT_EQ(running_reads(server), "2");
+  slow.close();
+  EXPECT_TRUE(eventually([&] { return answer("bob") == 404; }));
+  EXPECT_TRUE(eventually([&] { return running_reads(server) == "1"; }));
+}
+
+TEST(RunningRequests, AListOfAUserCountsUntilItHasBeenSent) {
+  ServerOptions options;
+  options.max_requests_per_user = 1;
+  Server server(options);
+  create_large_objects(server);
+  const auto answer = [&](const char* user) {
+    return HttpClient(server.port())
+        .get("/api/v1/namespaces/default/configmaps/none", {{"Impersonate-User", user}})
+        .code;
+  };
+  HttpClient slow(server.port());
+  begin_to_read(slow, kConfigMapsPath);
+  EXPECT_EQ(answer("ann"), 429);
+  EXPECT_EQ(answer("bob"), 404);
+  slow.close();
+  EXPECT_TRUE(eventually([&] { return answer("ann") == 404; }));
+}
+
+TEST(RunningRequests, AnOpenWatchDoesNotCount) {
+  ServerOptions options;
+  options.max_requests_per_address = 1;
+  Server server(options);
+  HttpClient watch(server.port());
+  begin_to_read(watch, std::string(kConfigMapsPath) + "?watch=1");
+  EXPECT_EQ(HttpClient(server.port()).get(kConfigMapsPath, {{"Impersonate-User", "bob"}}).code,
+            200);
+  EXPECT_TRUE(eventually([&] { return running_reads(server) == "1"; }));
 }
 
 TEST(AddressLimits, OneAddressCannotTakeAllConnections) {

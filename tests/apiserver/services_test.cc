@@ -1,20 +1,25 @@
 // Cluster IPs and node ports: handed out, kept, refused and released.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <future>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "lookout/apiserver/storage/memory.h"
 #include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/storage/storage_client.h"
 #include "tests/support/bounded_wait.h"
+#include "tests/support/held.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::apiserver {
 namespace {
 
 using api::Object;
+using lookout::test::held;
 
 const api::Resource kAddresses{"networking.k8s.io", "v1", "IPAddress", "ipaddresses", false};
 
@@ -27,6 +32,33 @@ ServerOptions small_range() {
 Object service(const std::string& name, const std::string& spec = "") {
   return from_json(R"({"metadata":{"name":")" + name + R"("},"spec":{"selector":{"a":"b"},)" +
                    R"("ports":[{"port":80}])" + spec + "}}");
+}
+
+Object with_ports(const std::string& name, const std::string& ports,
+                  const std::string& spec = R"(,"type":"NodePort")") {
+  return from_json(R"({"metadata":{"name":")" + name + R"("},"spec":{"ports":[)" + ports + "]" +
+                   spec + "}}");
+}
+
+/// A service with a port for health checks; any, if none is given.
+Object balancer(const std::string& name, int health_check_port = 0,
+                const std::string& ports = R"({"port":80})") {
+  const std::string wanted = health_check_port == 0
+                                 ? ""
+                                 : R"(,"healthCheckNodePort":)" + std::to_string(health_check_port);
+  return with_ports(name, ports,
+                    R"(,"type":"LoadBalancer","externalTrafficPolicy":"Local")" + wanted);
+}
+
+std::vector<std::int64_t> node_ports_of(const Object& object) {
+  std::vector<std::int64_t> out;
+  for (const api::Value port : object["spec"]["ports"].elements())
+    out.push_back(port["nodePort"].as_int());
+  return out;
+}
+
+std::int64_t health_check_port_of(const Object& object) {
+  return object["spec"]["healthCheckNodePort"].as_int();
 }
 
 std::string address_of(const Object& object) {
@@ -45,6 +77,17 @@ class Services : public ClientTest {
   }
   api::Status refused(const Object& object) const {
     return status_of([&] { services().create(object); });
+  }
+  api::Status refused_change(const std::string& patch) const {
+    return status_of([&] { services().patch("a", rest::PatchType::kMerge, patch); });
+  }
+  /// Whether no service has the node port.
+  bool is_free(std::int64_t port) const {
+    const auto object =
+        with_ports("probe", R"({"port":80,"nodePort":)" + std::to_string(port) + "}");
+    rest::CreateOptions dry;
+    dry.dry_run = true;
+    return status_of([&] { services().create(object, dry); }).code == 0;
   }
 };
 
@@ -176,6 +219,242 @@ TEST_F(Services, GetNodePorts) {
   EXPECT_EQ(again["spec"]["ports"][0]["nodePort"].as_int(), port);
 }
 
+constexpr const char* kNotInRange =
+    "provided port is not in the valid range. The range of valid ports is 30000-32767";
+
+TEST_F(Services, DoNotGetHealthCheckPortsOutsideOfTheRange) {
+  for (const int port : {-1, 1, 29999, 32768, 33500, 70000}) {
+    const api::Status status = refused(balancer("b", port));
+    EXPECT_EQ(status.code, 500) << port;
+    EXPECT_EQ(status.reason, "InternalError") << port;
+    EXPECT_EQ(status.message,
+              "Internal error occurred: failed to allocate requested HealthCheck NodePort " +
+                  std::to_string(port) + ": " + kNotInRange);
+  }
+  services().create(with_ports("a", R"({"port":80})", R"(,"type":"LoadBalancer")"));
+  EXPECT_EQ(
+      refused_change(R"({"spec":{"externalTrafficPolicy":"Local","healthCheckNodePort":33500}})")
+          .code,
+      500);
+  EXPECT_EQ(held(services().get("a"))["spec"]["externalTrafficPolicy"].as_string(), "Cluster");
+  EXPECT_EQ(taken().size(), 1u);
+}
+
+TEST_F(Services, DoNotShareHealthCheckPorts) {
+  services().create(balancer("a", 30123, R"({"port":80,"nodePort":30120})"));
+  const std::string why =
+      "Internal error occurred: failed to allocate requested HealthCheck NodePort ";
+  const api::Status status = refused(balancer("b", 30123, R"({"port":80,"nodePort":30124})"));
+  EXPECT_EQ(status.code, 500);
+  EXPECT_EQ(status.message, why + "30123: provided port is already allocated");
+  // The port that it had got before is free again.
+  EXPECT_TRUE(is_free(30124));
+  // Neither with a port of the same service.
+  const api::Status own = refused(balancer("b", 30124, R"({"port":80,"nodePort":30124})"));
+  EXPECT_EQ(own.message, why + "30124: provided port is already allocated");
+  EXPECT_TRUE(is_free(30124));
+  const api::Status swapped =
+      refused_change(R"({"spec":{"externalTrafficPolicy":"Cluster","healthCheckNodePort":null,)"
+                     R"("ports":[{"port":80,"nodePort":30123}]}})");
+  EXPECT_EQ(swapped.code, 422);
+  ASSERT_EQ(swapped.causes.size(), 1u);
+  EXPECT_EQ(swapped.causes[0],
+            (api::StatusCause{"FieldValueInvalid",
+                              "Invalid value: 30123: provided port is already allocated",
+                              "spec.ports[0].nodePort"}));
+  services().create(with_ports("n", R"({"port":80,"nodePort":30125})"));
+  const api::Status mine = status_of([&] {
+    services().patch("n", rest::PatchType::kMerge,
+                     R"({"spec":{"type":"LoadBalancer","externalTrafficPolicy":"Local",)"
+                     R"("healthCheckNodePort":30125}})");
+  });
+  EXPECT_EQ(mine.code, 500);
+  EXPECT_EQ(mine.message, why + "30125: provided port is already allocated");
+}
+
+TEST_F(Services, KeepTheirHealthCheckPortWhileTheyNeedIt) {
+  const std::int64_t port = health_check_port_of(services().create(balancer("a")));
+  EXPECT_GE(port, 30000);
+  EXPECT_EQ(health_check_port_of(services().update(balancer("a"))), port);
+  const api::Status status = refused_change(R"({"spec":{"healthCheckNodePort":70000}})");
+  EXPECT_EQ(status.code, 422);
+  EXPECT_THAT(status.message, HasSubstr("field is immutable"));
+  EXPECT_THAT(status.message, HasSubstr("must be between 1 and 65535, inclusive"));
+  EXPECT_FALSE(is_free(port));
+  const Object everywhere = services().patch("a", rest::PatchType::kMerge,
+                                             R"({"spec":{"externalTrafficPolicy":"Cluster"}})");
+  EXPECT_FALSE(everywhere["spec"]["healthCheckNodePort"].exists());
+  EXPECT_TRUE(is_free(port));
+}
+
+TEST_F(Services, WithTwoProtocolsOnOnePortHaveOneNodePort) {
+  const auto both = [](const std::string& first, const std::string& second) {
+    return with_ports("a", R"({"name":"a","port":53)" + first +
+                               R"(},{"name":"b","port":53,"protocol":"UDP")" + second + "}");
+  };
+  const std::vector<std::int64_t> any = node_ports_of(services().create(both("", "")));
+  EXPECT_GE(any[0], 30000);
+  EXPECT_EQ(any[0], any[1]);
+  for (const bool on_first : {true, false}) {
+    services().remove("a");
+    const std::string wanted = R"(,"nodePort":30053)";
+    const Object created = services().create(both(on_first ? wanted : "", on_first ? "" : wanted));
+    EXPECT_THAT(node_ports_of(created), ElementsAre(30053, 30053));
+  }
+}
+
+TEST_F(Services, ThatAreNewDoNotShareANodePortAmongOtherPorts) {
+  const Object shared =
+      with_ports("a", R"({"name":"a","port":80,"nodePort":30080},)"
+                      R"({"name":"b","port":81,"protocol":"UDP","nodePort":30080})");
+  const api::Status status = refused(shared);
+  EXPECT_EQ(status.code, 422);
+  ASSERT_EQ(status.causes.size(), 1u);
+  EXPECT_EQ(status.causes[0],
+            (api::StatusCause{"FieldValueInvalid",
+                              "Invalid value: 30080: provided port is already allocated",
+                              "spec.ports[1].nodePort"}));
+  rest::CreateOptions dry;
+  dry.dry_run = true;
+  EXPECT_EQ(status_of([&] { services().create(shared, dry); }).code, 422);
+  EXPECT_TRUE(is_free(30080));
+  // A change may.
+  services().create(with_ports("a", R"({"name":"a","port":80,"nodePort":30080})"));
+  EXPECT_THAT(node_ports_of(services().update(shared)), ElementsAre(30080, 30080));
+}
+
+TEST_F(Services, GetANodePortForEachPortThatIsAdded) {
+  services().create(with_ports("a", R"({"name":"a","port":53,"nodePort":30053})"));
+  const std::vector<std::int64_t> ports = node_ports_of(services().update(
+      with_ports("a", R"({"name":"a","port":53},{"name":"b","port":53,"protocol":"UDP"})")));
+  EXPECT_EQ(ports[0], 30053);
+  EXPECT_GE(ports[1], 30000);
+  EXPECT_NE(ports[1], 30053);
+}
+
+TEST_F(Services, KeepNodePortsByTheNamesOfTheirPorts) {
+  services().create(with_ports("a", R"({"name":"http","port":80,"nodePort":30111})"));
+  EXPECT_THAT(node_ports_of(services().update(with_ports("a", R"({"name":"http","port":8080})"))),
+              ElementsAre(30111));
+  const std::vector<std::int64_t> renamed =
+      node_ports_of(services().update(with_ports("a", R"({"name":"web","port":8080})")));
+  EXPECT_GE(renamed[0], 30000);
+  EXPECT_NE(renamed[0], 30111);
+  EXPECT_TRUE(is_free(30111));
+  // Another port asks for the one that it would keep.
+  const std::vector<std::int64_t> moved = node_ports_of(services().update(
+      with_ports("a", R"({"name":"b","port":81,"nodePort":)" + std::to_string(renamed[0]) +
+                          R"(},{"name":"web","port":8080})")));
+  EXPECT_EQ(moved[0], renamed[0]);
+  EXPECT_NE(moved[1], renamed[0]);
+}
+
+TEST_F(Services, LoseWhatTheirNewTypeDoesNotHave) {
+  const Object created = services().create(balancer("a"));
+  const std::int64_t health = health_check_port_of(created);
+  const Object running = services().update_status(
+      changed(created, R"({"status":{"loadBalancer":{"ingress":[{"ip":"1.2.3.4"}]}}})"));
+  EXPECT_EQ(running["status"]["loadBalancer"]["ingress"][0]["ip"].as_string(), "1.2.3.4");
+  const Object same =
+      services().patch("a", rest::PatchType::kMerge, R"({"metadata":{"labels":{"a":"b"}}})");
+  EXPECT_TRUE(same["status"]["loadBalancer"]["ingress"][0].exists());
+  const Object plain =
+      services().patch("a", rest::PatchType::kMerge, R"({"spec":{"type":"ClusterIP"}})");
+  EXPECT_EQ(plain["status"]["loadBalancer"].to_json(), "{}");
+  for (const char* field :
+       {"allocateLoadBalancerNodePorts", "healthCheckNodePort", "externalTrafficPolicy"})
+    EXPECT_FALSE(plain["spec"][field].exists()) << field;
+  EXPECT_TRUE(is_free(health));
+}
+
+TEST_F(Services, LoseNodePortsThatAreNotNew) {
+  services().create(with_ports("a", R"({"name":"a","port":80,"nodePort":30111},)"
+                                    R"({"name":"b","port":81,"nodePort":30112})"));
+  const auto to_internal = [](int first, int second) {
+    return with_ports("a",
+                      R"({"name":"a","port":80,"nodePort":)" + std::to_string(first) +
+                          R"(},{"name":"b","port":81,"nodePort":)" + std::to_string(second) + "}",
+                      R"(,"type":"ClusterIP")");
+  };
+  const api::Status status = status_of([&] { services().update(to_internal(30111, 30113)); });
+  EXPECT_EQ(status.code, 422);
+  EXPECT_THAT(status.message, HasSubstr("may not be used when `type` is 'ClusterIP'"));
+  EXPECT_FALSE(is_free(30111));
+  const Object changed = services().update(to_internal(30112, 30111));
+  EXPECT_THAT(node_ports_of(changed), ElementsAre(0, 0));
+  EXPECT_TRUE(is_free(30111));
+  EXPECT_TRUE(is_free(30112));
+}
+
+TEST_F(Services, WithAnExternalNameShowNoInternalPolicy) {
+  const std::string external = R"({"spec":{"type":"ExternalName","externalName":"a.b",)"
+                               R"("internalTrafficPolicy":)";
+  const Object created =
+      services().create(with_ports("e", "",
+                                   R"(,"type":"ExternalName","externalName":"a.b",)"
+                                   R"("internalTrafficPolicy":"Local")"));
+  EXPECT_FALSE(created["spec"]["internalTrafficPolicy"].exists());
+  services().create(service("a"));
+  const api::Status status = refused_change(external + R"("Bad"}})");
+  EXPECT_EQ(status.code, 422);
+  EXPECT_THAT(status.message, HasSubstr("spec.internalTrafficPolicy: Unsupported value: \"Bad\""));
+  const Object changed = services().patch("a", rest::PatchType::kMerge, external + R"("Local"}})");
+  EXPECT_FALSE(changed["spec"]["internalTrafficPolicy"].exists());
+}
+
+TEST_F(Services, HaveSourceRangesWithinWhiteSpace) {
+  const std::string list = R"(,"type":"LoadBalancer","loadBalancerSourceRanges":)";
+  const Object created = services().create(service("a", list + R"([" 10.0.0.0/8 "])"));
+  EXPECT_EQ(created["spec"]["loadBalancerSourceRanges"].to_json(), R"([" 10.0.0.0/8 "])");
+  const api::Status status = refused(service("b", list + R"(["10.0.0.0/8"," 10.0.0.1/8 "])"));
+  ASSERT_EQ(status.causes.size(), 1u);
+  EXPECT_EQ(status.causes[0].field, "spec.LoadBalancerSourceRanges[1]");
+  EXPECT_THAT(status.causes[0].message, StartsWith("Invalid value: \"10.0.0.1/8\": "));
+}
+
+TEST_F(Services, HaveTopologyAnnotationsThatAgree) {
+  const auto annotated = [](const std::string& mode, const std::string& hints) {
+    return from_json(R"({"metadata":{"name":"a","annotations":{)"
+                     R"("service.kubernetes.io/topology-mode":")" +
+                     mode + R"(","service.kubernetes.io/topology-aware-hints":")" + hints +
+                     R"("}},"spec":{"ports":[{"port":80}]}})");
+  };
+  const api::Status status = refused(annotated("Auto", "Disabled"));
+  ASSERT_EQ(status.causes.size(), 1u);
+  EXPECT_EQ(status.causes[0],
+            (api::StatusCause{"FieldValueInvalid",
+                              "Invalid value: \"Auto\": must match "
+                              "annotations[service.kubernetes.io/topology-aware-hints] when both "
+                              "are specified",
+                              "metadata.annotations[service.kubernetes.io/topology-mode]"}));
+  services().create(annotated("Auto", "Auto"));
+}
+
+TEST_F(Services, MayHaveExternalNamesThatEndWithADot) {
+  const auto named = [](const std::string& name) {
+    return with_ports("a", "", R"(,"type":"ExternalName","externalName":")" + name + "\"");
+  };
+  for (const char* name : {"", "."}) {
+    const api::Status status = refused(named(name));
+    ASSERT_EQ(status.causes.size(), 1u) << name;
+    EXPECT_EQ(status.causes[0],
+              (api::StatusCause{"FieldValueRequired", "Required value", "spec.externalName"}));
+  }
+  EXPECT_THAT(refused(named("a_b.")).message,
+              HasSubstr("spec.externalName: Invalid value: \"a_b\": "));
+  EXPECT_EQ(held(services().create(named("a.b.")))["spec"]["externalName"].as_string(), "a.b.");
+}
+
+TEST_F(Services, KeepTheirFirstAddress) {
+  const std::string address = address_of(services().create(service("a")));
+  const std::string other = address == "10.9.0.14" ? "10.9.0.13" : "10.9.0.14";
+  const api::Status status = refused_change(R"({"spec":{"clusterIPs":[")" + other + R"("]}})");
+  EXPECT_EQ(status.code, 422);
+  EXPECT_THAT(status.message, HasSubstr("first value must match `clusterIP`"));
+  EXPECT_THAT(status.message, HasSubstr("may not change once set"));
+  EXPECT_EQ(taken(), (std::set<std::string>{address}));
+}
+
 TEST_F(Services, OfManyClientsAtOnceHaveDifferentAddresses) {
   std::vector<std::future<std::string>> all_of_them;
   for (int i = 0; i < 12; ++i) {
@@ -202,6 +481,45 @@ TEST(ServicesOfTwoServers, ShareTheRange) {
     addresses.insert(address_of(second.resource(kServices, "default").create(service("b" + name))));
   }
   EXPECT_EQ(addresses.size(), 12u);
+}
+
+/// Other servers may have had other ranges. Their services were written before `clusterIPs`.
+TEST(ServicesOfOtherServers, MayHaveAnyAddressesAndPorts) {
+  ServerOptions options = small_range();
+  options.storage = std::make_shared<storage::MemoryBackend>();
+  storage::TestThread thread;
+  thread.run(options.storage->resource("services/specs").create("default/old", Object::parse(R"({
+      "apiVersion": "v1", "kind": "Service",
+      "metadata": {"name": "old", "namespace": "default", "uid": "1"},
+      "spec": {"type": "LoadBalancer", "clusterIP": "192.168.7.7", "sessionAffinity": "None",
+               "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+               "internalTrafficPolicy": "Cluster", "externalTrafficPolicy": "Local",
+               "allocateLoadBalancerNodePorts": true, "healthCheckNodePort": 20,
+               "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80, "nodePort": 40000}]},
+      "status": {"loadBalancer": {}}})")));
+  thread.run(options.storage->resource("ranges").create("servicenodeports", Object::parse(R"({
+      "apiVersion": "v1", "kind": "RangeAllocation", "metadata": {"name": "servicenodeports"},
+      "range": "1-65535", "data": "AQ=="})")));
+  for (const char* label : {"first", "after a restart"}) {
+    const Server server(options);
+    const rest::Client client{server.client_config()};
+    const Object changed =
+        client.resource(kServices, "default")
+            .patch("old", rest::PatchType::kMerge,
+                   R"({"metadata":{"annotations":{"a":")" + std::string(label) + R"("}}})");
+    const api::Value spec = changed["spec"];
+    EXPECT_EQ(spec["clusterIPs"].to_json(), R"(["192.168.7.7"])");
+    EXPECT_THAT(node_ports_of(changed), ElementsAre(40000));
+    EXPECT_EQ(health_check_port_of(changed), 20);
+  }
+  const Server server(options);
+  const rest::Client client{server.client_config()};
+  const rest::ResourceClient services = client.resource(kServices, "default");
+  const Object plain = services.patch("old", rest::PatchType::kMerge,
+                                      R"({"spec":{"externalTrafficPolicy":"Cluster"}})");
+  EXPECT_FALSE(plain["spec"]["healthCheckNodePort"].exists());
+  services.remove("old");
+  EXPECT_GE(node_ports_of(services.create(with_ports("new", R"({"port":80})")))[0], 30000);
 }
 
 TEST(ServiceRange, HasToBeOne) {

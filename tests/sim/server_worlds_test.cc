@@ -110,7 +110,7 @@ void make_claim(sim::World& world) {
   draft.spec().resources().requests().set("storage", "1Gi");
   made(world.admin().resource<PersistentVolumeClaim>("default"), draft, "data");
   const auto pod = Pod::draft("user", "default");
-  pod.spec().containers().append("main").set_image("main:1");
+  pod.spec().set_node_name("node-1").containers().append("main").set_image("main:1");
   pod.spec().volumes().append("data").persistent_volume_claim().set_claim_name("data");
   made(world.admin().resource<Pod>("default"), pod, "user");
 }

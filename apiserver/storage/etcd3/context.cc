@@ -12,6 +12,15 @@ namespace {
 using Code = StorageError::Code;
 using rest::TransportError;
 
+/// Whether the request was too large: for this client or for etcd, or so large that the gRPC layer of
+/// etcd did not read it.
+bool is_too_large(const EtcdError& e) {
+  const std::string_view text = e.what();
+  return text.find("request is too large") != std::string_view::npos ||
+         (e.code() == EtcdError::kResourceExhausted &&
+          text.find("received message larger than max") != std::string_view::npos);
+}
+
 [[noreturn]] void rethrow(const EtcdError& e, const std::string& key, Revision asked) {
   const std::string_view text = e.what();
   if (e.is_compacted())
@@ -21,8 +30,7 @@ using rest::TransportError;
     throw StorageError(Code::kTimeout, key, 0, e.what());
   if (e.is_transient() && e.code() != EtcdError::kInternal)
     throw StorageError(Code::kUnreachable, key, 0, e.what());
-  if (text.find("request is too large") != std::string_view::npos)
-    throw api::StatusError::request_entity_too_large(e.what());
+  if (is_too_large(e)) throw api::StatusError::request_entity_too_large(e.what());
   throw api::StatusError::internal_error(e.what());
 }
 

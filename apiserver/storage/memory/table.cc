@@ -275,8 +275,10 @@ void Table::dispatch() {
     history_start = history_.start();
     history_.read(std::max(dispatched_, history_start), static_cast<std::size_t>(-1), changes);
   }
-  if (changes.empty()) return;
-  dispatched_ = changes.back()->revision();
+  // The history may have dropped changes before they were looked at: of a revision that is larger
+  // than the history, and those of a writer that other writers overtook.
+  if (changes.empty() && history_start <= dispatched_) return;
+  dispatched_ = changes.empty() ? history_start : changes.back()->revision();
   watchers_.dispatch(changes, history_start);
 }
 

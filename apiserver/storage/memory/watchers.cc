@@ -32,14 +32,8 @@ void WatcherList::remove(Watcher& watcher) {
 
 void WatcherList::dispatch(const std::vector<ChangePtr>& changes, Revision history_start) {
   for (Watcher* watcher : watchers_) {
+    if (tell_if_behind(*watcher, history_start) || !watcher->parked_) continue;
     const Revision cursor = watcher->cursor.load(std::memory_order_relaxed);
-    if (!watcher->parked_) {
-      if (cursor < history_start && !watcher->told_stuck_) {
-        watcher->told_stuck_ = true;
-        watcher->stuck();
-      }
-      continue;
-    }
     Revision passed = cursor;
     for (const ChangePtr& change : changes) {
       if (change->revision() <= cursor) continue;
@@ -55,16 +49,19 @@ void WatcherList::dispatch(const std::vector<ChangePtr>& changes, Revision histo
 }
 
 void WatcherList::ring_expired(Revision history_start) {
-  for (Watcher* watcher : watchers_) {
-    if (watcher->cursor.load(std::memory_order_relaxed) >= history_start) continue;
-    if (watcher->parked_) {
-      watcher->parked_ = false;
-      watcher->ring();
-    } else if (!watcher->told_stuck_) {
-      watcher->told_stuck_ = true;
-      watcher->stuck();
-    }
+  for (Watcher* watcher : watchers_) tell_if_behind(*watcher, history_start);
+}
+
+bool WatcherList::tell_if_behind(Watcher& watcher, Revision history_start) {
+  if (watcher.cursor.load(std::memory_order_relaxed) >= history_start) return false;
+  if (watcher.parked_) {
+    watcher.parked_ = false;
+    watcher.ring();
+  } else if (!watcher.told_stuck_) {
+    watcher.told_stuck_ = true;
+    watcher.stuck();
   }
+  return true;
 }
 
 void WatcherList::lose_all() {

@@ -63,7 +63,8 @@ class WatcherList {
   void remove(Watcher& watcher);
   void park(Watcher& watcher) { watcher.parked_ = true; }
   void unpark(Watcher& watcher) { watcher.parked_ = false; }
-  /// Rings the parked watchers that these changes are for, and moves the others on.
+  /// Rings the parked watchers that these changes are for, and those that have fallen behind, and
+  /// moves the others on.
   void dispatch(const std::vector<ChangePtr>& changes, Revision history_start);
   /// Rings those that have fallen behind.
   void ring_expired(Revision history_start);
@@ -72,6 +73,9 @@ class WatcherList {
   void cancel_all();
 
  private:
+  /// If the watcher has fallen behind: rings it, or tells that its reader is stuck.
+  static bool tell_if_behind(Watcher& watcher, Revision history_start);
+
   std::mutex mutex_;
   std::vector<Watcher*> watchers_;
   std::atomic<std::size_t> count_{0};

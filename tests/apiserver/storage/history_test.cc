@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "apiserver/storage/memory/table.h"
+#include "tests/support/eventually.h"
 
 namespace lookout::apiserver::storage {
 namespace {
@@ -78,6 +82,98 @@ TEST(HistoryTest, AResetForgetsWhatWasTakenUp) {
     for (Revision i = 1; i < 4; ++i) history.add(change(begin + i, 30000));
     EXPECT_EQ(known(history).size(), 3u);
   }
+}
+
+TEST(HistoryTest, NeverShowsAPartOfARevision) {
+  History history({.count = 3}, 1);
+  history.add(change(2));
+  for (int i = 0; i < 5; ++i) history.add(change(3));
+  EXPECT_EQ(history.start(), 3u);
+  EXPECT_EQ(known(history), Revisions{});
+  history.add(change(4));
+  EXPECT_EQ(known(history), Revisions{4});
+}
+
+/// A watcher of a table that counts its rings.
+class TestWatcher {
+ public:
+  TestWatcher(memory::Table& table, std::string scope) : table_(table) {
+    watcher_.scope = std::move(scope);
+    watcher_.cursor = table.current_revision();
+    watcher_.ring = [this] {
+      ++rings;
+      if (on_ring) on_ring();
+    };
+    watcher_.stuck = [this] { ++stuck; };
+    table_.add(watcher_);
+  }
+  ~TestWatcher() { table_.remove(watcher_); }
+  TestWatcher(const TestWatcher&) = delete;
+  TestWatcher& operator=(const TestWatcher&) = delete;
+
+  memory::Table::Reading read() {
+    Revision caught_up = 0;
+    return table_.read(watcher_, 100, changes, caught_up);
+  }
+
+  std::vector<ChangePtr> changes;
+  std::atomic<int> rings{0};
+  std::atomic<int> stuck{0};
+  std::function<void()> on_ring;
+
+ private:
+  memory::Table& table_;
+  memory::Watcher watcher_;
+};
+
+memory::Table::Change put(const std::string& key) { return {key, object(10)}; }
+
+using Reading = memory::Table::Reading;
+
+TEST(TableTest, ARevisionThatIsLargerThanTheHistoryIsNotLostUnnoticed) {
+  memory::Table table("/p", std::make_shared<std::atomic<Revision>>(0), {.count = 2}, seconds(0));
+  table.replace({}, 10);
+  TestWatcher concerned(table, "large/");
+  // Nobody knows what the part of the revision was about that the history does not have.
+  TestWatcher other(table, "other/");
+  TestWatcher busy(table, "large/");
+  for (TestWatcher* watcher : {&concerned, &other}) EXPECT_EQ(watcher->read(), Reading::kNothing);
+  table.apply({put("large/a"), put("large/b"), put("large/c")}, 11);
+  EXPECT_EQ(concerned.rings, 1);
+  EXPECT_EQ(other.rings, 1);
+  EXPECT_EQ(busy.stuck, 1);
+  TestWatcher late(table, "other/");
+  EXPECT_EQ(late.read(), Reading::kNothing);
+  table.apply({put("other/x")}, 12);
+  for (TestWatcher* watcher : {&concerned, &other, &busy})
+    EXPECT_EQ(watcher->read(), Reading::kExpired);
+  // Watches that begin afterwards go on.
+  EXPECT_EQ(late.rings, 1);
+  EXPECT_EQ(late.read(), Reading::kChanges);
+  ASSERT_EQ(late.changes.size(), 1u);
+  EXPECT_EQ(late.changes[0]->revision(), 12u);
+}
+
+TEST(TableTest, WhatTheHistoryDropsBeforeItIsDispatchedIsNotLostUnnoticed) {
+  memory::Table table("/p", std::make_shared<std::atomic<Revision>>(0), {.count = 1}, seconds(0));
+  TestWatcher waiting(table, "b");
+  TestWatcher ringing(table, "a");
+  EXPECT_EQ(waiting.read(), Reading::kNothing);
+  EXPECT_EQ(ringing.read(), Reading::kNothing);
+  std::vector<std::jthread> writers;
+  // While the first change is dispatched, others are made; the history holds the last of them.
+  ringing.on_ring = [&] {
+    for (Revision revision = 2; revision < 4; ++revision) {
+      writers.emplace_back(
+          [&table, revision] { table.commit(revision == 2 ? "b" : "c", nullptr, object(10)); });
+      EXPECT_TRUE(test::eventually([&] { return table.current_revision() == revision; }));
+    }
+  };
+  table.commit("a", nullptr, object(10));
+  writers.clear();
+  EXPECT_EQ(table.history_start(), 2u);
+  EXPECT_EQ(waiting.rings, 1);
+  EXPECT_EQ(waiting.read(), Reading::kExpired);
 }
 
 TEST(TableTest, AVerifiedRevisionCountsForTheHistoryThatItWasVerifiedIn) {

@@ -421,6 +421,34 @@ TEST(EtcdClientTest, ARequestThatIsTooLargeIsNotSent) {
   EXPECT_EQ(requests, 1);
 }
 
+// The words of grpc-go, for a request of more than --max-request-bytes and 512 KiB.
+TEST(EtcdClientTest, ARequestThatEtcdDoesNotReadIsTooLarge) {
+  std::atomic<bool> is_full{false};
+  GrpcServer server([&](GrpcCall& call) {
+    call.message();
+    call.end(EtcdError::kResourceExhausted,
+             is_full ? "etcdserver: mvcc: database space exceeded"
+                     : "grpc: received message larger than max (3000123 vs. 2097152)");
+  });
+  EtcdOptions options = options_for({server.url()});
+  options.watch_cache = false;
+  options.compaction_interval = {};
+  EtcdBackend backend(options);
+  StorageClient pods(backend.resource("pods"));
+  const auto status = [&] {
+    try {
+      pods.create("n/a", pod("a"));
+    } catch (const api::StatusError& e) {
+      return e.status().code;
+    }
+    return 0;
+  };
+  EXPECT_EQ(status(), 413);
+  // Not everything that is exhausted is the request's fault.
+  is_full = true;
+  EXPECT_EQ(status(), 500);
+}
+
 TEST(EtcdClientTest, AnAnswerThatIsTooLargeIsRefused) {
   GrpcServer server([](GrpcCall& call) {
     const bool large = test::bytes_of(call.message().value_or(""), 1) == "/large";

@@ -1,0 +1,64 @@
+// DefaultAdmission: the admission plugins that a kube-apiserver has by default and that depend on
+// other objects.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/admission/pod_security.h"
+#include "apiserver/resources/admission.h"
+#include "apiserver/resources/served_resource.h"
+
+namespace lookout::apiserver::admission {
+
+/// What the namespace of a request says about its pods. Reads nothing, and allows everything, if
+/// the request is not about pods or their templates.
+Awaitable<PodSecurity> read_pod_security(std::shared_ptr<const resources::ResourceTable> table,
+                                         resources::Target target, std::string subresource);
+
+/// The plugins DefaultStorageClass, DefaultIngressClass, PersistentVolumeClaimResize, Priority (of
+/// PriorityClasses), RuntimeClass and PodSecurity; they surround the next admission. Lives as long
+/// as one request.
+class DefaultAdmission final : public resources::Admission {
+ public:
+  /// `wanted` is the object of a creation, empty for other requests; `security` is what
+  /// read_pod_security() returns. `next` and `warnings` must outlive it.
+  DefaultAdmission(resources::Admission& next,
+                   std::shared_ptr<const resources::ResourceTable> table, resources::Target target,
+                   std::string_view subresource, api::Object wanted, PodSecurity security,
+                   std::vector<std::string>& warnings);
+
+  bool concerns(resources::Write::Operation operation) const override;
+  Awaitable<api::Object> mutate(resources::Write write, Normalize normalize) override;
+  Awaitable<void> validate(resources::Write write) override;
+
+ private:
+  enum class Topic { kOther, kPod, kTemplate, kClaim, kIngress, kPriorityClass, kNamespace };
+  static Topic topic_of(const api::Resource& type, std::string_view subresource);
+  friend Awaitable<PodSecurity> read_pod_security(std::shared_ptr<const resources::ResourceTable>,
+                                                  resources::Target, std::string);
+
+  /// Whether a plugin may have something to do.
+  bool has_work(resources::Write::Operation operation) const;
+  /// A new object with what its classes fill in.
+  Awaitable<api::Object> complete(api::Object object) const;
+  Awaitable<void> check(resources::Write write);
+  /// The class that a pod names; empty if there is none.
+  Awaitable<api::Object> runtime_class_of(api::Object pod) const;
+  Awaitable<void> check_growth(resources::Write write) const;
+  Awaitable<void> check_namespace(resources::Write write);
+  void check_pod(const resources::Write& write);
+  void warn_of(api::Value metadata, api::Value spec);
+
+  resources::Admission& next_;
+  const std::shared_ptr<const resources::ResourceTable> table_;
+  const resources::Target target_;
+  const Topic topic_;
+  const api::Object wanted_;
+  const PodSecurity security_;
+  std::vector<std::string>& warnings_;
+};
+
+}  // namespace lookout::apiserver::admission

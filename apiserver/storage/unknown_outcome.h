@@ -1,0 +1,21 @@
+// Writes that may have been executed although they failed.
+#pragma once
+
+#include "lookout/api/status.h"
+#include "lookout/apiserver/storage/error.h"
+
+namespace lookout::apiserver::storage {
+
+/// Whether a write that failed with this error may have been executed: the storage gave no answer.
+inline bool may_be_written(const StorageError& e) {
+  return e.code() == StorageError::Code::kUnreachable || e.code() == StorageError::Code::kTimeout;
+}
+
+/// The same for what the storage, or a write of an object, throws otherwise: an error of the server
+/// does not say that nothing was written.
+inline bool may_be_written(const api::StatusError& e) {
+  constexpr int kServerErrors = 500;
+  return e.status().code >= kServerErrors;
+}
+
+}  // namespace lookout::apiserver::storage

@@ -1,0 +1,244 @@
+// Rules of kinds other than pods, where there is no recorded answer of a real kube-apiserver. The texts and paths are those of
+// k8s.io/kubernetes' validation and strategies.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const api::Resource kJobs{"batch", "v1", "Job", "jobs", true};
+const api::Resource kCronJobs{"batch", "v1", "CronJob", "cronjobs", true};
+const api::Resource kVolumes{"", "v1", "PersistentVolume", "persistentvolumes", false};
+const api::Resource kSlices{"discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true};
+const api::Resource kSchemas{"flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas",
+                             false};
+
+class KindRules : public ClientTest {
+ protected:
+  /// "field: message" of each cause for which an operation is refused.
+  static std::vector<std::string> causes(const std::function<void()>& operation) {
+    std::vector<std::string> out;
+    const api::Status status = status_of(operation);
+    for (const api::StatusCause& cause : status.causes)
+      out.push_back(cause.field + ": " + cause.message);
+    if (out.empty() && status.code != 0) out.push_back(status.message);
+    return out;
+  }
+  std::vector<std::string> refused(const api::Resource& resource, const std::string& object) const {
+    const Object wanted = from_json(object);
+    return causes([&] { of(resource).create(wanted, {.dry_run = true}); });
+  }
+  rest::ResourceClient of(const api::Resource& resource) const {
+    return resource.namespaced ? in(resource) : all(resource);
+  }
+  std::vector<std::string> refused_change(const api::Resource& resource, const char* name,
+                                          const std::string& patch) const {
+    return causes([&] { of(resource).patch(name, rest::PatchType::kMerge, patch); });
+  }
+};
+
+std::string base64_of(std::size_t bytes) {
+  const std::size_t rest = bytes % 3;
+  std::string out(bytes / 3 * 4, 'A');
+  if (rest != 0) out += rest == 1 ? "AA==" : "AAA=";
+  return out;
+}
+
+TEST_F(KindRules, DataMayHaveAMegabyteHoweverItIsEncoded) {
+  constexpr std::size_t kMost = 1 << 20;
+  const auto map = [](std::size_t size) {
+    return R"({"metadata":{"name":"a"},"binaryData":{"a":")" + base64_of(size) + R"("}})";
+  };
+  EXPECT_THAT(refused(kConfigMaps, map(kMost)), IsEmpty());
+  EXPECT_THAT(refused(kConfigMaps, map(kMost + 1)), ElementsAre(HasSubstr("Too long")));
+  const auto secret = [](std::size_t size) {
+    return R"({"metadata":{"name":"a"},"data":{"a":")" + base64_of(size) + R"("}})";
+  };
+  EXPECT_THAT(refused(kSecrets, secret(kMost)), IsEmpty());
+  EXPECT_THAT(refused(kSecrets, secret(kMost + 1)), ElementsAre(HasSubstr("data: Too long")));
+}
+
+TEST_F(KindRules, SecretsHaveWhatTheirTypePromises) {
+  const auto secret = [](const char* type, const char* data) {
+    return std::string(R"({"metadata":{"name":"a"},"type":"kubernetes.io/)") + type +
+           R"(","data":{)" + data + "}}";
+  };
+  EXPECT_THAT(refused(kSecrets, secret("dockerconfigjson", R"(".dockerconfigjson":"e30=")")),
+              IsEmpty());
+  EXPECT_THAT(refused(kSecrets, secret("dockercfg", R"(".dockercfg":"bnVsbA==")")), IsEmpty());
+  EXPECT_THAT(
+      refused(kSecrets, secret("dockerconfigjson", R"(".dockerconfigjson":"bm90IGpzb24=")")),
+      ElementsAre(
+          HasSubstr("data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\"")));
+  EXPECT_THAT(refused(kSecrets, secret("dockercfg", R"(".dockercfg":"W10=")")),
+              ElementsAre("data[.dockercfg]: Invalid value: \"<secret contents redacted>\": json: "
+                          "cannot unmarshal array into Go value of type map[string]interface {}"));
+  EXPECT_THAT(refused(kSecrets, secret("ssh-auth", R"("ssh-privatekey":"")")),
+              ElementsAre("data[ssh-privatekey]: Required value"));
+}
+
+TEST_F(KindRules, WhatCannotBeOvercommittedHasOneDefault) {
+  const auto range = [](const char* resource, const char* limit) {
+    return R"({"metadata":{"name":"a"},"spec":{"limits":[{"type":"Container","default":{")" +
+           std::string(resource) + R"(":")" + limit + R"("},"defaultRequest":{")" + resource +
+           R"(":"1"}}]}})";
+  };
+  EXPECT_THAT(refused(kLimitRanges, range("cpu", "2")), IsEmpty());
+  EXPECT_THAT(refused(kLimitRanges, range("nvidia.com/gpu", "1")), IsEmpty());
+  EXPECT_THAT(
+      refused(kLimitRanges, range("nvidia.com/gpu", "2")),
+      ElementsAre("spec.limits[0].defaultRequest[nvidia.com/gpu]: Invalid value: \"1\": "
+                  "default value 2 must equal to defaultRequest value 1 in nvidia.com/gpu"));
+}
+
+std::string job(const std::string& spec) {
+  return R"({"metadata":{"name":"j"},"spec":{)" + spec + R"("template":{"spec":{"restartPolicy":)" +
+         R"("Never","containers":[{"name":"c","image":"i"}]}}}})";
+}
+
+TEST_F(KindRules, PoliciesOfJobsAreLimited) {
+  std::string patterns;
+  for (int i = 0; i < 21; ++i)
+    patterns += std::string(i == 0 ? "" : ",") + R"({"type":"t","status":"True"})";
+  EXPECT_THAT(
+      refused(kJobs, job(R"("podFailurePolicy":{"rules":[{"action":"Ignore","onPodConditions":[)" +
+                         patterns + "]}]},")),
+      ElementsAre("spec.podFailurePolicy.rules[0].onPodConditions: Too many: 21: must have at most "
+                  "20 items"));
+  std::string indexes = "0";
+  for (int i = 2; i < 30000; i += 2) indexes += "," + std::to_string(i);
+  EXPECT_THAT(
+      refused(kJobs, job(R"("completionMode":"Indexed","completions":50000,"parallelism":1,)"
+                         R"("successPolicy":{"rules":[{"succeededIndexes":")" +
+                         indexes + R"("}]},)")),
+      ElementsAre(HasSubstr("spec.successPolicy.rules[0].succeededIndexes: Too long")));
+}
+
+TEST_F(KindRules, ASuspendedJobMovesOnceNoneOfItsPodsRuns) {
+  in(kJobs).create(from_json(job(R"("suspend":true,)")));
+  const auto move = [&](const std::string& zone) {
+    return refused_change(
+        kJobs, "j",
+        R"({"spec":{"template":{"spec":{"nodeSelector":{"zone":")" + zone + R"("}}}}})");
+  };
+  const auto set_status = [&](const std::string& status) {
+    in(kJobs).update_status(changed(in(kJobs).get("j"), R"({"status":)" + status + "}"));
+  };
+  EXPECT_THAT(move("a"), IsEmpty()) << "it has not started";
+  set_status(R"({"active":1,"ready":0})");
+  EXPECT_THAT(move("b"), ElementsAre(HasSubstr("spec.template: Invalid value")));
+  set_status(R"({"active":0,"startTime":"2026-01-02T03:04:05Z"})");
+  EXPECT_THAT(move("b"), ElementsAre(HasSubstr("spec.template: Invalid value")));
+  set_status(R"({"conditions":[{"type":"Suspended","status":"True"}]})");
+  EXPECT_THAT(move("b"), IsEmpty());
+}
+
+TEST_F(KindRules, SchedulesOfCronJobs) {
+  const auto cron = [](const char* schedule, const char* more) {
+    return std::string(R"({"metadata":{"name":"c"},"spec":{"schedule":")") + schedule + "\"," +
+           more + R"("jobTemplate":)" + job("") + "}}";
+  };
+  EXPECT_THAT(refused(kCronJobs, cron("@every 1.5h", "")), IsEmpty());
+  EXPECT_THAT(refused(kCronJobs, cron("@every 500ms", "")), IsEmpty());
+  EXPECT_THAT(refused(kCronJobs, cron("@daily", R"("timeZone":"Local",)")),
+              ElementsAre(HasSubstr("timeZone must be an explicit time zone")));
+}
+
+std::string volume(const std::string& spec) {
+  return R"({"metadata":{"name":"v"},"spec":{"capacity":{"storage":"1Gi"},)"
+         R"("accessModes":["ReadWriteOnce"],)" +
+         spec + "}}";
+}
+
+TEST_F(KindRules, AVolumeGetsItsSecretForAResizeLater) {
+  all(kVolumes).create(from_json(volume(R"("csi":{"driver":"d.example.com","volumeHandle":"h"})")));
+  const auto set_secret = [&](const char* name) {
+    return refused_change(kVolumes, "v",
+                          std::string(R"({"spec":{"csi":{"controllerExpandSecretRef":{"name":")") +
+                              name + R"(","namespace":"default"}}}})");
+  };
+  EXPECT_THAT(set_secret("a"), IsEmpty());
+  EXPECT_THAT(set_secret("b"), ElementsAre(HasSubstr("is immutable after creation")));
+}
+
+TEST_F(KindRules, AVolumesAffinityMayLeaveTheBeta) {
+  const auto affinity = [](const char* key, const char* value) {
+    return std::string(
+               R"("nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[)") +
+           R"({"key":")" + key + R"(","operator":"In","values":[")" + value + R"("]}]}]}})";
+  };
+  all(kVolumes).create(
+      from_json(volume(R"("local":{"path":"/a"},)" + affinity("beta.kubernetes.io/os", "linux"))));
+  const auto change = [&](const char* key, const char* value) {
+    return refused_change(kVolumes, "v", R"({"spec":{)" + affinity(key, value) + "}}");
+  };
+  EXPECT_THAT(change("kubernetes.io/arch", "linux"), ElementsAre(HasSubstr("field is immutable")));
+  EXPECT_THAT(change("kubernetes.io/os", "windows"), ElementsAre(HasSubstr("field is immutable")));
+  EXPECT_THAT(change("kubernetes.io/os", "linux"), IsEmpty());
+  EXPECT_THAT(change("beta.kubernetes.io/os", "linux"),
+              ElementsAre(HasSubstr("field is immutable")));
+}
+
+TEST_F(KindRules, TheRootOfAHostIsNotRecycled) {
+  for (const char* path : {"/", "//", "/./", "/a/..", "/../"}) {
+    EXPECT_THAT(refused(kVolumes, volume(R"("persistentVolumeReclaimPolicy":"Recycle",)"
+                                         R"("hostPath":{"path":")" +
+                                         std::string(path) + R"("})")),
+                testing::Contains(HasSubstr("may not be 'recycle' for a hostPath mount of '/'")))
+        << path;
+  }
+}
+
+TEST_F(KindRules, TheTopologyOfEndpointsIsReadOnly) {
+  const Object made = in(kSlices).create(from_json(
+      R"({"metadata":{"name":"s"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"],)"
+      R"("deprecatedTopology":{"kubernetes.io/hostname":"n"}}]})"));
+  EXPECT_FALSE(made["endpoints"][0].contains("deprecatedTopology"));
+  EXPECT_FALSE(made["endpoints"][0].contains("nodeName"));
+}
+
+TEST_F(KindRules, MandatoryFlowSchemasAreAsEverywhere) {
+  const auto schema = [](const char* name) {
+    return R"({"metadata":{"name":")" + std::string(name) +
+           R"("},"spec":{"matchingPrecedence":9000,"priorityLevelConfiguration":{"name":"a"}}})";
+  };
+  EXPECT_THAT(refused(kSchemas, schema("mine")), IsEmpty());
+  EXPECT_THAT(refused(kSchemas, schema("catch-all")),
+              ElementsAre(HasSubstr("spec of 'catch-all' must equal the fixed value")));
+}
+
+TEST_F(KindRules, OldWaysToDescribeNodes) {
+  const auto node = [](const std::string& annotation, const std::string& text) {
+    return R"({"metadata":{"name":"n","annotations":{"scheduler.alpha.kubernetes.io/)" +
+           annotation + R"(":")" + text + R"("}}})";
+  };
+  EXPECT_THAT(
+      refused(kNodes, node("preferAvoidPods", R"({\"preferAvoidPods\":[{\"podSignature\":)"
+                                              R"({\"podController\":{\"apiVersion\":\"v1\",)"
+                                              R"(\"controller\":true}}}]})")),
+      IsEmpty());
+  EXPECT_THAT(refused(kNodes, node("preferAvoidPods", "foo")),
+              ElementsAre(HasSubstr("metadata.annotations.AvoidPods: Invalid value")));
+  EXPECT_THAT(refused(kNodes, node("preferAvoidPods", R"({\"preferAvoidPods\":[{}]})")),
+              ElementsAre("metadata.annotations.scheduler.alpha.kubernetes.io/preferAvoidPods[0]."
+                          "PodSignature: Required value"));
+  EXPECT_THAT(refused(kNodes, node("taints", "foo")),
+              ElementsAre(HasSubstr("metadata.annotations: Invalid value")));
+  all(kNodes).create(from_json(R"({"metadata":{"name":"n"},"spec":{"externalID":"a"}})"));
+  EXPECT_THAT(refused_change(kNodes, "n", R"({"spec":{"externalID":"b"}})"),
+              ElementsAre("spec.externalID: Forbidden: may not be updated"));
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

@@ -1,0 +1,281 @@
+// Writes that the storage does not answer: what becomes of cluster IPs, ports and quotas.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lookout/apiserver/server.h"
+#include "lookout/apiserver/storage/memory.h"
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+
+/// A storage in memory that does not answer some requests for one of its resources.
+class SilentBackend final : public storage::Backend {
+ public:
+  enum class Loss { kNone, kRequest, kAnswer };
+
+  explicit SilentBackend(std::string place) : place_(std::move(place)) {}
+
+  /// The next write of the resource fails: it is not made, or it is made and not answered.
+  void lose_next(Loss loss) { next_ = loss; }
+  /// Until comes_back(), the objects of the resource cannot be read either.
+  void goes_away() { is_away_ = true; }
+  void comes_back() { is_away_ = false; }
+
+  storage::Interface& resource(std::string_view place, std::chrono::seconds ttl,
+                               std::string_view group_resource) override {
+    storage::Interface& inner = memory_.resource(place, ttl, group_resource);
+    if (place != place_) return inner;
+    const std::lock_guard lock(mutex_);
+    if (silent_ == nullptr) silent_ = std::make_unique<Silent>(*this, inner);
+    return *silent_;
+  }
+  Awaitable<storage::Revision> current_revision() override { return memory_.current_revision(); }
+  void close() override { memory_.close(); }
+  void maintain() override { memory_.maintain(); }
+
+ private:
+  class Silent final : public storage::Interface {
+   public:
+    Silent(SilentBackend& all, storage::Interface& inner) : all_(all), inner_(inner) {}
+
+    const std::string& prefix() const override { return inner_.prefix(); }
+    Awaitable<Object> create(std::string key, Object object) override {
+      return write(inner_.create(std::move(key), std::move(object)));
+    }
+    Awaitable<Object> get(std::string key, storage::Revision revision) override {
+      if (all_.is_away_) throw no_answer();
+      return inner_.get(std::move(key), revision);
+    }
+    Awaitable<storage::ListResult> list(std::string key, bool recursive,
+                                        storage::ListOptions options) override {
+      return inner_.list(std::move(key), recursive, std::move(options));
+    }
+    Awaitable<Object> guaranteed_update(std::string key, bool create_if_absent,
+                                        storage::Preconditions preconditions,
+                                        Update update) override {
+      return write(inner_.guaranteed_update(std::move(key), create_if_absent,
+                                            std::move(preconditions), std::move(update)));
+    }
+    Awaitable<Object> remove(std::string key, storage::Preconditions preconditions,
+                             Validate validate) override {
+      return write(inner_.remove(std::move(key), std::move(preconditions), std::move(validate)));
+    }
+    Awaitable<std::unique_ptr<storage::Watch>> watch(std::string key, bool recursive,
+                                                     storage::WatchOptions options) override {
+      return inner_.watch(std::move(key), recursive, std::move(options));
+    }
+    Awaitable<storage::Revision> current_revision() override { return inner_.current_revision(); }
+    Awaitable<std::size_t> count() override { return inner_.count(); }
+
+   private:
+    static storage::StorageError no_answer() {
+      return {storage::StorageError::Code::kTimeout, "/registry/anything"};
+    }
+    Awaitable<Object> write(Awaitable<Object> call) {
+      const Loss loss = all_.next_.exchange(Loss::kNone);
+      if (loss == Loss::kRequest) throw no_answer();
+      Object written = co_await std::move(call);
+      if (loss == Loss::kAnswer) throw no_answer();
+      co_return written;
+    }
+
+    SilentBackend& all_;
+    storage::Interface& inner_;
+  };
+
+  const std::string place_;
+  storage::MemoryBackend memory_;
+  std::atomic<Loss> next_{Loss::kNone};
+  std::atomic<bool> is_away_{false};
+  std::mutex mutex_;
+  std::unique_ptr<Silent> silent_;  // guarded by mutex_
+};
+
+using Loss = SilentBackend::Loss;
+
+constexpr const char* kServicesPath = "/api/v1/namespaces/default/services";
+
+std::string service_json(const std::string& name, const std::string& spec) {
+  return fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{{}}}}})", name, spec);
+}
+
+/// A service with this cluster IP.
+std::string service_at(const std::string& name, const std::string& address) {
+  return service_json(name, fmt::format(R"("clusterIP":"{}","ports":[{{"port":80}}])", address));
+}
+
+std::string with_node_port(int port) {
+  return fmt::format(R"("type":"NodePort","ports":[{{"port":80,"nodePort":{}}}])", port);
+}
+
+/// A server on such a storage, and clients that ask once.
+class SilentServer {
+ public:
+  explicit SilentServer(const std::string& place)
+      : storage_(std::make_shared<SilentBackend>(place)), server_(options_on(storage_)) {}
+
+  SilentBackend& storage() { return *storage_; }
+  int post(const std::string& path, const std::string& body) const {
+    return http(server_.port(), "POST", path, body).code;
+  }
+  int patch(const std::string& path, const std::string& spec) const {
+    return http(server_.port(), "PATCH", path, fmt::format(R"({{"spec":{{{}}}}})", spec),
+                {{"Content-Type", "application/merge-patch+json"}})
+        .code;
+  }
+  int remove(const std::string& path) const { return http(server_.port(), "DELETE", path).code; }
+  Object get(const std::string& path) const {
+    return Object::parse(http(server_.port(), "GET", path).body);
+  }
+  void create_quota(const std::string& hard) const {
+    EXPECT_EQ(post("/api/v1/namespaces/default/resourcequotas",
+                   fmt::format(R"({{"metadata":{{"name":"quota"}},"spec":{{"hard":{}}}}})", hard)),
+              201);
+  }
+  std::string used(const std::string& what) const {
+    const Object quota = get("/api/v1/namespaces/default/resourcequotas/quota");
+    return std::string(quota["status"]["used"][what].as_string());
+  }
+
+ private:
+  static ServerOptions options_on(std::shared_ptr<SilentBackend> storage) {
+    ServerOptions options;
+    options.storage = std::move(storage);
+    return options;
+  }
+
+  const std::shared_ptr<SilentBackend> storage_;
+  Server server_;
+};
+
+class UnansweredServiceWrites : public testing::Test {
+ protected:
+  int create(const std::string& body) const { return server_.post(kServicesPath, body); }
+  static std::string path_of(const std::string& name) {
+    return std::string(kServicesPath) + "/" + name;
+  }
+  /// Whether no other service can have the port.
+  bool is_taken(int port) const {
+    const int code = create(service_json(fmt::format("probe-{}", port), with_node_port(port)));
+    EXPECT_TRUE(code == 201 || code == 422) << code;
+    return code == 422;
+  }
+
+  SilentServer server_{"services/specs"};
+};
+
+TEST_F(UnansweredServiceWrites, ACreatedServiceKeepsItsAddress) {
+  server_.storage().lose_next(Loss::kAnswer);
+  EXPECT_EQ(create(service_at("a", "10.0.0.9")), 201);
+  EXPECT_EQ(create(service_at("b", "10.0.0.9")), 422);
+  EXPECT_EQ(server_.get(path_of("a")).name(), "a");
+}
+
+TEST_F(UnansweredServiceWrites, AServiceThatWasNotCreatedGivesItsAddressBack) {
+  server_.storage().lose_next(Loss::kRequest);
+  EXPECT_EQ(create(service_at("a", "10.0.0.9")), 500);
+  EXPECT_EQ(create(service_at("b", "10.0.0.9")), 201);
+}
+
+TEST_F(UnansweredServiceWrites, AServiceThatNobodyCanLookAtKeepsItsAddress) {
+  server_.storage().lose_next(Loss::kAnswer);
+  server_.storage().goes_away();
+  EXPECT_EQ(create(service_at("a", "10.0.0.9")), 500);
+  server_.storage().comes_back();
+  EXPECT_EQ(create(service_at("b", "10.0.0.9")), 422);
+  EXPECT_EQ(server_.get(path_of("a")).name(), "a");
+}
+
+TEST_F(UnansweredServiceWrites, AnUpdatedServiceHasWhatItAskedFor) {
+  EXPECT_EQ(create(service_at("a", "10.0.0.9")), 201);
+  server_.storage().lose_next(Loss::kAnswer);
+  EXPECT_EQ(server_.patch(path_of("a"), with_node_port(30500)), 500);
+  EXPECT_TRUE(is_taken(30500));
+  // What it does not need any more is free.
+  server_.storage().lose_next(Loss::kAnswer);
+  EXPECT_EQ(server_.patch(path_of("a"), with_node_port(30501)), 500);
+  EXPECT_TRUE(is_taken(30501));
+  EXPECT_FALSE(is_taken(30500));
+}
+
+TEST_F(UnansweredServiceWrites, AServiceThatWasNotUpdatedKeepsWhatItHad) {
+  EXPECT_EQ(create(service_json("a", with_node_port(30500))), 201);
+  server_.storage().lose_next(Loss::kRequest);
+  EXPECT_EQ(server_.patch(path_of("a"), with_node_port(30501)), 500);
+  EXPECT_TRUE(is_taken(30500));
+  EXPECT_FALSE(is_taken(30501));
+}
+
+TEST_F(UnansweredServiceWrites, ADeletedServiceGivesBackWhatItHad) {
+  EXPECT_EQ(create(service_at("a", "10.0.0.9")), 201);
+  server_.storage().lose_next(Loss::kRequest);
+  EXPECT_EQ(server_.remove(path_of("a")), 500);
+  EXPECT_EQ(create(service_at("b", "10.0.0.9")), 422);
+  server_.storage().lose_next(Loss::kAnswer);
+  EXPECT_EQ(server_.remove(path_of("a")), 200);
+  EXPECT_EQ(create(service_at("b", "10.0.0.9")), 201);
+}
+
+TEST_F(UnansweredServiceWrites, UpdatesThatWereNotMadeAreNotCharged) {
+  EXPECT_EQ(create(service_at("a", "10.0.0.9")), 201);
+  EXPECT_EQ(create(service_at("b", "10.0.0.10")), 201);
+  server_.create_quota(R"({"services.nodeports":"1"})");
+  server_.storage().lose_next(Loss::kRequest);
+  EXPECT_EQ(server_.patch(path_of("a"), with_node_port(30500)), 500);
+  EXPECT_EQ(server_.used("services.nodeports"), "0");
+  server_.storage().lose_next(Loss::kAnswer);
+  EXPECT_EQ(server_.patch(path_of("a"), with_node_port(30500)), 500);
+  EXPECT_EQ(server_.patch(path_of("b"), with_node_port(30501)), 403);
+  EXPECT_EQ(server_.used("services.nodeports"), "1");
+}
+
+TEST(UnansweredWrites, WhatWasCreatedIsCharged) {
+  SilentServer server("configmaps");
+  server.create_quota(R"({"configmaps":"1"})");
+  server.storage().lose_next(Loss::kRequest);
+  EXPECT_EQ(server.post(kConfigMapsPath, config_map_text("a")), 500);
+  EXPECT_EQ(server.used("configmaps"), "0");
+  server.storage().lose_next(Loss::kAnswer);
+  EXPECT_EQ(server.post(kConfigMapsPath, config_map_text("a")), 201);
+  EXPECT_EQ(server.used("configmaps"), "1");
+  EXPECT_EQ(server.post(kConfigMapsPath, config_map_text("b")), 403);
+}
+
+TEST(UnansweredWrites, WhatNobodyCanLookAtIsCountedAgain) {
+  SilentServer server("configmaps");
+  server.create_quota(R"({"configmaps":"2"})");
+  server.storage().goes_away();
+  server.storage().lose_next(Loss::kAnswer);
+  EXPECT_EQ(server.post(kConfigMapsPath, config_map_text("a")), 500);
+  EXPECT_EQ(server.used("configmaps"), "1");
+  server.storage().lose_next(Loss::kRequest);
+  EXPECT_EQ(server.post(kConfigMapsPath, config_map_text("b")), 500);
+  EXPECT_TRUE(eventually([&] { return server.used("configmaps") == "1"; }));
+  server.storage().comes_back();
+  EXPECT_EQ(server.post(kConfigMapsPath, config_map_text("b")), 201);
+  EXPECT_EQ(server.post(kConfigMapsPath, config_map_text("c")), 403);
+}
+
+TEST(UnansweredWrites, AQuotaThatMayHaveBeenChargedIsCountedAgain) {
+  SilentServer server("resourcequotas");
+  server.create_quota(R"({"configmaps":"1"})");
+  server.storage().lose_next(Loss::kAnswer);
+  EXPECT_EQ(server.post(kConfigMapsPath, config_map_text("a")), 500);
+  EXPECT_TRUE(eventually([&] { return server.used("configmaps") == "0"; }));
+  EXPECT_EQ(server.post(kConfigMapsPath, config_map_text("a")), 201);
+}
+
+}  // namespace
+}  // namespace lookout::apiserver
