@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -39,7 +40,8 @@ class Kinds {
   /// From now on, kinds may be about to appear.
   void expect_more() { deadline_ = std::chrono::steady_clock::now() + kEstablishing; }
 
-  api::Resource resource_of(const api::Object& object) {
+  /// Nothing if the server has no such kind. Throws what discovery throws.
+  std::optional<api::Resource> find(const api::Object& object) {
     const api::GroupVersionKind kind = object.gvk();
     for (;;) {
       if (resources_.empty()) resources_ = rest::discover(client_);
@@ -49,11 +51,7 @@ class Kinds {
             resource.kind == kind.kind && one.has_verb("patch"))
           return resource;
       }
-      if (std::chrono::steady_clock::now() > deadline_) {
-        throw Error(fmt::format(
-            "the server has no kind {} in {}: is its CustomResourceDefinition installed?",
-            kind.kind, object.api_version()));
-      }
+      if (std::chrono::steady_clock::now() > deadline_) return std::nullopt;
       std::this_thread::sleep_for(kPause);
       resources_.clear();
     }
@@ -76,8 +74,15 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
   bool failed = false;
   bool conflicted = false;
   for (const auto& [object, place] : manifests) {
+    // If this fails, the manifest is not the reason, and nothing else would succeed.
+    const std::optional<api::Resource> found = kinds.find(object);
     try {
-      const api::Resource resource = kinds.resource_of(object);
+      if (!found) {
+        throw Error(fmt::format(
+            "the server has no kind {} in {}: is its CustomResourceDefinition installed?",
+            object.kind(), object.api_version()));
+      }
+      const api::Resource& resource = *found;
       std::string ns;
       if (resource.namespaced) {
         ns = !flags.ns.empty()      ? flags.ns
@@ -130,9 +135,9 @@ void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action)
   command->add_flag("--dry-run", flags->dry_run,
                     "Let the server check the objects, and change nothing");
   command->footer(
-      "Fields that this manager applied before and that are missing now are removed. Objects are\n"
-      "applied in the order of the files; an error of one does not keep the others from being\n"
-      "applied.\n\n"
+      "Fields that this manager applied before and that are missing now are removed. Nothing is\n"
+      "applied if a file is malformed. Then objects are applied in the order of the files; one\n"
+      "that the server refuses does not keep the others from being applied.\n\n"
       "Examples:\n"
       "  lookout apply -f web.yaml\n"
       "  lookout apply -f config/ -n shop --dry-run\n"

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cmd/closest.h"
@@ -12,6 +13,29 @@
 #include "lookout/rest/discovery.h"
 
 namespace lookout::cmd {
+namespace {
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+std::string tls_advice(std::string_view error, const rest::Config& config, bool uses_kubeconfig) {
+  const std::string& server = config.server;
+  constexpr std::string_view kScheme = "https://";
+  // OpenSSL's words for an answer that is no TLS record.
+  if (error.find("wrong version number") != std::string_view::npos && server.starts_with(kScheme)) {
+    return fmt::format("the server does not speak TLS: use http://{}",
+                       server.substr(kScheme.size()));
+  }
+  if (uses_kubeconfig)
+    return "check certificate-authority, client-certificate and tls-server-name in the kubeconfig";
+  // In a pod, the service account brings the authority.
+  if (!config.ca_file.empty()) return "";
+  return "without a kubeconfig, only certificates of this machine's authorities are trusted";
+}
+
+}  // namespace
 
 void ConnectionFlags::add_to(CLI::App& app) {
   app.add_option("--kubeconfig", kubeconfig, "Use this kubeconfig")->type_name("FILE");
@@ -32,18 +56,16 @@ rest::Config ConnectionFlags::config() const {
   return config;
 }
 
+bool ConnectionFlags::uses_kubeconfig() const {
+  return !kubeconfig.empty() || !context.empty() || is_set("KUBECONFIG");
+}
+
 rest::Config ConnectionFlags::load() const {
-  const auto is_set = [](const char* variable) {
-    const char* value = std::getenv(variable);
-    return value != nullptr && *value != '\0';
-  };
   rest::LoadOptions options;
   options.file = kubeconfig;
   options.context = context;
   options.server = server;
-  if (!kubeconfig.empty() || !context.empty() || is_set("KUBECONFIG")) {
-    return rest::Config::load(options);
-  }
+  if (uses_kubeconfig()) return rest::Config::load(options);
   if (server.empty() && is_set("KUBERNETES_SERVICE_HOST")) return rest::Config::in_cluster();
   rest::Config config;
   config.server = server.empty() ? kEmbeddedServer : server;
@@ -101,19 +123,21 @@ api::Resource resolve_resource(const rest::Client& client, const std::string& na
                           meant.empty() ? "" : fmt::format(": did you mean \"{}\"?", meant)));
 }
 
-std::string advice(const std::exception& error, const rest::Config& config) {
+std::string advice(const std::exception& error, const ConnectionFlags& connection) {
+  const rest::Config config = connection.config();
   if (rest::is_connection_refused(error) && config.server == kEmbeddedServer) {
     return "start the embedded server with `lookout serve`, or choose another one with --server, "
            "--kubeconfig or --context";
   }
   if (rest::is_connection_refused(error)) return "is the server running?";
   if (api::is_unauthorized(error)) {
-    return "the server does not accept these credentials: check the user of the context";
+    return connection.uses_kubeconfig()
+               ? "the server does not accept these credentials: check the user of the context"
+               : "the server does not accept these credentials: a kubeconfig can name others";
   }
   const auto* transport = dynamic_cast<const rest::TransportError*>(&error);
-  if (transport != nullptr && transport->kind() == rest::TransportError::Kind::kTls) {
-    return "check certificate-authority, client-certificate and tls-server-name in the kubeconfig";
-  }
+  if (transport != nullptr && transport->kind() == rest::TransportError::Kind::kTls)
+    return tls_advice(error.what(), config, connection.uses_kubeconfig());
   return "";
 }
 

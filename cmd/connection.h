@@ -18,6 +18,8 @@ struct ConnectionFlags {
 
   void add_to(CLI::App& app);
 
+  /// Whether a kubeconfig says how to talk to the server.
+  bool uses_kubeconfig() const;
   /// --server, --kubeconfig and --context as kubectl has them; without any of them $KUBECONFIG,
   /// then the pod that this runs in, then the embedded server at its usual address.
   rest::Config config() const;
@@ -46,7 +48,8 @@ inline constexpr const char* kEmbeddedServer = "http://127.0.0.1:8001";
 /// The resource that the user named, as the server has it. Throws Error that says what there is.
 api::Resource resolve_resource(const rest::Client& client, const std::string& name);
 
-/// Advice for the user, to be added to an error message; may be empty.
-std::string advice(const std::exception& error, const rest::Config& config);
+/// Advice for the user, to be added to an error message; may be empty. Throws what
+/// ConnectionFlags::config() throws.
+std::string advice(const std::exception& error, const ConnectionFlags& connection);
 
 }  // namespace lookout::cmd

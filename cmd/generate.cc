@@ -29,8 +29,10 @@ void add_generate(CLI::App& app, Action& action) {
       ->type_name("FILE")
       ->capture_default_str();
   command
-      ->add_option("--namespace", flags->cpp_namespace,
-                   "C++ namespace; default: the first part of the group")
+      ->add_option(
+          "--namespace", flags->cpp_namespace,
+          "C++ namespace; default: the first part of the group, with an underscore if it is "
+          "taken: time_")
       ->type_name("NS");
   command->footer(
       "Writes one header: objects, views, drafts, lists and the values of enumerations, in one\n"

@@ -164,6 +164,10 @@ void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action) {
       "  lookout get crontabs.stable.example.com my-tab -o yaml");
   command->callback([flags, &connection, &action] {
     flags->selection.check();
+    const bool selects =
+        !flags->selection.label_selector.empty() || !flags->selection.field_selector.empty();
+    if (selects && !flags->selection.name.empty())
+      throw CLI::ValidationError("NAME", "name cannot be provided when a selector is specified");
     action = [flags, &connection] { return run(connection, *flags); };
   });
 }

@@ -6,6 +6,11 @@
 
 namespace lookout::cmd {
 
+std::string ListenAddress::text() const {
+  const bool version6 = address.find(':') != std::string::npos;
+  return (version6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
+}
+
 bool ListenAddress::is_loopback() const {
   boost::system::error_code error;
   const auto parsed = boost::asio::ip::make_address(address, error);
@@ -18,7 +23,7 @@ bool ListenAddress::is_any() const {
   return !error && parsed.is_unspecified();
 }
 
-ListenAddress parse_listen_address(const std::string& text) {
+ListenAddress parse_listen_address(const std::string& text, const std::string& option) {
   ListenAddress out;
   const std::size_t colon = text.rfind(':');
   const char* end = text.data() + text.size();
@@ -26,8 +31,7 @@ ListenAddress parse_listen_address(const std::string& text) {
                         ? std::from_chars_result{end, std::errc::invalid_argument}
                         : std::from_chars(text.data() + colon + 1, end, out.port);
   if (port.ec != std::errc() || port.ptr != end) {
-    throw CLI::ValidationError("--listen",
-                               "\"" + text + "\" is not an address such as 127.0.0.1:8001");
+    throw CLI::ValidationError(option, "\"" + text + "\" is not an address such as 127.0.0.1:8001");
   }
   out.address = text.substr(0, colon);
   if (out.address.empty()) out.address = "0.0.0.0";

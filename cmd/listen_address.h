@@ -10,12 +10,15 @@ struct ListenAddress {
   std::string address;  // without brackets
   std::uint16_t port = 0;
 
+  /// "127.0.0.1:8001", "[::1]:8001".
+  std::string text() const;
   bool is_loopback() const;
   /// All addresses of the machine.
   bool is_any() const;
 };
 
-/// Reads "127.0.0.1:8001", "[::1]:8001", ":8001" (all addresses). Throws CLI::ValidationError.
-ListenAddress parse_listen_address(const std::string& text);
+/// Reads "127.0.0.1:8001", "[::1]:8001", ":8001" (all addresses). Throws CLI::ValidationError, which
+/// names the option.
+ListenAddress parse_listen_address(const std::string& text, const std::string& option = "--listen");
 
 }  // namespace lookout::cmd

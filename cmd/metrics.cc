@@ -5,8 +5,11 @@
 #include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
 
+#include <cerrno>
+#include <cstring>
 #include <map>
 
+#include "cmd/listen_address.h"
 #include "lookout/api/error.h"
 
 namespace lookout::cmd {
@@ -89,10 +92,15 @@ class MetricsServer::Impl {
  public:
   Impl(const std::string& address, Informers informers)
       : metrics_(std::make_shared<InformerMetrics>(std::move(informers))) {
+    const std::string where = parse_listen_address(address, "--metrics-listen").text();
+    errno = 0;
     try {
-      exposer_ = std::make_unique<prometheus::Exposer>(address, 1);
-    } catch (const std::exception& e) {
-      throw Error(fmt::format("cannot serve metrics at {}: {}", address, e.what()));
+      exposer_ = std::make_unique<prometheus::Exposer>(where, 1);
+    } catch (const std::exception&) {
+      // Its text names no reason.
+      throw Error(
+          fmt::format("cannot serve metrics at {}: {}", where,
+                      errno == 0 ? "not an address of this machine" : std::strerror(errno)));
     }
     exposer_->RegisterCollectable(metrics_);
   }

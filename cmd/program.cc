@@ -1,14 +1,20 @@
 #include "cmd/program.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
+#include <system_error>
 #include <utility>
 
+#include "cmd/closest.h"
+#include "cmd/colours.h"
 #include "lookout/version.h"
 
 namespace lookout::cmd {
@@ -19,10 +25,44 @@ constexpr int kWrongUsage = 2;
 
 void set_up_logging(const std::string& level) {
   // The sink uses colours only on a terminal.
-  auto logger = spdlog::stderr_color_mt("lookout");
+  const auto colours = use_colours() ? spdlog::color_mode::automatic : spdlog::color_mode::never;
+  auto logger = spdlog::stderr_color_mt("lookout", colours);
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
   logger->set_level(spdlog::level::from_str(level));
   spdlog::set_default_logger(std::move(logger));
+}
+
+/// Whether nobody reads standard output any more: `lookout get pods | head -1`.
+bool reader_has_gone() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/// The exit status, once all output is written.
+int finished(int status) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written || reader_has_gone()) return status;
+  fmt::print(stderr, "lookout: standard output cannot be written\n");
+  return kFailed;
+}
+
+/// Throws for a word where a command is expected.
+void check_command(const CLI::App& app) {
+  const CLI::App* at = &app;
+  std::string command = "lookout";
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    command += " " + at->get_name();
+  }
+  std::vector<std::string> known;
+  for (const CLI::App* each : at->get_subcommands(std::function<bool(const CLI::App*)>()))
+    known.push_back(each->get_name());
+  const std::vector<std::string> rest = app.remaining(true);
+  if (known.empty() || rest.empty() || rest.front().starts_with('-')) return;
+  const std::string meant = closest(rest.front(), known);
+  throw CLI::ValidationError(
+      fmt::format("{} has no command \"{}\"{}", command, rest.front(),
+                  meant.empty() ? "" : fmt::format(": did you mean \"{}\"?", meant)));
 }
 
 /// An option of the program that only some commands have; all commands have the others.
@@ -98,6 +138,9 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
       ->capture_default_str();
   app.footer(
+      "Without --server, --kubeconfig, --context and $KUBECONFIG, commands talk to the cluster of "
+      "the\n"
+      "pod that they run in, or else to http://127.0.0.1:8001. ~/.kube/config is not read.\n\n"
       "Examples:\n"
       "  lookout demo                      # a controller and an informer at work, in a terminal\n"
       "  lookout serve                     # an API server at http://127.0.0.1:8001\n"
@@ -115,25 +158,32 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
     } catch (const CLI::ExtrasError&) {
       // In "register web --version v1", the option is wrong, not the extra value.
       check_options(app, argc);
+      check_command(app);
       throw;
     }
     check_options(app, argc);
     if (version) {
       fmt::print("lookout {}\n", kVersion);
-      return 0;
+      return finished(0);
     }
-    if (!action) throw CLI::RequiredError("A command");
+    if (!action) {
+      const std::string command = chosen_command(app);
+      throw CLI::RequiredError(command.empty() ? "A command" : "A command of lookout " + command);
+    }
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : kWrongUsage;
+    return finished(app.exit(e) == 0 ? 0 : kWrongUsage);
   }
 
   set_up_logging(log_level);
   try {
-    return action();
+    return finished(action());
   } catch (const std::exception& e) {
+    // fmt::print() throws if standard output cannot be written.
+    if (std::ferror(stdout) != 0 && dynamic_cast<const std::system_error*>(&e) != nullptr)
+      return finished(kFailed);
     fmt::print(stderr, "lookout: {}\n", e.what());
     try {
-      const std::string hint = advice(e, flags.connection.config());
+      const std::string hint = advice(e, flags.connection);
       if (!hint.empty()) fmt::print(stderr, "lookout: {}\n", hint);
     } catch (const std::exception&) {
       // The configuration is what is wrong, and its message has said so.

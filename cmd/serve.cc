@@ -13,19 +13,28 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
 
 #include "cmd/cluster/simulated_cluster.h"
 #include "cmd/commands.h"
 #include "cmd/duration.h"
 #include "cmd/listen_address.h"
+#include "cmd/quiet_warnings.h"
 #include "cmd/stop_signals.h"
 #include "lookout/apiserver/encryption.h"
 #include "lookout/apiserver/server.h"
+#include "lookout/apiserver/storage/error.h"
 #include "lookout/apiserver/storage/etcd3.h"
 #include "lookout/rest/kubeconfig.h"
 
 namespace lookout::cmd {
 namespace {
+
+constexpr int kMostPerClient = 1'000'000;
+/// The group of the options that need --storage etcd.
+constexpr const char* kEtcdGroup = "With --storage etcd";
 
 struct ServeFlags {
   std::string listen = "127.0.0.1:8001";
@@ -83,6 +92,31 @@ std::shared_ptr<apiserver::storage::Backend> etcd_storage(const ServeFlags& flag
   return std::make_shared<apiserver::storage::EtcdBackend>(std::move(options));
 }
 
+/// A server on etcd. Throws Error that says which etcd does not answer.
+std::unique_ptr<apiserver::Server> server_on_etcd(apiserver::ServerOptions options,
+                                                  const ServeFlags& flags) {
+  using apiserver::storage::StorageError;
+  options.storage = etcd_storage(flags);
+  // The caches of all resources would log that they are waiting, too.
+  const QuietWarnings quiet;
+  const std::jthread notice([&](std::stop_token stop) {
+    if (wait_for_stop(std::move(stop), std::chrono::seconds(2)))
+      fmt::print(stderr, "lookout: waiting for etcd ({})\n", flags.etcd_endpoints);
+  });
+  try {
+    return std::make_unique<apiserver::Server>(std::move(options));
+  } catch (const StorageError& e) {
+    if (e.code() != StorageError::Code::kUnreachable && e.code() != StorageError::Code::kTimeout)
+      throw;
+    // What the client of etcd says, without what the API server says in conflicts.
+    constexpr std::string_view kDetail = "AdditionalErrorMsg: ";
+    std::string_view why = e.what();
+    if (const std::size_t at = why.find(kDetail); at != std::string_view::npos)
+      why.remove_prefix(at + kDetail.size());
+    throw Error(fmt::format("cannot reach etcd at {}; is it running? (--etcd-endpoints)", why));
+  }
+}
+
 /// A write needs some hundred kilobytes for a moment. By default glibc returns that much to the
 /// system as soon as it is free, and fetches it again for the next write, which costs a third of the
 /// server's processor time.
@@ -105,8 +139,9 @@ int run(const ServeFlags& flags) {
   options.audit_level = flags.audit_level == "None"      ? apiserver::AuditLevel::kNone
                         : flags.audit_level == "Request" ? apiserver::AuditLevel::kRequest
                                                          : apiserver::AuditLevel::kMetadata;
-  if (etcd) options.storage = etcd_storage(flags);
-  apiserver::Server server(std::move(options));
+  const auto owned = etcd ? server_on_etcd(std::move(options), flags)
+                          : std::make_unique<apiserver::Server>(std::move(options));
+  apiserver::Server& server = *owned;
   std::optional<cluster::SimulatedCluster> cluster;
   if (flags.simulate_cluster) cluster.emplace(rest::Client(server.client_config()), flags.cluster);
   const bool identifies = !flags.server.token_file.empty() || !flags.server.client_ca_file.empty();
@@ -176,6 +211,7 @@ void add_authorization(CLI::App& command, ServeFlags& flags) {
                   "Answer 429 while a user has this many requests running, not counting watches "
                   "and system:masters; 0: no limit")
       ->type_name("COUNT")
+      ->check(CLI::Range(0, kMostPerClient))
       ->capture_default_str()
       ->group(group);
 }
@@ -187,12 +223,14 @@ void add_address_limits(CLI::App& command, ServeFlags& flags) {
                   "Answer 429 while an address (with IPv6: a /64 network) has this many requests "
                   "running, not counting watches and system:masters; 0: no limit")
       ->type_name("COUNT")
+      ->check(CLI::Range(0, kMostPerClient))
       ->capture_default_str()
       ->group(group);
   command
       .add_option("--max-connections-per-address", flags.server.max_connections_per_address,
                   "Close new connections from an address that has this many; 0: no limit")
       ->type_name("COUNT")
+      ->check(CLI::Range(0, kMostPerClient))
       ->capture_default_str()
       ->group(group);
 }
@@ -222,9 +260,26 @@ void add_simulation(CLI::App& command, ServeFlags& flags) {
       ->group(group);
   command.add_option("--simulated-nodes", flags.cluster.nodes, "The number of nodes")
       ->type_name("COUNT")
-      ->check(CLI::Range(0U, 5000U))
+      ->check(CLI::Range(0, 5000))
       ->capture_default_str()
       ->group(group);
+}
+
+/// Refuses options that would have no effect.
+void check_needs(const CLI::App& command, const ServeFlags& flags) {
+  const auto refuse = [](const std::string& option, const char* needed) {
+    throw CLI::ValidationError(fmt::format("{} needs {}", option, needed));
+  };
+  if (flags.storage != "etcd") {
+    for (const CLI::Option* option : command.get_options()) {
+      if (option->get_group() == kEtcdGroup && option->count() > 0)
+        refuse(option->get_name(), "--storage etcd");
+    }
+  }
+  if (flags.server.audit_log_file.empty() && command.count("--audit-level") > 0)
+    refuse("--audit-level", "--audit-log-path");
+  if (!flags.simulate_cluster && command.count("--simulated-nodes") > 0)
+    refuse("--simulated-nodes", "--simulate-cluster");
 }
 
 }  // namespace
@@ -240,7 +295,7 @@ void add_serve(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"memory", "etcd"}))
       ->capture_default_str();
   apiserver::storage::EtcdOptions& etcd = flags->etcd;
-  const std::string group = "With --storage etcd";
+  const std::string group = kEtcdGroup;
   command->add_option("--etcd-endpoints", flags->etcd_endpoints, "The members of the etcd cluster")
       ->type_name("URL,...")
       ->capture_default_str()
@@ -346,7 +401,8 @@ void add_serve(CLI::App& app, Action& action) {
       "  lookout serve --listen 127.0.0.1:0 --write-kubeconfig lookout.kubeconfig\n"
       "  lookout serve --tls-cert server.crt --tls-key server.key --token-file tokens.csv\n"
       "  lookout serve --authorization-mode RBAC --write-kubeconfig lookout.kubeconfig");
-  command->callback([flags, &action] {
+  command->callback([command, flags, &action] {
+    check_needs(*command, *flags);
     const ListenAddress listen = parse_listen_address(flags->listen);
     flags->server.address = listen.address;
     flags->server.port = listen.port;

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "lookout/rest/discovery.h"
+
 namespace lookout::cmd {
 namespace {
 
@@ -45,7 +47,7 @@ ServerTable::ServerTable(const rest::Client& client, const api::Resource& resour
       with_namespace_(resource.namespaced && selection.all_namespaces) {
   const std::string path = path_of(resource, ns, selection.name);
   if (!selection.name.empty()) {
-    add_page(api::Object::parse(client.get_raw(path, {}, kAccept)));
+    add_page(rest::get_json(client, path, {}, kAccept));
     return;
   }
   std::string continue_token;
@@ -57,7 +59,7 @@ ServerTable::ServerTable(const rest::Client& client, const api::Resource& resour
     add("labelSelector", selection.label_selector);
     add("fieldSelector", selection.field_selector);
     add("continue", continue_token);
-    const auto answer = api::Object::parse(client.get_raw(path + query, {}, kAccept));
+    const auto answer = rest::get_json(client, path + query, {}, kAccept);
     add_page(answer);
     continue_token = answer["metadata"]["continue"].as_string();
   } while (!continue_token.empty());

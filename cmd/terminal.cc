@@ -4,8 +4,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <string_view>
 #include <vector>
+
+#include "cmd/colours.h"
 
 namespace lookout::cmd {
 namespace {
@@ -22,19 +26,39 @@ winsize size() {
   return out;
 }
 
-/// Where the text is `columns` characters long; all of them are taken to be one column wide.
-std::size_t cut_at(const std::string& line, std::size_t columns) {
-  std::size_t characters = 0;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const bool begins = (static_cast<unsigned char>(line[i]) & 0xc0u) != 0x80u;
-    if (begins && characters++ == columns) return i;
+/// How long the escape sequence is that begins there, such as a colour; 0 if none does.
+std::size_t sequence_at(std::string_view text) {
+  if (!text.starts_with("\x1b[")) return 0;
+  for (std::size_t i = 2; i < text.size(); ++i) {
+    if (text[i] >= '@' && text[i] <= '~') return i + 1;
   }
-  return line.size();
+  return text.size();
 }
+
+/// The first `columns` characters; all of them are taken to be one column wide, and escape sequences
+/// none: those behind the cut stay.
+std::string cut(const std::string& line, std::size_t columns) {
+  std::string out;
+  std::size_t characters = 0;
+  for (std::size_t i = 0; i < line.size();) {
+    if (const std::size_t size = sequence_at(std::string_view(line).substr(i)); size > 0) {
+      out.append(line, i, size);
+      i += size;
+      continue;
+    }
+    if ((static_cast<unsigned char>(line[i]) & 0xc0u) != 0x80u) ++characters;
+    if (characters <= columns) out += line[i];
+    ++i;
+  }
+  return out;
+}
+
+/// Unlike fmt::print(), this does not throw if nobody reads.
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace
 
-bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
+bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1 && has_cursor(); }
 
 std::size_t terminal_rows() {
   const auto rows = size().ws_row;
@@ -59,7 +83,7 @@ std::string fitted(const std::string& text, std::size_t rows, std::size_t column
     lines.push_back(fmt::format("... and {} more", left_out));
   }
   std::string out;
-  for (const auto& line : lines) out += line.substr(0, cut_at(line, columns)) + "\n";
+  for (const auto& line : lines) out += cut(line, columns) + "\n";
   return out;
 }
 
@@ -74,10 +98,10 @@ std::string printable(std::string text) {
   return text;
 }
 
-LiveScreen::LiveScreen() { fmt::print("{}", kEnter); }
+LiveScreen::LiveScreen() { print(kEnter); }
 
 LiveScreen::~LiveScreen() {
-  fmt::print("{}", kLeave);
+  print(kLeave);
   std::fflush(stdout);
 }
 
@@ -89,7 +113,7 @@ void LiveScreen::show(const std::string& text) const {
     out += c;
   }
   // In one go, so that nothing flickers.
-  fmt::print("{}{}", out, kClearBelow);
+  print(out + kClearBelow);
   std::fflush(stdout);
 }
 

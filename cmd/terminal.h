@@ -8,6 +8,7 @@
 
 namespace lookout::cmd {
 
+/// Whether it is a terminal on which a text can be replaced.
 bool stdout_is_terminal();
 std::size_t terminal_rows();
 std::size_t terminal_columns();
@@ -26,7 +27,7 @@ class LiveScreen : public base::Pinned {
 /// Without control characters, which others than us could use to play with the terminal.
 std::string printable(std::string text);
 
-/// As it fits: the lines cut at `columns`, and no more than `rows` of them.
+/// As it fits: the lines cut at `columns`, and no more than `rows` of them. Colours take no room.
 std::string fitted(const std::string& text, std::size_t rows, std::size_t columns);
 
 }  // namespace lookout::cmd

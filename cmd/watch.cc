@@ -10,6 +10,7 @@
 #include "cmd/columns.h"
 #include "cmd/commands.h"
 #include "cmd/duration.h"
+#include "cmd/listen_address.h"
 #include "cmd/metrics.h"
 #include "cmd/stop_signals.h"
 #include "lookout/informer/shared_informer_factory.h"
@@ -189,6 +190,7 @@ void add_watch(CLI::App& app, const ConnectionFlags& connection, const std::stri
       "  lookout watch nodes --exit-after-sync --kubeconfig ~/.kube/config");
   command->callback([flags, &connection, &metrics_listen, &action] {
     flags->selection.check();
+    if (!metrics_listen.empty()) parse_listen_address(metrics_listen, "--metrics-listen");
     action = [flags, &connection, &metrics_listen] {
       return run(connection, metrics_listen, *flags);
     };

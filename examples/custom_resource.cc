@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "crontab.h"
+#include "lookout/controller/conditions.h"
 #include "lookout/lookout.h"
 
 using namespace lookout;
@@ -13,6 +14,9 @@ using example::v1::CronTab;
 int main() try {
   const rest::Client client{rest::Config::load()};
   const auto crontabs = client.resource<CronTab>("default");
+
+  // An earlier run may have left one.
+  if (crontabs.find("backup")) crontabs.remove("backup");
 
   // A new object.
   auto backup = CronTab::draft("backup", "default");
@@ -26,8 +30,10 @@ int main() try {
   change.spec().env().get_or_append("TARGET").set_value("/mnt/backups");
   crontabs.patch(change);
 
+  // A condition, with the time of its last transition and the generation of the object.
   const auto status = crontabs.get("backup").edit();
-  status.status().conditions().get_or_append("Ready").set_status("True").set_reason("Scheduled");
+  controller::set_condition(
+      status, {"Ready", controller::ConditionStatus::kTrue, "Scheduled", "runs at 3:00"});
   crontabs.patch_status(status);
 
   // Informers and listers use the type, too.

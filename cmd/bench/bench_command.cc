@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,6 +32,11 @@ struct BenchFlags {
   std::string output = "text";
 };
 
+constexpr std::int64_t kMostObjects = 100'000'000;
+constexpr std::int64_t kMostBytes = 16 << 20;
+constexpr std::int64_t kMostEvents = 1'000'000'000;
+constexpr std::int64_t kMostInformers = 1'000'000;
+
 using Job = bench::Result (*)(const bench::JobOptions&, std::stop_token);
 
 /// How many changes the server is to send.
@@ -54,6 +60,7 @@ int run(const ConnectionFlags& connection, BenchFlags flags, Job job, bool needs
       flags.job.config = connection.config();
     }
     if (!flags.ca_file.empty()) flags.job.config.ca_file = flags.ca_file;
+    if (!server) bench::check_server(flags.job);
   }
   StopSignals signals;
   const bench::Result result = job(job == bench::storage_job      ? flags.storage
@@ -83,7 +90,8 @@ int serve(BenchFlags flags) {
 
 void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action) {
   CLI::App* group = app.add_subcommand(kBench.command, kBench.description);
-  group->require_subcommand(1);
+  // run_program() checks for a missing command: CLI11 would report a misspelt one as missing.
+  group->require_subcommand(0, 1);
   group->fallthrough();
   const auto flags = std::make_shared<BenchFlags>();
   flags->job.duration = std::chrono::hours(1);
@@ -93,8 +101,13 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   flags->controller.rate = 200;
   flags->controller.load_time = std::chrono::seconds(5);
 
-  const auto add = [&](const char* name, const char* what, Job job, bool needs_server = true) {
+  // Far more than a machine can hold, so that a slip of the keyboard is an error at once.
+  const auto up_to = [](std::int64_t most) { return CLI::Range(std::int64_t{0}, most); };
+  const auto positive = [](std::int64_t most) { return CLI::Range(std::int64_t{1}, most); };
+  const auto add = [&](const char* name, const char* what, Job job, const char* example,
+                       bool needs_server = true) {
     CLI::App* command = group->add_subcommand(name, what);
+    command->footer(fmt::format("Examples:\n  lookout bench {} {}", name, example));
     command->add_option("-o,--output", flags->output, "text or json (one line)")
         ->check(CLI::IsMember({"text", "json"}))
         ->capture_default_str();
@@ -116,44 +129,56 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
         ->check(CLI::IsMember({"all", "unmanaged", "registry"}))
         ->capture_default_str();
     command->add_option("--objects", flags->load.count, "The number of objects")
+        ->check(positive(kMostObjects))
         ->capture_default_str();
     command->add_option("--bytes", flags->load.bytes, "The JSON size of each pod or config map")
+        ->check(up_to(kMostBytes))
         ->capture_default_str();
     command->add_option("--ca", flags->ca_file, "The CA of the server's certificate (PEM)")
         ->type_name("FILE");
     return command;
   };
 
-  add("sync", "From nothing to a complete store", bench::sync_job);
-  CLI::App* events =
-      add("events", "Changes: how many a second, and how long each takes", bench::events_job);
-  events->add_option("--events", flags->job.events, "The number of changes")->capture_default_str();
+  add("sync", "From nothing to a complete store", bench::sync_job,
+      "--objects 20000 --mode list -o json");
+  CLI::App* events = add("events", "Changes: how many a second, and how long each takes",
+                         bench::events_job, "--events 100000 --rate 5000");
+  events->add_option("--events", flags->job.events, "The number of changes")
+      ->check(positive(kMostEvents))
+      ->capture_default_str();
   events->add_option("--rate", flags->load.rate, "Changes per second; 0: as fast as possible")
+      ->check(up_to(kMostEvents))
       ->capture_default_str();
-  add("informers", "A thousand informers", bench::informers_job)
+  add("informers", "A thousand informers", bench::informers_job, "--informers 1000")
       ->add_option("--informers", flags->job.informers, "The number of informers")
+      ->check(positive(kMostInformers))
       ->capture_default_str();
-  CLI::App* soak = add("soak", "One informer for a long time", bench::soak_job);
+  CLI::App* soak =
+      add("soak", "One informer for a long time", bench::soak_job, "--for 8h --rate 100");
   soak->add_option("--rate", flags->load.rate, "Changes per second; 0: none")
+      ->check(up_to(kMostEvents))
       ->capture_default_str();
   add_duration(*soak, "--for", flags->job.duration, "How long: 1h");
-  add("store", "The store alone", bench::store_job, false)
+  add("store", "The store alone", bench::store_job, "--objects 1000000", false)
       ->add_option("--objects", flags->job.objects, "The number of objects in the store")
+      ->check(CLI::Range(bench::kFewestStored, kMostObjects))
       ->capture_default_str();
 
   CLI::App* storage = add("storage", "A server on etcd: many watchers of one resource that changes",
-                          bench::storage_job, false);
+                          bench::storage_job, "--watchers 200 --rate 2000", false);
   storage
       ->add_option("--watchers", flags->storage.watchers, "The number of watchers, each over HTTP")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   storage->add_option("--rate", flags->storage.rate, "Writes per second; 0: as fast as possible")
+      ->check(up_to(kMostEvents))
       ->capture_default_str();
   add_duration(*storage, "--for", flags->storage.load_time, "How long: 20s");
   storage->add_option("--objects", flags->storage.objects, "The number of objects")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   storage->add_option("--bytes", flags->storage.object_bytes, "The JSON size of each object")
+      ->check(up_to(kMostBytes))
       ->capture_default_str();
   storage->add_option("--writers", flags->storage.writers, "The number of connections that write")
       ->check(CLI::Range(1, 1000))
@@ -169,11 +194,12 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
 
   CLI::App* controller =
       add("controller", "A controller: reconciles a second, and how long each change takes",
-          bench::controller_job, false);
+          bench::controller_job, "--objects 10000 -o json", false);
   controller->add_option("--objects", flags->controller.objects, "The number of objects")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   controller->add_option("--bytes", flags->controller.object_bytes, "The data size of each object")
+      ->check(up_to(kMostBytes))
       ->capture_default_str();
   controller->add_option("--rate", flags->controller.rate, "Changes per second")
       ->check(CLI::Range(1, 100'000))
@@ -184,7 +210,8 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   bench::add_fleet(*group, action);
 
   CLI::App* server = group->add_subcommand("server", "Serve the objects for the other benchmarks");
-  server->add_option("--port", flags->server.port, "The port on 127.0.0.1; 0: any free port");
+  server->add_option("--port", flags->server.port, "The port on 127.0.0.1; 0: any free port")
+      ->check(up_to(65535));
   server->add_option("--tls-cert", flags->server.cert_file, "Use TLS with this certificate")
       ->type_name("FILE");
   server->add_option("--tls-key", flags->server.key_file, "The key of the certificate")
@@ -193,6 +220,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
       ->add_option("--protobuf-encoder", flags->encoder,
                    "Serve protobuf, too: a program that encodes it, such as client-go-peer encode")
       ->type_name("COMMAND");
+  server->footer("Examples:\n  lookout bench server --port 8003");
   server->callback([flags, &action] { action = [flags] { return serve(*flags); }; });
 
   group->footer(

@@ -158,7 +158,10 @@ void add_fleet(CLI::App& group, Action& action) {
       "\nThe exit status is 1 if a guarantee to Lookout's callers is violated: no call fails, "
       "except\n"
       "those in flight on an instance that is killed, and each caller's attempts on a frozen\n"
-      "instance time out only once.");
+      "instance time out only once.\n\n"
+      "Examples:\n"
+      "  lookout bench fleet --instances 200 --callers 50 --rate 10000\n"
+      "  lookout bench fleet --fault kill,freeze --policies lookout");
   command->callback([flags, &action] { action = [flags] { return run(*flags); }; });
 }
 

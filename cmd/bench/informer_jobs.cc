@@ -96,6 +96,12 @@ api::Projection projection_for(const std::string& keep) {
   throw Error(fmt::format("\"{}\" is not one of all, unmanaged, registry", keep));
 }
 
+void check_server(const JobOptions& options) {
+  rest::ListOptions one;
+  one.limit = 1;
+  rest::Client(options.config).resource(resource_for(options)).list(one);
+}
+
 Result sync_job(const JobOptions& options, std::stop_token stop) {
   const std::int64_t memory_before = process_status("RssAnon");
   const Usage begin = Usage::now();

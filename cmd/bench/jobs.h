@@ -35,6 +35,13 @@ struct JobOptions {
   std::vector<std::string> etcd_endpoints = {};
 };
 
+/// Throws what the client throws if the server does not list the objects. (Informers try again for
+/// ever.)
+void check_server(const JobOptions& options);
+
+/// How few objects store_job() can measure with.
+inline constexpr std::int64_t kFewestStored = 100;
+
 /// Throws lookout::Error for a name that is none of those above.
 api::Projection projection_for(const std::string& keep);
 

@@ -4,6 +4,8 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <algorithm>
+
 namespace lookout::cmd::bench {
 
 void Result::set(std::string name, Figure figure) {
@@ -38,9 +40,11 @@ std::string Result::json() const {
 }
 
 std::string Result::text() const {
+  std::size_t width = 22;
+  for (const auto& [name, figure] : figures_) width = std::max(width, name.size());
   std::string out;
   for (const auto& [name, figure] : figures_) {
-    out += fmt::format("{:<24}", name);
+    out += fmt::format("{:<{}}  ", name, width);
     if (const auto* number = std::get_if<double>(&figure)) {
       out += fmt::format("{:.6g}\n", *number);
     } else {

@@ -85,7 +85,7 @@ void report_percentiles(const std::string& name, std::vector<double>& all, Resul
 }  // namespace
 
 Result store_job(const JobOptions& options, std::stop_token stop) {
-  const std::size_t count = std::max<std::size_t>(options.objects, 100);
+  const std::size_t count = options.objects;
   const load::ObjectType& pods = *load::object_type("pods");
   const std::int64_t memory_before = process_status("RssAnon");
   std::vector<api::Object> objects;

@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cmd/terminal.h"
+#include "cmd/colours.h"
 #include "lookout/api/time.h"
 
 namespace lookout::cmd {
 namespace {
 
-constexpr const char* kClear = "\x1b[H\x1b[2J";
-constexpr const char* kHideCursor = "\x1b[?1049h\x1b[?25l";  // on a screen of its own
-constexpr const char* kShowCursor = "\x1b[?25h\x1b[?1049l";
 constexpr const char* kReset = "\x1b[0m";
 constexpr const char* kBold = "\x1b[1m";
 constexpr const char* kDim = "\x1b[2m";
@@ -35,20 +32,31 @@ std::string clock_text() {
   return api::format_time(now).substr(11, 8);
 }
 
+/// Unlike fmt::print(), this does not throw if nobody reads.
+void write_line(const std::string& line) {
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fputc('\n', stdout);
+}
+
 }  // namespace
 
-Board::Board(std::string server, bool terminal)
-    : server_(std::move(server)), terminal_(terminal), begin_(std::chrono::steady_clock::now()) {
-  if (terminal_) fmt::print("{}", kHideCursor);
+Board::Board(std::string server, bool live)
+    : server_(std::move(server)),
+      colours_(use_colours()),
+      begin_(std::chrono::steady_clock::now()) {
+  if (live) screen_.emplace();
 }
 
 Board::~Board() { finish(); }
 
 void Board::finish() {
+  const std::lock_guard lock(mutex_);
   if (std::exchange(finished_, true)) return;
-  if (terminal_) fmt::print("{}", kShowCursor);
+  screen_.reset();
   std::fflush(stdout);
 }
+
+bool Board::good() { return std::ferror(stdout) == 0; }
 
 void Board::event(std::string_view type, std::string_view kind, const api::Object& object,
                   std::string detail) {
@@ -58,7 +66,8 @@ void Board::event(std::string_view type, std::string_view kind, const api::Objec
   const std::lock_guard lock(mutex_);
   ++events_;
   ++totals_[line.type];
-  if (!terminal_ && !finished_) fmt::print("{} {:<8} {}\n", line.time, line.type, line.text);
+  if (!screen_ && !finished_)
+    write_line(fmt::format("{} {:<8} {}", line.time, line.type, line.text));
   tail_.push_back(std::move(line));
   if (tail_.size() > kTail) tail_.pop_front();
 }
@@ -82,38 +91,42 @@ double Board::rate() {
 void Board::draw(const Figures& figures) {
   const std::lock_guard lock(mutex_);
   if (finished_) return;
-  if (!terminal_) {
-    std::string by_status;
-    for (const auto& [status, count] : figures.pods_by_status) {
-      by_status += fmt::format(" {}={}", status, count);
-    }
-    fmt::print("{} CACHE    {} pods,{} {} deployments, {} services, {:.0f} events/s\n",
-               clock_text(), figures.pods, by_status.empty() ? "" : by_status + ",",
-               figures.deployments, figures.services, rate());
-  } else {
-    fmt::print("{}{}", kClear, frame(figures));
+  if (screen_) {
+    screen_->show(frame(figures));
+    return;
   }
+  std::string by_status;
+  for (const auto& [status, count] : figures.pods_by_status) {
+    by_status += fmt::format(" {}={}", status, count);
+  }
+  write_line(fmt::format("{} CACHE    {} pods,{} {} deployments, {} services, {:.0f} events/s",
+                         clock_text(), figures.pods, by_status.empty() ? "" : by_status + ",",
+                         figures.deployments, figures.services, rate()));
   std::fflush(stdout);
+}
+
+std::string Board::painted(const char* colour, std::string_view text) const {
+  return colours_ ? fmt::format("{}{}{}", colour, text, kReset) : std::string(text);
 }
 
 std::string Board::frame(const Figures& figures) {
   const std::size_t columns = terminal_columns();
   const auto elapsed =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin_);
-  std::string out = fmt::format("{}lookout demo{}  {}{}  {}{}\n\n", kBold, kReset, kDim, server_,
-                                api::format_age(elapsed), kReset);
-  out += fmt::format(
-      "  {}{:>4}{} pods   {}{:>4}{} deployments   {}{:>4}{} services   {}{:>6.1f}{} events/s"
-      "   {} in all\n\n",
-      kBold, figures.pods, kReset, kBold, figures.deployments, kReset, kBold, figures.services,
-      kReset, kBold, rate(), kReset, events_);
+  const auto bold = [&](std::size_t count) { return painted(kBold, fmt::format("{:>4}", count)); };
+  std::string out =
+      fmt::format("{}  {}\n\n", painted(kBold, "lookout demo"),
+                  painted(kDim, fmt::format("{}  {}", server_, api::format_age(elapsed))));
+  out += fmt::format("  {} pods   {} deployments   {} services   {} events/s   {} in all\n\n",
+                     bold(figures.pods), bold(figures.deployments), bold(figures.services),
+                     painted(kBold, fmt::format("{:>6.1f}", rate())), events_);
   const std::size_t width = columns > 50 ? columns - 34 : 16;
   for (const auto& [status, count] : figures.pods_by_status) {
     const std::size_t bar = std::min(width, count);
     std::string blocks;
     for (std::size_t i = 0; i < bar; ++i) blocks += "\u2588";
-    out += fmt::format("  {:<20}{:>4} {}{}{}\n", status, count, colour_of_status(status), blocks,
-                       kReset);
+    out +=
+        fmt::format("  {:<20}{:>4} {}\n", status, count, painted(colour_of_status(status), blocks));
   }
   out += '\n';
   const std::size_t used = 6 + figures.pods_by_status.size();
@@ -121,9 +134,8 @@ std::string Board::frame(const Figures& figures) {
   const std::size_t lines = std::min(tail_.size(), rows > used + 1 ? rows - used - 1 : 1);
   for (std::size_t i = tail_.size() - lines; i < tail_.size(); ++i) {
     const Line& line = tail_[i];
-    const std::string text = line.text.substr(0, columns > 20 ? columns - 20 : 1);
-    out += fmt::format("  {}{}{} {}{:<8}{} {}\n", kDim, line.time, kReset, colour_of(line.type),
-                       line.type, kReset, text);
+    out += fmt::format("  {} {} {}\n", painted(kDim, line.time),
+                       painted(colour_of(line.type), fmt::format("{:<8}", line.type)), line.text);
   }
   return out;
 }

@@ -7,10 +7,12 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cmd/terminal.h"
 #include "lookout/api/object.h"
 
 namespace lookout::cmd {
@@ -19,8 +21,8 @@ namespace lookout::cmd {
 /// Handlers call event() from their threads; one thread calls draw().
 class Board {
  public:
-  /// `terminal`: whether standard output is one.
-  Board(std::string server, bool terminal);
+  /// `live`: whether standard output is a terminal on which a text can be replaced.
+  Board(std::string server, bool live);
   ~Board();
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
@@ -40,6 +42,8 @@ class Board {
   void finish();
 
   std::uint64_t events() const;
+  /// Whether somebody still reads.
+  static bool good();
 
  private:
   struct Line {
@@ -49,15 +53,18 @@ class Board {
   };
 
   std::string frame(const Figures& figures);
+  /// The text in a colour, if the user wants colours.
+  std::string painted(const char* colour, std::string_view text) const;
   double rate();
 
   const std::string server_;
-  const bool terminal_;
+  const bool colours_;
   const std::chrono::steady_clock::time_point begin_;
-  bool finished_ = false;
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.
+  bool finished_ = false;
+  std::optional<LiveScreen> screen_;
   std::map<std::string, std::uint64_t, std::less<>> totals_;
   std::uint64_t events_ = 0;
   std::deque<Line> tail_;

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -97,8 +96,8 @@ int run(const DemoFlags& flags) {
   const auto deployments = factory.informer<k8s::apps::v1::Deployment>();
   const auto services = factory.informer<k8s::core::v1::Service>();
 
-  const bool terminal = isatty(STDOUT_FILENO) != 0;
-  Board board(server.url(), terminal);
+  const bool live = stdout_is_terminal();
+  Board board(server.url(), live);
   show_on(board, pods);
   show_on(board, deployments);
   show_on(board, services);
@@ -110,7 +109,7 @@ int run(const DemoFlags& flags) {
     cluster::SimulatedCluster cluster(client, a_busy_cluster());
     const Workload workload(client, std::random_device{}());
     const Columns pod_columns{api::Resource(k8s::core::v1::Pod::kResource)};
-    const auto pace = std::chrono::milliseconds(terminal ? 250 : 2000);
+    const auto pace = std::chrono::milliseconds(live ? 250 : 2000);
     do {
       Board::Figures figures;
       figures.deployments = deployments.lister().list().size();
@@ -122,8 +121,13 @@ int run(const DemoFlags& flags) {
       board.draw(figures);
       const auto elapsed = std::chrono::steady_clock::now() - begin;
       if (flags.duration.count() > 0 && elapsed >= flags.duration) break;
+      if (!Board::good()) break;
     } while (wait_for_stop(signals.token(), pace));
     cluster.stop();
+  }
+  if (!Board::good()) {
+    factory.shutdown();
+    return 0;
   }
   const auto seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

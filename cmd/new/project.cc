@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <system_error>
 #include <utility>
@@ -86,16 +88,10 @@ std::string plural_of(const std::string& singular) {
   return singular + "s";
 }
 
-/// A namespace that clashes with none that the generated code uses.
+/// Unlike the namespace of the version inside of it.
 std::string cpp_namespace_of(const std::string& name) {
-  std::string out = codegen::namespace_name(name);
-  // Two underscores in a row belong to the implementation.
-  const auto twice = std::ranges::unique(out, [](char a, char b) { return a == '_' && b == '_'; });
-  out.erase(twice.begin(), twice.end());
-  constexpr std::array<std::string_view, 9> kTaken = {
-      "std", "lookout", "testing", "boost", "fmt", "spdlog", "main", "rapidjson", "v1"};
-  if (std::ranges::find(kTaken, out) != kTaken.end()) out.push_back('_');
-  return out;
+  const std::string out = codegen::namespace_name(name);
+  return out == "v1" ? out + "_" : out;
 }
 
 }  // namespace
@@ -182,10 +178,12 @@ std::vector<std::filesystem::path> write_project(const std::filesystem::path& fo
     const fs::path relative = fill_in(each.path, names);
     const fs::path path = folder / relative;
     fs::create_directories(path.parent_path(), error);
+    if (error)
+      throw Error(fmt::format("cannot make {}: {}", path.parent_path().string(), error.message()));
     std::ofstream file(path, std::ios::binary);
     file << fill_in(each.text, names);
     file.close();
-    if (error || !file) throw Error(fmt::format("cannot write {}", path.string()));
+    if (!file) throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
     written.push_back(relative);
   }
   return written;

@@ -32,6 +32,7 @@ Explorer::Explorer(ExplorerOptions options, std::string folder)
 }
 
 void Explorer::run(const std::stop_token& stop) {
+  begin_ = steady_clock::now();
   while (!over_ && !stop.stop_requested()) {
     while (running_.size() < options_.jobs && !time_is_over() && start_one()) {
     }

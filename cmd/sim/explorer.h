@@ -76,7 +76,7 @@ class Explorer {
 
   const ExplorerOptions options_;
   const std::string folder_;
-  const std::chrono::steady_clock::time_point begin_;
+  std::chrono::steady_clock::time_point begin_;  // of run()
   std::vector<TestFigures> tests_;
   std::vector<Work> work_;                           // by test
   std::deque<std::pair<std::size_t, Seeds>> again_;  // behind a failure

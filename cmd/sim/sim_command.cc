@@ -9,7 +9,10 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "cmd/colours.h"
 #include "cmd/commands.h"
 #include "cmd/duration.h"
 #include "cmd/scratch_folder.h"
@@ -91,10 +94,26 @@ class ProgressBar {
     return std::min(out, 1.0);
   }
 
-  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  const bool terminal_ = isatty(STDERR_FILENO) == 1 && has_cursor();
   std::chrono::milliseconds next_{0};
   bool shown_ = false;
 };
+
+/// The tests that have run no world: the time was over before.
+std::vector<std::string> untried(const Explorer& explorer) {
+  std::vector<std::string> out;
+  for (const auto& test : explorer.tests()) {
+    if (!test.other && test.worlds == 0) out.push_back(test.name);
+  }
+  return out;
+}
+
+std::string verdict(const Explorer& explorer) {
+  if (explorer.failures() > 0) return fmt::format("{} failed", explorer.failures());
+  const auto none = untried(explorer);
+  if (none.empty()) return "all passed";
+  return fmt::format("no world of {} was run", fmt::join(none, ", "));
+}
 
 void print_summary(const Explorer& explorer, bool stopped) {
   std::size_t width = 4;
@@ -110,11 +129,9 @@ void print_summary(const Explorer& explorer, bool stopped) {
     fmt::print("\n");
   }
   const double seconds = std::max(static_cast<double>(explorer.elapsed().count()) / 1000, 0.001);
-  fmt::print(
-      "\n{} worlds in {}, {:.0f} a second; {}{}\n", grouped(explorer.worlds()),
-      readable(explorer.elapsed()), static_cast<double>(explorer.worlds()) / seconds,
-      explorer.failures() == 0 ? "all passed" : fmt::format("{} failed", explorer.failures()),
-      stopped ? ", stopped by a signal" : "");
+  fmt::print("\n{} worlds in {}, {:.0f} a second; {}{}\n", grouped(explorer.worlds()),
+             readable(explorer.elapsed()), static_cast<double>(explorer.worlds()) / seconds,
+             verdict(explorer), stopped ? ", stopped by a signal" : "");
 }
 
 int run(const ExplorerOptions& options) {
@@ -139,7 +156,7 @@ int run(const ExplorerOptions& options) {
                     "(LOOKOUT_SIM_TEST)",
                     options.program, options.filter));
   print_summary(explorer, signals.token().stop_requested());
-  return explorer.failures() == 0 ? 0 : 1;
+  return explorer.failures() == 0 && untried(explorer).empty() ? 0 : 1;
 }
 
 }  // namespace
@@ -172,7 +189,7 @@ void add_sim(CLI::App& app, Action& action) {
   add_duration(*command, "--for", flags->options.time, "Begin no new worlds after this time");
   command->add_option("--jobs", flags->options.jobs, "Processes at a time (default: processors)")
       ->type_name("N")
-      ->check(CLI::Range(1u, 4096u));
+      ->check(CLI::Range(1, 4096));
   flags->options.jobs = usable_processors();
   command->add_flag("--keep-going", flags->options.keep_going,
                     "Count failures instead of stopping at the first one");
@@ -184,7 +201,7 @@ void add_sim(CLI::App& app, Action& action) {
       "  lookout sim build/my_test                                  # 1000 seeds of each\n"
       "  lookout sim build/my_test --filter Website.IsStable --seeds 100000\n"
       "  lookout sim build/my_test --for 8h --seeds 1000000- --keep-going   # a night\n\n"
-      "Exit status: 0 all passed, 1 something failed, 2 wrong usage.");
+      "Exit status: 0 all passed, 1 something failed or a test ran no world, 2 wrong usage.");
   command->callback([flags, &action] {
     action = [flags] {
       ExplorerOptions options = flags->options;

@@ -136,6 +136,25 @@ TEST_F(Bench, MeasuresTheStore) {
   EXPECT_EQ(lookout::test::held(measure({"store", "--objects", "1000"}))["objects"].as_int(), 1000);
 }
 
+TEST_F(Bench, AServerThatIsNotThereIsAnErrorAtOnce) {
+  const std::string nobody = "http://127.0.0.1:" + std::to_string(test::free_port());
+  for (const char* job : {"sync", "events", "informers", "soak"}) {
+    const auto result = lookout({job, "--server", nobody});
+    EXPECT_EQ(result.status, 1) << job;
+    EXPECT_THAT(result.errors, HasSubstr("is the server running?")) << job;
+    EXPECT_EQ(test::lines(result.errors).size(), 2u) << result.errors;
+  }
+}
+
+TEST_F(Bench, KeepsNamesAndFiguresApart) {
+  const auto result = lookout({"store", "--objects", "200"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  const auto lines = test::lines(result.output);
+  EXPECT_THAT(lines,
+              testing::Contains(testing::StartsWith("update_beside_list_undisturbed_p9999_ns")));
+  EXPECT_THAT(lines, testing::Each(testing::MatchesRegex("[a-z0-9_]+  +[^ ]+")));
+}
+
 TEST_F(Bench, RefusesWhatThereIsNot) {
   EXPECT_EQ(lookout({}).status, 2);
   EXPECT_EQ(lookout({"speed"}).status, 2);

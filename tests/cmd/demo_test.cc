@@ -1,6 +1,7 @@
 // lookout demo.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <csignal>
 #include <map>
 
@@ -46,6 +47,65 @@ TEST(Demo, EndsInTheSameWayWhenItIsInterrupted) {
   demo.signal(SIGINT);
   EXPECT_EQ(demo.wait(), 0);
   EXPECT_THAT(test::read_file(log), HasSubstr("equal, byte by byte"));
+}
+
+TEST(Demo, EndsWhenNobodyReads) {
+  const test::ProgramEnvironment environment;
+  const auto result =
+      environment.run("sh", {"-c", R"({ timeout 60 "$0" demo; echo "status $?" >&2; } | head -n 1)",
+                             test::lookout_program()});
+  EXPECT_EQ(test::lines(result.output).size(), 1u);
+  EXPECT_EQ(result.errors, "status 0\n");
+}
+
+/// What the demo prints on a terminal of 12 rows and 40 columns.
+std::string on_a_terminal(const test::ProgramEnvironment& environment) {
+  return environment
+      .run("script", {"-qec",
+                      "stty rows 12 cols 40 && exec '" + test::lookout_program() +
+                          "' demo --for 300ms -v off",
+                      "/dev/null"})
+      .output;
+}
+
+/// How many columns of a line are taken: escape sequences and further bytes of a character take none.
+std::size_t columns_of(const std::string& line) {
+  std::size_t out = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b') {
+      while (i + 1 < line.size() && std::isalpha(static_cast<unsigned char>(line[i])) == 0) ++i;
+    } else if (line[i] != '\r' && (static_cast<unsigned char>(line[i]) & 0xc0u) != 0x80u) {
+      ++out;
+    }
+  }
+  return out;
+}
+
+TEST(Demo, FitsASmallTerminal) {
+  if (test::find_program("script").empty()) GTEST_SKIP() << "*** no script here ***";
+  test::ProgramEnvironment environment;
+  environment.set("TERM", "xterm");
+  environment.set("NO_COLOR", "");
+  const std::string all = on_a_terminal(environment);
+  ASSERT_THAT(all, HasSubstr("\x1b[?1049h"));
+  EXPECT_THAT(all, HasSubstr("\x1b[1mlookout demo\x1b[0m"));
+  const auto lines = test::lines(all.substr(0, all.find("\x1b[?1049l")));
+  EXPECT_GT(lines.size(), 5u);
+  for (const std::string& line : lines) EXPECT_LE(columns_of(line), 40u) << line;
+}
+
+TEST(Demo, UsesNoColoursWhereNoneAreWanted) {
+  if (test::find_program("script").empty()) GTEST_SKIP() << "*** no script here ***";
+  test::ProgramEnvironment environment;
+  environment.set("TERM", "xterm");
+  environment.set("NO_COLOR", "1");
+  const std::string live = on_a_terminal(environment);
+  EXPECT_THAT(live, HasSubstr("\x1b[?1049h"));
+  EXPECT_THAT(live, Not(ContainsRegex("\x1b\\[[0-9]+m")));
+  environment.set("TERM", "dumb");
+  const std::string plain = on_a_terminal(environment);
+  EXPECT_THAT(plain, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(plain, HasSubstr(" CACHE "));
 }
 
 }  // namespace

@@ -1,9 +1,14 @@
 // lookout generate.
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 
 #include "tests/cmd/cmd_fixture.h"
+#include "tests/support/bounded_wait.h"
+#include "tests/support/files.h"
 
 namespace lookout::cmd {
 namespace {
@@ -67,6 +72,28 @@ TEST_F(Generate, WritesAFile) {
   EXPECT_THAT(text, HasSubstr("namespace acme::apis::v1 {"));
 }
 
+TEST_F(Generate, WritesIntoAPipeAndLeavesIt) {
+  const std::filesystem::path pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  auto header = std::async(std::launch::async, [&] { return test::read_file(pipe); });
+  const auto result = generate({file("widget.yaml", kDefinition), "-o", pipe.string()});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(test::get(header), HasSubstr("namespace example::v1 {"));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+}
+
+TEST_F(Generate, TheDefaultNamespaceIsOneThatLookoutAndTheCLibraryLeaveFree) {
+  for (const std::string group : {"time", "std", "rest"}) {
+    std::string text = kDefinition;
+    for (std::size_t at = 0; (at = text.find("example.com", at)) != std::string::npos;
+         at += group.size() + 12)
+      text.insert(at, group + ".");
+    const auto result = generate({file("widget.yaml", text)});
+    EXPECT_EQ(result.status, 0) << result.errors;
+    EXPECT_THAT(result.output, HasSubstr("namespace " + group + "_::v1 {"));
+  }
+}
+
 TEST_F(Generate, SaysWhatIsWrongAndWritesNothing) {
   std::string text = kDefinition;
   text.replace(text.find("integer"), 7, "whole");
@@ -76,7 +103,13 @@ TEST_F(Generate, SaysWhatIsWrongAndWritesNothing) {
   EXPECT_THAT(result.errors,
               HasSubstr("widget.yaml:11: widgets.example.com v1: .spec.size: the unknown type"));
   EXPECT_FALSE(std::filesystem::exists(header));
-  EXPECT_EQ(generate({(folder_ / "none.yaml").string()}).status, 1);
+  const auto none = generate({(folder_ / "none.yaml").string()});
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.errors, HasSubstr("none.yaml cannot be read: No such file or directory\n"));
+  EXPECT_THAT(generate({folder_.string()}).errors, HasSubstr(" cannot be read: Is a directory\n"));
+  const std::string widget = file("widget.yaml", kDefinition);
+  EXPECT_THAT(generate({widget, "-o", (folder_ / "none/widget.h").string()}).errors,
+              HasSubstr("none/widget.h cannot be written: No such file or directory\n"));
   EXPECT_EQ(generate({}).status, 2);
 }
 

@@ -142,6 +142,30 @@ TEST_F(Get, ReadsLongListsInPages) {
   EXPECT_EQ(server_.stats().lists, before + 3);
 }
 
+TEST_F(Get, FailsIfItsOutputCannotBeWritten) {
+  for (const char* const format : {"name", "yaml", "table"}) {
+    const auto result =
+        environment_.run("sh", {"-c", R"(exec "$0" "$@" > /dev/full)", test::lookout_program(),
+                                "--server", server_.url(), "get", "pods", "-o", format});
+    EXPECT_EQ(result.status, 1) << format;
+    EXPECT_EQ(result.errors, "lookout: standard output cannot be written\n") << format;
+  }
+}
+
+// Far more than a pipe holds: the program still writes when the reader has gone.
+TEST_F(Get, SaysNothingIfItsReaderHasGone) {
+  const std::string text(1000, 'x');
+  for (int i = 0; i < 300; ++i)
+    create("configmaps", "default",
+           R"({"metadata":{"name":"c)" + std::to_string(i) + R"("},"data":{"text":")" + text +
+               R"("}})");
+  const auto result = environment_.run(
+      "sh", {"-c", R"({ "$0" "$@"; echo "status $?" >&2; } | head -c 1)", test::lookout_program(),
+             "--server", server_.url(), "get", "cm", "-o", "yaml"});
+  EXPECT_EQ(result.output, "a");
+  EXPECT_EQ(result.errors, "status 0\n");
+}
+
 TEST_F(Get, SaysWhenThereIsNothing) {
   const auto result = lookout({"get", "secrets"});
   EXPECT_EQ(result.status, 0);

@@ -76,6 +76,17 @@ TEST_F(New, TakesTheKindFromTheName) {
   EXPECT_THAT(text("config/crd.yaml"), HasSubstr("name: classes.example.com"));
 }
 
+TEST_F(New, TakesANamespaceThatLookoutAndTheCLibraryLeaveFree) {
+  for (const char* name : {"controller", "k8s", "time", "sync", "stdin", "v1"}) {
+    const auto result = make({name, "--kind", "Site", "-o", folder(name)});
+    ASSERT_EQ(result.status, 0) << result.errors;
+    const auto project = std::filesystem::path(folder(name));
+    const std::string ns = std::string(name) + "_";
+    EXPECT_THAT(test::read_file(project / "src/main.cc"), HasSubstr(ns + "::add_site_controller"));
+    EXPECT_THAT(test::read_file(project / "CMakeLists.txt"), HasSubstr("NAMESPACE " + ns + " "));
+  }
+}
+
 TEST_F(New, AServerTakesItsManifests) {
   ASSERT_EQ(make({"website", "-o", folder()}).status, 0);
   const apiserver::Server server;

@@ -110,6 +110,9 @@ TEST_F(Serve, SpeaksTlsAndKnowsTokens) {
   const auto untrusted = attempt("secret");
   EXPECT_EQ(untrusted.status, 1);
   EXPECT_THAT(untrusted.errors, HasSubstr("check certificate-authority"));
+  const auto alone = lookout({"get", "ns", "--server", serve.url()});
+  EXPECT_EQ(alone.status, 1);
+  EXPECT_THAT(alone.errors, HasSubstr("lookout: without a kubeconfig, only certificates of this"));
 }
 
 struct WrongFlags {
@@ -144,6 +147,42 @@ INSTANTIATE_TEST_SUITE_P(
         WrongFlags{"AddressIsAName", {"--listen", "example:0"}, 1, "'example' is not an address"},
         WrongFlags{"AddressOfOthers", {"--listen", "192.0.2.1:0"}, 1, "192.0.2.1:0"},
         WrongFlags{"UnknownStorage", {"--storage", "disk"}, 2, "--storage"},
+        WrongFlags{"EncryptionOfMemory",
+                   {"--listen", "127.0.0.1:0", "--encryption-config", "/none.yaml"},
+                   2,
+                   "--encryption-config needs --storage etcd"},
+        WrongFlags{"EndpointsOfNoEtcd",
+                   {"--listen", "127.0.0.1:0", "--etcd-endpoints", "http://127.0.0.1:1"},
+                   2,
+                   "--etcd-endpoints needs --storage etcd"},
+        WrongFlags{"PrefixOfNoEtcd",
+                   {"--listen", "127.0.0.1:0", "--etcd-prefix", "/registry"},
+                   2,
+                   "--etcd-prefix needs --storage etcd"},
+        WrongFlags{"MemoryWithoutCache",
+                   {"--listen", "127.0.0.1:0", "--watch-cache=false"},
+                   2,
+                   "--watch-cache needs --storage etcd"},
+        WrongFlags{"LevelOfNoAuditLog",
+                   {"--listen", "127.0.0.1:0", "--audit-level", "Request"},
+                   2,
+                   "--audit-level needs --audit-log-path"},
+        WrongFlags{"NodesOfNoCluster",
+                   {"--listen", "127.0.0.1:0", "--simulated-nodes", "5"},
+                   2,
+                   "--simulated-nodes needs --simulate-cluster"},
+        WrongFlags{"NegativeRequestsOfAUser",
+                   {"--listen", "127.0.0.1:0", "--max-requests-per-user", "-1"},
+                   2,
+                   "--max-requests-per-user"},
+        WrongFlags{"NegativeRequestsOfAnAddress",
+                   {"--listen", "127.0.0.1:0", "--max-requests-per-address", "-1"},
+                   2,
+                   "--max-requests-per-address"},
+        WrongFlags{"NegativeConnections",
+                   {"--listen", "127.0.0.1:0", "--max-connections-per-address", "-1"},
+                   2,
+                   "--max-connections-per-address"},
         WrongFlags{"NoEndpoint",
                    {"--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-endpoints", ""},
                    1,
@@ -188,6 +227,20 @@ INSTANTIATE_TEST_SUITE_P(
                    1,
                    "/none.pem"}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
+
+// It tries for ten seconds: etcd may be starting, too.
+TEST_F(Serve, SaysThatNoEtcdAnswers) {
+  const std::string url = "http://127.0.0.1:" + std::to_string(test::free_port());
+  const auto result =
+      lookout({"serve", "--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-endpoints", url});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.output, "");
+  EXPECT_THAT(result.errors,
+              AllOf(HasSubstr("lookout: waiting for etcd (" + url + ")\n"),
+                    HasSubstr("lookout: cannot reach etcd at " + url),
+                    HasSubstr("Connection refused; is it running? (--etcd-endpoints)\n"),
+                    Not(HasSubstr("StorageError")), Not(HasSubstr("watch cache"))));
+}
 
 TEST_F(Serve, DecidesByRolesAndWritesAnAuditLog) {
   const std::string audit = (dir_ / "audit").string();

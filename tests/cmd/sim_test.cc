@@ -107,6 +107,14 @@ TEST_F(Sim, EndsWhenTheTimeIsOver) {
   EXPECT_THAT(result.output, HasSubstr("all passed"));
 }
 
+// One process at a time, and no time for a second one.
+TEST_F(Sim, ATestThatHasRunNoWorldHasNotPassed) {
+  const auto result = sim({"--filter", "Good*:Unlucky*", "--for", "1ms", "--jobs", "1"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.output, AllOf(HasSubstr("UnluckyWorlds.FailNowAndThen was run"),
+                                   HasSubstr("no world of"), Not(HasSubstr("all passed"))));
+}
+
 TEST_F(Sim, TriesATestThatFailsWithoutFaultsOnlyOnce) {
   const auto result = sim({"--filter", "Broken*", "--seeds", "1000", "--keep-going"});
   EXPECT_EQ(result.status, 1);

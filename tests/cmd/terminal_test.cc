@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string>
+
+#include "cmd/colours.h"
+
 namespace lookout::cmd {
 namespace {
 
@@ -12,6 +17,27 @@ TEST(Terminal, TextIsMadeToFit) {
   EXPECT_EQ(fitted("\u00e4\u00f6\u00fc\u00df", 5, 3), "\u00e4\u00f6\u00fc\n")
       << "characters, not bytes";
   EXPECT_EQ(fitted("", 5, 3), "");
+}
+
+TEST(Terminal, ColoursTakeNoRoomAndEndBehindTheCut) {
+  EXPECT_EQ(fitted("\x1b[1mone\x1b[0m two\n", 5, 7), "\x1b[1mone\x1b[0m two\n");
+  EXPECT_EQ(fitted("\x1b[31mthree\x1b[0m four\n", 5, 3), "\x1b[31mthr\x1b[0m\n");
+}
+
+TEST(Terminal, TheEnvironmentDecidesAboutColoursAndCursor) {
+  const char* const term = std::getenv("TERM");
+  const std::string before = term == nullptr ? "" : term;
+  setenv("TERM", "xterm", 1);
+  EXPECT_TRUE(has_cursor());
+  for (const char* plain : {"dumb", ""}) {
+    setenv("TERM", plain, 1);
+    EXPECT_FALSE(has_cursor()) << plain;
+  }
+  setenv("TERM", before.c_str(), 1);
+  setenv("NO_COLOR", "1", 1);
+  EXPECT_FALSE(use_colours());
+  unsetenv("NO_COLOR");
+  EXPECT_TRUE(use_colours());
 }
 
 TEST(Terminal, TakesNoOrdersFromText) {

@@ -1,7 +1,9 @@
 // Behaviour of all commands: help, wrong usage, unreachable servers.
 #include <gtest/gtest.h>
 
+#include "lookout/apiserver/server.h"
 #include "tests/cmd/program.h"
+#include "tests/support/http_server.h"
 #include "tests/support/matchers.h"
 #include "tests/support/sanitizers.h"
 
@@ -19,19 +21,44 @@ class Usage : public testing::Test {
 };
 
 TEST_F(Usage, HelpOfEveryCommandHasExamples) {
-  for (const Arguments& arguments :
-       {Arguments{"--help"}, Arguments{"serve", "--help"}, Arguments{"get", "--help"},
-        Arguments{"watch", "-h"}, Arguments{"apply", "-h"}, Arguments{"delete", "-h"},
-        Arguments{"demo", "--help"}, Arguments{"registry", "--help"},
-        Arguments{"registry", "register", "-h"}, Arguments{"registry", "deregister", "-h"},
-        Arguments{"registry", "get", "-h"}, Arguments{"registry", "ls", "-h"},
-        Arguments{"registry", "watch", "-h"}, Arguments{"registry", "serve", "-h"},
-        Arguments{"registry", "xds", "-h"}}) {
+  for (const Arguments& arguments : {Arguments{"--help"},
+                                     Arguments{"serve", "--help"},
+                                     Arguments{"get", "--help"},
+                                     Arguments{"watch", "-h"},
+                                     Arguments{"apply", "-h"},
+                                     Arguments{"delete", "-h"},
+                                     Arguments{"demo", "--help"},
+                                     Arguments{"registry", "--help"},
+                                     Arguments{"registry", "register", "-h"},
+                                     Arguments{"registry", "deregister", "-h"},
+                                     Arguments{"registry", "get", "-h"},
+                                     Arguments{"registry", "ls", "-h"},
+                                     Arguments{"registry", "watch", "-h"},
+                                     Arguments{"registry", "serve", "-h"},
+                                     Arguments{"registry", "xds", "-h"},
+                                     Arguments{"bench", "-h"},
+                                     Arguments{"bench", "sync", "-h"},
+                                     Arguments{"bench", "events", "-h"},
+                                     Arguments{"bench", "informers", "-h"},
+                                     Arguments{"bench", "soak", "-h"},
+                                     Arguments{"bench", "store", "-h"},
+                                     Arguments{"bench", "storage", "-h"},
+                                     Arguments{"bench", "controller", "-h"},
+                                     Arguments{"bench", "fleet", "-h"},
+                                     Arguments{"bench", "server", "-h"}}) {
     const auto result = lookout(arguments);
     EXPECT_EQ(result.status, 0);
-    EXPECT_THAT(result.output, HasSubstr("Examples:\n  lookout ")) << arguments[0];
+    std::string command = arguments[0].starts_with('-') ? "" : arguments[0];
+    if (command == "bench" && !arguments[1].starts_with('-')) command += " " + arguments[1];
+    EXPECT_THAT(result.output, HasSubstr("Examples:\n  lookout " + command))
+        << testing::PrintToString(arguments);
     EXPECT_EQ(result.errors, "");
   }
+}
+
+TEST_F(Usage, HelpSaysWhichServerIsUsedByDefault) {
+  EXPECT_THAT(lookout({"--help"}).output,
+              AllOf(HasSubstr("http://127.0.0.1:8001"), HasSubstr("~/.kube/config is not read")));
 }
 
 // Scripts rely on these.
@@ -76,6 +103,15 @@ TEST_F(Usage, ACommandWhoseProgramIsNotThereSaysSo) {
                                  "\" needs the program lookout-" + command +
                                  ", which is not there: build all of Lookout (cmake --build " +
                                  "build/release), or install it\n");
+  }
+}
+
+TEST_F(Usage, OutputThatCannotBeWrittenIsAnError) {
+  for (const char* const option : {"--version", "--help"}) {
+    const auto result = environment_.run(
+        "sh", {"-c", R"(exec "$0" "$@" > /dev/full)", test::lookout_program(), option});
+    EXPECT_EQ(result.status, 1) << option;
+    EXPECT_EQ(result.errors, "lookout: standard output cannot be written\n");
   }
 }
 
@@ -172,22 +208,40 @@ TEST_P(WrongUsage, EndsWithStatus2) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cmd, WrongUsage,
-    testing::Values(WrongArguments{{}, "A command is required"}, WrongArguments{{"fetch"}, "fetch"},
-                    WrongArguments{{"--nonsense"}, "--nonsense"},
-                    WrongArguments{{"get"}, "resource"}, WrongArguments{{"watch"}, "resource"},
-                    WrongArguments{{"get", "a", "b", "c"}, "c"},
-                    WrongArguments{{"get", "pods", "-o", "xml"}, "-o"},
-                    WrongArguments{{"watch", "pods", "-o", "yaml"}, "-o"},
-                    WrongArguments{{"get", "pods", "-A", "-n", "shop"}, "choose one of them"},
-                    WrongArguments{{"get", "pods", "web", "-A"}, "NAME and -A"},
-                    WrongArguments{{"get", "pods", "-l", "a in (b"}, "-l"},
-                    WrongArguments{{"watch", "pods", "-l", "==="}, "-l"},
-                    WrongArguments{{"watch", "pods", "--resync", "often"},
-                                   "not a duration such as"},
-                    WrongArguments{{"watch", "pods", "--resync", "-1s"}, "resync"},
-                    WrongArguments{{"demo", "--for", "10"}, "not a duration such as"},
-                    WrongArguments{{"demo", "--for", "99999999999h"}, "not a duration such as"},
-                    WrongArguments{{"-v", "loud", "get", "pods"}, "log-level"}));
+    testing::Values(
+        WrongArguments{{}, "A command is required"},
+        WrongArguments{{"fetch"}, "lookout has no command \"fetch\"\n"},
+        WrongArguments{{"wacth", "pods"}, "did you mean \"watch\"?"},
+        WrongArguments{{"bench"}, "A command of lookout bench is required"},
+        WrongArguments{{"bench", "speed"}, "lookout bench has no command \"speed\"\n"},
+        WrongArguments{{"bench", "stor", "--objects", "1000"}, "did you mean \"store\"?"},
+        WrongArguments{{"bench", "store", "--objects", "-1"}, "--objects"},
+        WrongArguments{{"bench", "store", "--objects", "0"}, "--objects"},
+        WrongArguments{{"bench", "sync", "--bytes", "-1"}, "--bytes"},
+        WrongArguments{{"bench", "events", "--rate", "-1"}, "--rate"},
+        WrongArguments{{"bench", "events", "--events", "-1"}, "--events"},
+        WrongArguments{{"bench", "informers", "--informers", "-1"}, "--informers"},
+        WrongArguments{{"bench", "storage", "--rate", "-1"}, "--rate"},
+        WrongArguments{{"bench", "server", "--port", "65536"}, "--port"},
+        WrongArguments{{"get", "pods", "web", "-l", "app=web"},
+                       "name cannot be provided when a selector is specified"},
+        WrongArguments{{"get", "pods", "web", "--field-selector", "metadata.name=web"},
+                       "name cannot be provided when a selector is specified"},
+        WrongArguments{{"watch", "pods", "--metrics-listen", "foo"},
+                       "--metrics-listen: \"foo\" is not an address"},
+        WrongArguments{{"--nonsense"}, "--nonsense"}, WrongArguments{{"get"}, "resource"},
+        WrongArguments{{"watch"}, "resource"}, WrongArguments{{"get", "a", "b", "c"}, "c"},
+        WrongArguments{{"get", "pods", "-o", "xml"}, "-o"},
+        WrongArguments{{"watch", "pods", "-o", "yaml"}, "-o"},
+        WrongArguments{{"get", "pods", "-A", "-n", "shop"}, "choose one of them"},
+        WrongArguments{{"get", "pods", "web", "-A"}, "NAME and -A"},
+        WrongArguments{{"get", "pods", "-l", "a in (b"}, "-l"},
+        WrongArguments{{"watch", "pods", "-l", "==="}, "-l"},
+        WrongArguments{{"watch", "pods", "--resync", "often"}, "not a duration such as"},
+        WrongArguments{{"watch", "pods", "--resync", "-1s"}, "resync"},
+        WrongArguments{{"demo", "--for", "10"}, "not a duration such as"},
+        WrongArguments{{"demo", "--for", "99999999999h"}, "not a duration such as"},
+        WrongArguments{{"-v", "loud", "get", "pods"}, "log-level"}));
 
 TEST_F(Usage, AServerThatIsNotThereIsAnErrorThatSaysWhatToDo) {
   const std::string nobody = "http://127.0.0.1:" + std::to_string(test::free_port());
@@ -199,6 +253,51 @@ TEST_F(Usage, AServerThatIsNotThereIsAnErrorThatSaysWhatToDo) {
                                      HasSubstr("is the server running?")));
     EXPECT_EQ(test::lines(result.errors).size(), 2u) << result.errors;
   }
+}
+
+TEST_F(Usage, AnAnswerThatIsNoJsonIsShown) {
+  const test::HttpServer server(
+      test::HttpServer::answering([](const test::HttpRequest&) -> test::HttpResponse {
+        return {.body = "<html>hello</html>", .content_type = "text/html"};
+      }));
+  const std::string manifest = (environment_.home() / "a.yaml").string();
+  test::write_file(manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
+  // A table, discovery, and discovery for a manifest that is not to blame.
+  for (const Arguments& arguments :
+       {Arguments{"get", "pods"}, Arguments{"get", "pods", "web"}, Arguments{"get", "deploy"},
+        Arguments{"apply", "-f", manifest}}) {
+    Arguments all = arguments;
+    all.insert(all.end(), {"--server", server.url()});
+    const auto result = lookout(all);
+    EXPECT_EQ(result.status, 1);
+    EXPECT_THAT(result.errors,
+                AllOf(StartsWith("lookout: get /api"), HasSubstr("the answer is not JSON"),
+                      HasSubstr("it begins \"<html>hello</html>\"")))
+        << testing::PrintToString(arguments);
+  }
+}
+
+TEST_F(Usage, AServerWithoutTlsIsAnErrorThatSaysSo) {
+  const test::HttpServer server([](test::HttpConnection& connection) {
+    connection.write("HTTP/1.1 400 Bad Request\r\n\r\n");
+    connection.wait_for_close();
+  });
+  const std::string address = "127.0.0.1:" + std::to_string(server.port());
+  const auto result = lookout({"get", "pods", "--server", "https://" + address});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors,
+              HasSubstr("the server does not speak TLS: use http://" + address + "\n"));
+  EXPECT_THAT(result.errors, Not(HasSubstr("kubeconfig")));
+}
+
+TEST_F(Usage, AnAddressForMetricsThatIsTakenIsAnErrorWithAReason) {
+  const apiserver::Server server;
+  const std::string address = "127.0.0.1:" + std::to_string(server.port());
+  const auto result =
+      lookout({"watch", "pods", "--server", server.url(), "--metrics-listen", address});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, HasSubstr("lookout: cannot serve metrics at " + address +
+                                       ": Address already in use\n"));
 }
 
 TEST_F(Usage, AKubeconfigThatCannotBeUsedIsNamed) {
