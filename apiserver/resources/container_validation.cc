@@ -412,11 +412,6 @@ bool is_native(std::string_view resource) {
          resource.find("kubernetes.io/") != std::string_view::npos;
 }
 
-bool is_extended(std::string_view resource) {
-  return !is_native(resource) && !resource.starts_with("requests.") &&
-         rules::check_qualified_name("requests." + std::string(resource)).empty();
-}
-
 constexpr std::array<std::string_view, 20> kStandardResources = {
     "cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory",
     "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage",
@@ -435,7 +430,7 @@ bool is_standard(std::string_view resource) {
 bool is_counted(std::string_view resource) {
   return std::find(kStandardResources.begin() + kCounted, kStandardResources.end(), resource) !=
              kStandardResources.end() ||
-         is_extended(resource);
+         is_extended_resource(resource);
 }
 
 }  // namespace
@@ -535,6 +530,11 @@ bool check_resource_name(const Field& amount, std::string_view name) {
   return refuse("must be a standard resource type or fully qualified");
 }
 
+bool is_extended_resource(std::string_view resource) {
+  return !is_native(resource) && !resource.starts_with("requests.") &&
+         rules::check_qualified_name("requests." + std::string(resource)).empty();
+}
+
 bool may_be_overcommitted(std::string_view resource) {
   return is_native(resource) && !resource.starts_with("hugepages-");
 }
@@ -548,7 +548,7 @@ void check_container_resource_name(const Field& amount, std::string_view name) {
     if (name != "cpu" && name != "memory" && name != "ephemeral-storage" &&
         !name.starts_with("hugepages-"))
       refuse("must be a standard resource for containers");
-  } else if (!is_native(name) && !is_extended(name)) {
+  } else if (!is_native(name) && !is_extended_resource(name)) {
     refuse("doesn't follow extended resource name standard");
   }
 }

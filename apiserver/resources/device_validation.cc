@@ -113,12 +113,6 @@ void check_identifier(const Field& field, std::string_view name) {
       "validation is '[A-Za-z_][A-Za-z0-9_]*')"));
 }
 
-bool is_extended_resource(std::string_view name) {
-  return name.find('/') != std::string_view::npos &&
-         name.find("kubernetes.io/") == std::string_view::npos && !name.starts_with("requests.") &&
-         rules::check_qualified_name("requests." + std::string(name)).empty();
-}
-
 /// What has not changed counts as stored.
 void check_class(const Object& object, Value before, Causes& causes) {
   const Field spec(object["spec"], "spec", causes);

@@ -57,6 +57,8 @@ void check_annotated_profiles(const api::Object& pod, Causes& causes);
 /// Annotations that mean something, of a pod or a template. `before` are those of the old object.
 void check_pod_annotations(const Field& annotations, api::Value spec, api::Value before = {});
 void check_pod_annotations_update(const api::Object& pod, const api::Object& old, Causes& causes);
+/// Whether the name is that of a resource which nodes have besides Kubernetes' own: example.com/gpu.
+bool is_extended_resource(std::string_view resource);
 /// Whether a limit of this resource may be more than what is requested.
 bool may_be_overcommitted(std::string_view resource);
 

@@ -141,7 +141,6 @@ void tolerate_unchanged(const UpdateOf& update, Causes& causes) {
   };
   stays("endpoints", "subsets", "subsets[");
   stays("endpointslices", "endpoints", "endpoints[");
-  stays("resourceclaims", "spec", "spec.");
 }
 
 }  // namespace
