@@ -40,6 +40,19 @@ class Cancellable {
                               }));
   }
 
+  /// After end().
+  ~Cancellable() {
+    // What the signal holds refers to the loop.
+    std::promise<void> cleared;
+    boost::asio::post(strand_, [&] {
+      cancel_.slot().clear();
+      cleared.set_value();
+    });
+    test::get(cleared.get_future());
+  }
+  Cancellable(const Cancellable&) = delete;
+  Cancellable& operator=(const Cancellable&) = delete;
+
   void cancel() {
     boost::asio::post(strand_, [this] { cancel_.emit(boost::asio::cancellation_type::terminal); });
   }
