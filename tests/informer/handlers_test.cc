@@ -4,6 +4,7 @@
 #include <atomic>
 #include <future>
 #include <latch>
+#include <memory>
 #include <set>
 
 #include "tests/informer/informer_fixture.h"
@@ -75,14 +76,15 @@ TEST_F(HandlersTest, EveryAdditionHasItsDeletionWhateverTheLastStateLooksLike) {
 TEST_F(HandlersTest, FunctionsMayBeMissing) {
   auto& informer = make();
   informer.add_handler({}).release();
-  std::atomic<int> asked{0};
-  informer.add_handler({.filter = [&](const api::Object&) { return ++asked > 0; }}).release();
+  // The filter may be asked once more until the informer is shut down.
+  const auto asked = std::make_shared<std::atomic<int>>(0);
+  informer.add_handler({.filter = [asked](const api::Object&) { return ++*asked > 0; }}).release();
   informer.start();
   settle();
   source_->put("a/x", on("n1"));
   source_->put("a/x", on("n2"));
   source_->remove("a/x");
-  EXPECT_TRUE(eventually([&] { return asked >= 3; }));
+  EXPECT_TRUE(eventually([&] { return *asked >= 3; }));
 }
 
 // -------------------------------------------------------------------------------------- synced
