@@ -96,7 +96,7 @@ bool is_other(const DraftNode& node, Value base);
 
 bool element_is_other(const DraftNode& element, Value base) {
   // As encode() writes it.
-  if (!element.exists()) return !base.is_object() || base.size() > 0;
+  if (!element.exists()) return !base.is_object() || !base.empty();
   return is_other(element, base);
 }
 

@@ -174,6 +174,7 @@ Awaitable<void> empty_beside(const Store& store, const Doomed& doomed,
 /// "configmaps. has 1 resource instances, ..."
 std::string join_counts(std::string_view text, const std::map<std::string, std::size_t>& counts) {
   std::vector<std::string> parts;
+  parts.reserve(counts.size());
   for (const auto& [name, count] : counts)
     parts.push_back(fmt::format(fmt::runtime(text), name, count));
   std::sort(parts.begin(), parts.end());

@@ -56,6 +56,7 @@ struct Worker {
   template <class Visit>
   void for_each_connection(Visit visit) {
     std::vector<std::shared_ptr<Connection>> all;
+    all.reserve(connections.size());
     for (const auto& [number, connection] : connections) all.push_back(connection);
     for (const auto& connection : all) visit(*connection);
   }
