@@ -16,9 +16,9 @@ constexpr std::array<std::string_view, 32> kNamespaces = {
     "record", "registry", "rest",      "retry",    "sim",   "spdlog",         "std",
     "test",   "testing",  "watch",     "workqueue"};
 
-/// What the headers of the GNU C library declare (POSIX, C and its own), with a space on both sides
-/// of each. The variants of mathematical functions for types such as _Float32 are left out; so are
-/// names that end in _t, which POSIX reserves.
+/// The global names in headers of the GNU C library, each between two spaces. Variants of
+/// mathematical functions for types such as _Float32 are left out; so are names that end in _t,
+/// which POSIX reserves.
 constexpr std::string_view kLibrary =
     " "
     "a64l abi abort abs accept accept4 access acct acos acosf acosh acoshf acoshl acosl addrinfo "

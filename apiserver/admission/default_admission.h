@@ -13,8 +13,8 @@
 
 namespace lookout::apiserver::admission {
 
-/// What the namespace of a request says about its pods. Reads nothing, and allows everything, if
-/// the request is not about pods or their templates.
+/// The pod security of the namespace of a request. For requests that are not about pods or their
+/// templates, it reads nothing and allows everything.
 Awaitable<PodSecurity> read_pod_security(std::shared_ptr<const resources::ResourceTable> table,
                                          resources::Target target, std::string subresource);
 

@@ -25,7 +25,7 @@ struct SecurityStandard {
   friend bool operator==(const SecurityStandard&, const SecurityStandard&) = default;
 };
 
-/// What a namespace says about its pods.
+/// The standards that apply to the pods of a namespace.
 struct PodSecurity {
   /// Pods that violate it are refused.
   SecurityStandard enforce = {};
@@ -44,7 +44,8 @@ struct Violation {
   std::string detail;
 };
 
-/// What a standard says against a pod, or against a template: their metadata and spec.
+/// The rules of a standard that a pod violates, given by its metadata and spec (or those of a
+/// template).
 std::vector<Violation> violations_of(const SecurityStandard& standard, api::Value metadata,
                                      api::Value spec);
 

@@ -74,7 +74,7 @@ Names containers_that(const Pod& pod, IsBad is_bad) {
   return out;
 }
 
-/// Who has a bad security context: "pod and container \"a\"".
+/// The pod and its containers whose security context violates a rule: "pod and container \"a\"".
 struct Setters {
   bool pod = false;
   Names containers = {};

@@ -1,4 +1,4 @@
-// What a RuntimeClass adds to its pods (k8s.io/kubernetes/plugin/pkg/admission/runtimeclass).
+// Fields that a RuntimeClass adds to the pods that name it (k8s.io/kubernetes/plugin/pkg/admission/runtimeclass).
 #pragma once
 
 #include "lookout/api/object.h"

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 #include <openssl/asn1.h>
-#include <openssl/bio.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/objects.h>
-#include <openssl/pem.h>
 #include <openssl/x509.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include "apiserver/auth/forbidden.h"
 #include "apiserver/auth/role_guard.h"
 #include "apiserver/auth/user_json.h"
+#include "apiserver/pem.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/status.h"
 #include "lookout/base/base64.h"
@@ -68,7 +67,7 @@ bool is_signed(const Object& request, const Object& old) {
   return conditions != old_conditions;
 }
 
-/// The error of whoever reads a request for a certificate.
+/// A request for a certificate cannot be read.
 struct BadRequest {
   std::string why;
 };
@@ -77,24 +76,15 @@ using SigningRequest = std::unique_ptr<X509_REQ, lookout::detail::FreeWith<X509_
 
 /// Throws BadRequest.
 SigningRequest parse_request(const std::string& pem) {
-  const auto release = [](auto* text) { OPENSSL_free(text); };
-  const std::unique_ptr<BIO, lookout::detail::FreeWith<BIO_free>> bio(
-      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  char* name = nullptr;
-  char* header = nullptr;
-  unsigned char* data = nullptr;
-  long size = 0;
-  const bool read = PEM_read_bio(bio.get(), &name, &header, &data, &size) == 1;
-  const std::unique_ptr<char, decltype(release)> own_name(name, release);
-  const std::unique_ptr<char, decltype(release)> own_header(header, release);
-  const std::unique_ptr<unsigned char, decltype(release)> own_data(data, release);
-  ERR_clear_error();
-  if (!read || name != std::string_view("CERTIFICATE REQUEST"))
+  const std::vector<PemBlock> blocks = read_pem(pem);
+  if (blocks.empty() || blocks.front().name != "CERTIFICATE REQUEST")
     throw BadRequest{"PEM block type must be CERTIFICATE REQUEST"};
-  const unsigned char* next = data;
-  SigningRequest request(d2i_X509_REQ(nullptr, &next, size));
+  const std::string& data = blocks.front().data;
+  const auto* const begin = reinterpret_cast<const unsigned char*>(data.data());
+  const unsigned char* next = begin;
+  SigningRequest request(d2i_X509_REQ(nullptr, &next, static_cast<long>(data.size())));
   ERR_clear_error();
-  if (request == nullptr || next != data + size)
+  if (request == nullptr || next != begin + data.size())
     throw BadRequest{"x509: malformed certificate request"};
   return request;
 }

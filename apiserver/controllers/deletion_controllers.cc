@@ -126,7 +126,7 @@ Awaitable<void> let_go(const Store& store, Doomed doomed, Store::Change remove_f
                         resources::Part::kWhole, std::move(same));
 }
 
-/// What is left in a namespace that is being deleted.
+/// The objects that remain in a terminating namespace.
 struct Content {
   /// The namespace has gone.
   bool gone = false;

@@ -1,8 +1,6 @@
 // The status of certificate signing requests: conditions, and the certificate.
 #include <fmt/format.h>
-#include <openssl/bio.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/x509.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apiserver/pem.h"
 #include "apiserver/resources/field.h"
 #include "apiserver/resources/part_rules.h"
 #include "apiserver/resources/strategies.h"
@@ -42,34 +41,22 @@ std::size_t count_of(Value conditions, std::string_view type) {
 /// What is wrong with the certificates; empty if nothing is.
 std::string fault_of(const std::string& pem) {
   if (pem.empty()) return {};
-  const std::unique_ptr<BIO, decltype(&BIO_free)> bio(
-      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
-  const auto release = [](auto* text) { OPENSSL_free(text); };
-  std::size_t blocks = 0;
-  for (;;) {
-    char* name = nullptr;
-    char* header = nullptr;
-    unsigned char* data = nullptr;
-    long size = 0;
-    const bool read = PEM_read_bio(bio.get(), &name, &header, &data, &size) == 1;
-    const std::unique_ptr<char, decltype(release)> own_name(name, release);
-    const std::unique_ptr<char, decltype(release)> own_header(header, release);
-    const std::unique_ptr<unsigned char, decltype(release)> own_data(data, release);
-    if (!read) break;
-    if (name != std::string_view("CERTIFICATE")) {
+  const std::vector<PemBlock> blocks = read_pem(pem);
+  for (const PemBlock& block : blocks) {
+    if (block.name != "CERTIFICATE") {
       return fmt::format("only CERTIFICATE PEM blocks are allowed, found {}",
-                         api::detail::quote(name));
+                         api::detail::quote(block.name));
     }
-    if (*header != '\0') return "no PEM block headers are permitted";
-    const unsigned char* next = data;
-    const std::unique_ptr<X509, decltype(&X509_free)> certificate(d2i_X509(nullptr, &next, size),
-                                                                  X509_free);
+    if (!block.headers.empty()) return "no PEM block headers are permitted";
+    const auto* const begin = reinterpret_cast<const unsigned char*>(block.data.data());
+    const unsigned char* next = begin;
+    const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+        d2i_X509(nullptr, &next, static_cast<long>(block.data.size())), X509_free);
     ERR_clear_error();
-    if (certificate == nullptr || next != data + size) return "x509: malformed certificate";
-    ++blocks;
+    if (certificate == nullptr || next != begin + block.data.size())
+      return "x509: malformed certificate";
   }
-  ERR_clear_error();
-  return blocks == 0 ? "must contain at least one CERTIFICATE PEM block" : "";
+  return blocks.empty() ? "must contain at least one CERTIFICATE PEM block" : "";
 }
 
 std::string fault_of(Value certificate) {

@@ -110,16 +110,19 @@ std::string running_reads(const Server& server) {
   return body.substr(begin, body.find('\n', begin) - begin);
 }
 
+/// The answer to a short request of a user, who is impersonated.
+int code_for(const Server& server, const char* user) {
+  return HttpClient(server.port())
+      .get("/api/v1/namespaces/default/configmaps/none", {{"Impersonate-User", user}})
+      .code;
+}
+
 TEST(RunningRequests, AListCountsUntilItHasBeenSent) {
   ServerOptions options;
   options.max_requests_per_address = 1;
   Server server(options);
   create_large_objects(server);
-  const auto answer = [&](const char* user) {
-    return HttpClient(server.port())
-        .get("/api/v1/namespaces/default/configmaps/none", {{"Impersonate-User", user}})
-        .code;
-  };
+  const auto answer = [&](const char* user) { return code_for(server, user); };
   EXPECT_EQ(answer("bob"), 404);
   HttpClient slow(server.port());
   begin_to_read(slow, kConfigMapsPath);
@@ -135,11 +138,7 @@ TEST(RunningRequests, AListOfAUserCountsUntilItHasBeenSent) {
   options.max_requests_per_user = 1;
   Server server(options);
   create_large_objects(server);
-  const auto answer = [&](const char* user) {
-    return HttpClient(server.port())
-        .get("/api/v1/namespaces/default/configmaps/none", {{"Impersonate-User", user}})
-        .code;
-  };
+  const auto answer = [&](const char* user) { return code_for(server, user); };
   HttpClient slow(server.port());
   begin_to_read(slow, kConfigMapsPath);
   EXPECT_EQ(answer("ann"), 429);

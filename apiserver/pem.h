@@ -1,0 +1,18 @@
+// PEM: what certificates, and requests for them, are written in.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lookout::apiserver {
+
+struct PemBlock {
+  std::string name;     // "CERTIFICATE"
+  std::string headers;  // empty in nearly all
+  std::string data;     // decoded
+};
+
+/// The blocks of a text, up to one that cannot be read. Text between them is ignored.
+std::vector<PemBlock> read_pem(const std::string& text);
+
+}  // namespace lookout::apiserver
