@@ -44,7 +44,8 @@ struct WriteBarrier::Waiter {
   Clock::TimePoint deadline{};
   std::function<void(bool)> then;
 
-  Key key() const { return {writes[next].kind.get(), writes[next].key}; }
+  /// The first write that has not been seen.
+  const Write& awaited() const { return writes[next]; }
 };
 
 WriteBarrier::WriteBarrier(const std::shared_ptr<EventLoop>& loop, std::shared_ptr<Clock> clock)
@@ -74,7 +75,7 @@ void WriteBarrier::wait(std::vector<Write> writes, Clock::Duration timeout,
     ++waiting_;
     const std::lock_guard lock(mutex_);
     done = advance(*waiter);
-    if (!done) waiters_.emplace(waiter->key(), waiter);
+    if (!done) waiters_.emplace(waiter->awaited().key, waiter);
   }
   if (done) return finish({waiter}, true);
   alarm_->set(waiter->since + kSweepEvery);
@@ -85,10 +86,14 @@ void WriteBarrier::on_change(const CachedKind* kind, const api::Object& object) 
   std::vector<std::shared_ptr<Waiter>> done;
   {
     const std::lock_guard lock(mutex_);
-    const auto [begin, end] = waiters_.equal_range(Key{kind, Request(object.ns(), object.name())});
+    const auto [begin, end] = waiters_.equal_range(Request(object.ns(), object.name()));
     std::vector<std::shared_ptr<Waiter>> moved;
     for (auto at = begin; at != end;) {
       const auto waiter = at->second;
+      if (waiter->awaited().kind.get() != kind) {
+        ++at;
+        continue;
+      }
       const std::size_t before = waiter->next;
       const bool complete = advance(*waiter);
       if (!complete && waiter->next == before) {
@@ -98,7 +103,7 @@ void WriteBarrier::on_change(const CachedKind* kind, const api::Object& object) 
       at = waiters_.erase(at);
       (complete ? done : moved).push_back(waiter);
     }
-    for (const auto& waiter : moved) waiters_.emplace(waiter->key(), waiter);
+    for (const auto& waiter : moved) waiters_.emplace(waiter->awaited().key, waiter);
   }
   finish(done, true);
 }
@@ -126,7 +131,7 @@ void WriteBarrier::sweep() {
       }
       at = waiters_.erase(at);
     }
-    for (const auto& waiter : moved) waiters_.emplace(waiter->key(), waiter);
+    for (const auto& waiter : moved) waiters_.emplace(waiter->awaited().key, waiter);
     more = !waiters_.empty();
   }
   if (more) alarm_->set(now + kSweepEvery);

@@ -10,7 +10,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lookout/api/object.h"
@@ -55,8 +54,8 @@ class WriteBarrier : public std::enable_shared_from_this<WriteBarrier> {
 
  private:
   struct Waiter;
-  using Key = std::pair<const CachedKind*, Request>;
-  using Waiters = std::multimap<Key, std::shared_ptr<Waiter>>;
+  /// By the key alone: an order by kinds would be one by addresses, and no two runs are the same.
+  using Waiters = std::multimap<Request, std::shared_ptr<Waiter>>;
 
   /// Whether all its writes have been seen.
   static bool advance(Waiter& waiter);

@@ -62,7 +62,7 @@ void Channel::close() {
     informers_.clear();
     read_.clear();
   }
-  std::unordered_set<std::shared_ptr<WatcherCore>> watchers;
+  InOrder<std::shared_ptr<WatcherCore>> watchers;
   {
     const std::lock_guard lock(mutex_);
     watchers.swap(watchers_);

@@ -6,10 +6,10 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "registry/hub.h"
+#include "registry/in_order.h"
 
 namespace lookout::registry::detail {
 
@@ -61,8 +61,8 @@ class Channel {
 
   const std::shared_ptr<Published> published_;  // stored under computing_
 
-  mutable std::mutex mutex_;                                   // after computing_
-  std::unordered_set<std::shared_ptr<WatcherCore>> watchers_;  // guarded by mutex_
+  mutable std::mutex mutex_;                        // after computing_
+  InOrder<std::shared_ptr<WatcherCore>> watchers_;  // guarded by mutex_
 };
 
 }  // namespace lookout::registry::detail

@@ -251,7 +251,7 @@ void Hub::mark_locked(const std::vector<std::shared_ptr<Channel>>& channels) {
 
 void Hub::flush() {
   for (;;) {
-    std::unordered_set<std::shared_ptr<Channel>> marked;
+    InOrder<std::shared_ptr<Channel>> marked;
     {
       const std::lock_guard lock(mutex_);
       marked.swap(marked_);
@@ -351,7 +351,7 @@ void Hub::close() {
 
 void Hub::end() {
   std::vector<std::shared_ptr<Channel>> channels;
-  std::unordered_set<std::shared_ptr<Channel>> marked;
+  InOrder<std::shared_ptr<Channel>> marked;
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(closed_, true)) return;

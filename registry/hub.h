@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "lookout/api/projection.h"
@@ -19,6 +18,7 @@
 #include "lookout/registry/registry.h"
 #include "lookout/rest/client.h"
 #include "registry/call_queue.h"
+#include "registry/in_order.h"
 #include "registry/informer_group.h"
 #include "registry/user_calls.h"
 #include "registry/watcher_core.h"
@@ -119,7 +119,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
   // All guarded by mutex_.
   bool closed_ = false;
   std::unordered_map<std::string, std::weak_ptr<Channel>> channels_;
-  std::unordered_set<std::shared_ptr<Channel>> marked_;
+  InOrder<std::shared_ptr<Channel>> marked_;
   bool flushing_ = false;
 };
 

@@ -145,7 +145,7 @@ void RecordSet::remove(const std::shared_ptr<EventQueue>& queue) {
 }
 
 void RecordSet::end(NextOutcome reason) {
-  std::unordered_set<std::shared_ptr<EventQueue>> queues;
+  registry::detail::InOrder<std::shared_ptr<EventQueue>> queues;
   {
     const std::lock_guard lock(mutex_);
     end_ = reason;

@@ -8,11 +8,11 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "lookout/registry/dubbo/client.h"
 #include "registry/dubbo/event_queue.h"
+#include "registry/in_order.h"
 
 namespace lookout::registry::dubbo::detail {
 
@@ -75,7 +75,7 @@ class RecordSet {
   std::unordered_map<std::string, std::map<std::string, std::string>> pods_;
   std::string own_pod_;
   std::map<std::string, std::uint64_t> own_;  // what was written here, and its version
-  std::unordered_set<std::shared_ptr<EventQueue>> queues_;
+  registry::detail::InOrder<std::shared_ptr<EventQueue>> queues_;
   std::optional<NextOutcome> end_;
 };
 
