@@ -152,7 +152,6 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
         policy_.max_requests_per_address == 0 ? std::string()
                                               : http::counted_address(request.client_address),
         user, info, policy_.max_requests_per_address));
-    turn_body_into_json(request);
     response = co_await answer(request, info, caller.acting(), warnings);
     if (in_yaml) co_await turn_into_yaml(response);
     if (response.status == kOk) co_await compress(request, response);

@@ -6,8 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "apiserver/endpoints/body.h"
+#include "apiserver/endpoints/patch_problems.h"
 #include "apiserver/endpoints/typed_decoding.h"
+#include "apiserver/endpoints/yaml.h"
 #include "apiserver/names.h"
 #include "lookout/api/error.h"
 #include "lookout/base/yaml_tree.h"
@@ -41,6 +42,30 @@ Document parse_config(const std::string& body) {
                             : "value"));
   }
   return config;
+}
+
+/// To clients that have read an object, "managedFields: null" is how to leave them out.
+void remove_null_managed_fields(Document& config) {
+  json::Value* const metadata = json::find(config, "metadata");
+  if (metadata == nullptr || !metadata->IsObject()) return;
+  const auto fields = metadata->FindMember("managedFields");
+  if (fields != metadata->MemberEnd() && fields->value.IsNull()) metadata->EraseMember(fields);
+}
+
+/// repeated_keys() of a configuration that parse_config() could read.
+std::vector<std::string> repeated_in(const std::string& body) {
+  // JSON has the same keys twice when it is read as YAML, which takes longer.
+  if (body.starts_with('{') && find_patch_problems(body, PatchForm::kObject).empty()) return {};
+  try {
+    return repeated_keys(YamlTree(body).root());
+  } catch (const YamlError&) {
+    return {};  // JSON that is no YAML
+  }
+}
+
+StatusError repeats(const std::vector<std::string>& keys) {
+  return StatusError::bad_request(fmt::format(
+      "error strict decoding YAML: error converting YAML to JSON: {}", unmarshal_errors(keys)));
 }
 
 /// The server's own rules about the object that results.
@@ -90,14 +115,23 @@ void check_decodes(const Object& applied, const ExpectedKind& expected) {
 resources::Store::Change parse_apply(const http::Request& request, const resources::Target& target,
                                      const ExpectedKind& expected,
                                      std::shared_ptr<const fields::FieldManager> manager,
-                                     bool force) {
+                                     const WriteOptions& options,
+                                     std::shared_ptr<std::vector<std::string>> warnings) {
+  Document parsed = parse_config(request.body);
+  remove_null_managed_fields(parsed);
   // Changes are copied about; the configuration need not be.
-  auto config = std::make_shared<const Document>(parse_config(request.body));
-  return [config, manager = std::move(manager), target, expected, force](const Object& present) {
+  auto config = std::make_shared<const Document>(std::move(parsed));
+  std::vector<std::string> repeated;
+  if (options.field_validation != FieldValidation::kIgnore) repeated = repeated_in(request.body);
+  return [config, manager = std::move(manager), target, expected, options,
+          repeated = std::move(repeated), warnings = std::move(warnings)](const Object& present) {
     std::optional<Document> live;
     if (present) live = present.to_document();
     try {
-      const Document document = manager->apply(live ? &*live : nullptr, *config, force);
+      const Document document = manager->apply(live ? &*live : nullptr, *config, options.force);
+      if (!repeated.empty() && options.field_validation == FieldValidation::kStrict)
+        throw repeats(repeated);
+      *warnings = repeated;
       Object applied = Object::from(document);
       check_applied(applied, present, target);
       check_decodes(applied, expected);

@@ -9,6 +9,7 @@
 
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/request_info.h"
+#include "apiserver/endpoints/yaml.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/json.h"
@@ -109,10 +110,31 @@ Object parse_protobuf(std::string_view body, std::string& error) {
   return object;
 }
 
+/// A body in JSON or protobuf. The request must outlive it.
+class Body {
+ public:
+  explicit Body(const http::Request& request)
+      : is_protobuf(sends_protobuf(request)), sent_(request.body) {
+    if (sends_yaml(request)) yaml_ = read_yaml(sent_);
+  }
+
+  const std::string& text() const { return yaml_ ? yaml_->json : sent_; }
+  /// See repeated_keys(): JSON has none.
+  std::vector<std::string> repeated() const {
+    return yaml_ ? yaml_->repeated : std::vector<std::string>();
+  }
+
+  const bool is_protobuf;
+
+ private:
+  const std::string& sent_;
+  std::optional<YamlBody> yaml_;
+};
+
 /// The one object in a body; why there is none otherwise, as the API server says it.
-Object parse(const http::Request& request, std::string& error) {
-  const std::string& body = request.body;
-  if (sends_protobuf(request)) return parse_protobuf(body, error);
+Object parse(const Body& sent, std::string& error) {
+  const std::string& body = sent.text();
+  if (sent.is_protobuf) return parse_protobuf(body, error);
   // To Go, null is an object without members.
   if (base::trim(body) == "null") return Object::parse("{}");
   thread_local api::JsonDecoder decoder;
@@ -157,9 +179,10 @@ std::string_view package_of(std::string_view group) {
 
 DecodedBody decode_object(const http::Request& request, const ExpectedKind& expected,
                           FieldValidation validation) {
-  const std::string& body = request.body;
+  const Body sent(request);
+  const std::string& body = sent.text();
   std::string error;
-  Object object = parse(request, error);
+  Object object = parse(sent, error);
   if (!object) throw unrecognized(expected.type.kind, error, body);
   const std::string expected_version = expected.type.api_version();
   std::string api_version(object.api_version());
@@ -201,7 +224,8 @@ DecodedBody decode_object(const http::Request& request, const ExpectedKind& expe
         expected.type.group, expected.type.kind, object.name(),
         {rules::invalid("kind", kind, fmt::format("must be {}", expected.type.kind))});
   }
-  std::vector<std::string> warnings = check_fields(request, expected, validation);
+  std::vector<std::string> warnings;
+  if (!sent.is_protobuf) warnings = check_fields(body, sent.repeated(), expected, validation);
   return {api::with_type(object, expected_version, expected.type.kind), std::move(warnings)};
 }
 
@@ -325,17 +349,18 @@ resources::DeleteOptions delete_options_of(const Value& body) {
 
 resources::DeleteOptions parse_delete_options(const http::Request& request) {
   if (!request.body.empty()) {
+    const Body sent(request);
     std::string error;
-    const Object body = parse(request, error);
+    const Object body = parse(sent, error);
     if (!body) throw StatusError::bad_request(error);
     if (!body.kind().empty() && body.kind() != "DeleteOptions") {
       throw StatusError::bad_request(fmt::format("no kind {} is registered for version {}",
                                                  api::detail::quote(body.kind()),
                                                  api::detail::quote(body.api_version())));
     }
-    if (!sends_protobuf(request)) {
+    if (!sent.is_protobuf) {
       const ExpectedKind expected({"", "v1", "DeleteOptions"});
-      const DecodingProblems problems = find_decoding_problems(request.body, expected);
+      const DecodingProblems problems = find_decoding_problems(sent.text(), expected);
       if (problems.error) throw StatusError::bad_request(*problems.error);
     }
     return delete_options_of(body.body());

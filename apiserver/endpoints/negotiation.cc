@@ -52,8 +52,7 @@ api::StatusError not_in_this_form(std::string message) {
 
 /// Whether a route has what a client accepts. go-restful, which decides it, knows exact types only.
 bool is_produced(std::string_view type) {
-  return type == "*/*" || type == kJsonType || type == "application/yaml" ||
-         type == api::kProtobufMediaType;
+  return type == "*/*" || type == kJsonType || type == kYamlType || type == api::kProtobufMediaType;
 }
 
 /// Whether the type of a clause covers JSON.
@@ -184,9 +183,13 @@ bool sends_protobuf(const http::Request& request) {
   return media_type(request.header("content-type")) == api::kProtobufMediaType;
 }
 
+bool sends_yaml(const http::Request& request) {
+  return media_type(request.header("content-type")) == kYamlType;
+}
+
 void negotiate_input(const http::Request& request, bool protobuf) {
   const std::string_view header = request.header("content-type");
-  if (header.empty() || media_type(header) == kJsonType) return;
+  if (header.empty() || media_type(header) == kJsonType || sends_yaml(request)) return;
   if (protobuf && sends_protobuf(request)) return;
   api::Status status;
   status.code = 415;

@@ -11,6 +11,8 @@
 
 namespace lookout::apiserver::endpoints {
 
+inline constexpr std::string_view kYamlType = "application/yaml";
+
 /// Server-side apply.
 inline constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
 
@@ -48,8 +50,10 @@ bool prefers_protobuf(const http::Request& request);
 /// that it may be, in the Kubernetes protobuf encoding. Throws api::StatusError (415).
 void negotiate_input(const http::Request& request, bool protobuf);
 
-/// Whether the body is in the Kubernetes protobuf encoding, as far as its Content-Type says.
+/// Whether the body is in the Kubernetes protobuf encoding, or in YAML, as far as its Content-Type
+/// says.
 bool sends_protobuf(const http::Request& request);
+bool sends_yaml(const http::Request& request);
 
 /// One clause of an Accept header.
 struct MediaRange {

@@ -9,6 +9,7 @@
 
 #include "apiserver/endpoints/body.h"
 #include "apiserver/endpoints/negotiation.h"
+#include "apiserver/endpoints/patch_problems.h"
 #include "apiserver/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/api/detail/go_text.h"
@@ -96,6 +97,11 @@ class OutcomeCheck {
         validation_(validation),
         warnings_(std::move(warnings)) {}
 
+  /// Looks at the patch itself, before any result of it.
+  void look_at(std::string_view patch, PatchForm form) {
+    if (validation_ != FieldValidation::kIgnore) in_patch_ = find_patch_problems(patch, form);
+  }
+
   /// `blamed` is what the error shows: a strategic merge patch. Empty: the result.
   void operator()(const Object& present, const Object& patched, const std::string& blamed) const {
     const std::string json = patched.to_json();
@@ -119,16 +125,20 @@ class OutcomeCheck {
     DecodingProblems problems = find_decoding_problems(json, expected_);
     if (problems.error && !blamed.empty()) throw refuse(blamed, problems.converter_error);
     if (problems.error) throw refuse(json, *problems.error);
-    if (validation_ == FieldValidation::kIgnore || problems.strict.empty()) return;
-    const auto before = find_decoding_problems(present.to_json(), expected_).strict;
-    std::erase_if(problems.strict, [&](const std::string& problem) {
-      return std::find(before.begin(), before.end(), problem) != before.end();
-    });
-    if (problems.strict.empty()) return;
+    if (validation_ == FieldValidation::kIgnore) return;
+    std::vector<std::string>& strict = problems.strict;
+    if (!strict.empty()) {
+      const auto before = find_decoding_problems(present.to_json(), expected_).strict;
+      std::erase_if(strict, [&](const std::string& problem) {
+        return std::find(before.begin(), before.end(), problem) != before.end();
+      });
+    }
+    strict.insert(strict.begin(), in_patch_.begin(), in_patch_.end());
+    if (strict.empty()) return;
     if (validation_ == FieldValidation::kStrict)
-      throw refuse(blamed.empty() ? json : blamed, strict_decoding_error(problems.strict));
+      throw refuse(blamed.empty() ? json : blamed, strict_decoding_error(strict));
     // The patch may be tried several times.
-    *warnings_ = std::move(problems.strict);
+    *warnings_ = std::move(strict);
   }
 
  private:
@@ -140,6 +150,7 @@ class OutcomeCheck {
   ExpectedKind expected_;
   FieldValidation validation_;
   std::shared_ptr<std::vector<std::string>> warnings_;
+  std::vector<std::string> in_patch_;
 };
 
 resources::Store::Change make_change(Document patch, Apply apply, const OutcomeCheck& check,
@@ -167,7 +178,7 @@ resources::Store::Change parse_patch(const http::Request& request,
                                      const resources::ServedResourcePtr& resource,
                                      const ExpectedKind& expected, FieldValidation validation,
                                      std::shared_ptr<std::vector<std::string>> warnings) {
-  const OutcomeCheck check(resource, expected, validation, std::move(warnings));
+  OutcomeCheck check(resource, expected, validation, std::move(warnings));
   const std::string type = media_type(request.header("content-type"));
   if (type == kJsonPatch) {
     Document patch = decode_json(request.body, "error decoding patch: ");
@@ -182,6 +193,7 @@ resources::Store::Change parse_patch(const http::Request& request,
           fmt::format("The allowed maximum operations in a JSON patch is {}, got {}",
                       kMaxOperations, patch.Size()));
     }
+    check.look_at(request.body, PatchForm::kOperations);
     return make_change(std::move(patch), apply_json, check, false);
   }
   const api::GroupVersionKind& kind = expected.type;
@@ -195,6 +207,7 @@ resources::Store::Change parse_patch(const http::Request& request,
                       "map[string]interface {{}}",
                       go_type_of(patch)));
     }
+    check.look_at(request.body, PatchForm::kObject);
     return make_change(std::move(patch), strategic ? apply_strategic(kind) : apply_merge, check,
                        strategic);
   }

@@ -16,7 +16,8 @@ namespace lookout::apiserver::endpoints {
 /// of patch, 400 for a patch that is none. What the change throws: 422 for a patch that does not
 /// fit the object.
 ///
-/// New errors of strict decoding in the result are refused (422) or added to `warnings`.
+/// What a strict decoder refuses in the patch, and new in the result, is refused (422) or becomes
+/// `warnings`.
 resources::Store::Change parse_patch(const http::Request& request,
                                      const resources::ServedResourcePtr& resource,
                                      const ExpectedKind& expected, FieldValidation validation,

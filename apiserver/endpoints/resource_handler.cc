@@ -132,6 +132,12 @@ void check_has_host(const Target& target, std::string_view subresource, const Ob
   throw StatusError::bad_request(fmt::format("pod {} does not have a host assigned", target.name));
 }
 
+StatusError needs_a_node(const Target& target, std::string_view subresource) {
+  return StatusError::bad_request(
+      fmt::format("{}/{} needs a node that runs containers, and this server has none",
+                  target.resource->type.plural, subresource));
+}
+
 storage::Revision revision_parameter(const Request& request) {
   try {
     return parse_revision(request.parameter("resourceVersion").value_or(""));
@@ -232,7 +238,9 @@ Target ResourceHandler::route(const Request& request, const RequestInfo& info) c
   const resources::ServedResource& resource = *target.resource;
   // Only lists and watches go over all namespaces.
   const bool reading = info.verb == "list" || info.verb == "watch";
-  if (info.has_more_parts || !has_path(resource, !info.name.empty())) throw no_such_route();
+  // (The rest of a path through a proxy is its target's.)
+  const bool too_long = info.has_more_parts && info.subresource != "proxy";
+  if (too_long || !has_path(resource, !info.name.empty())) throw no_such_route();
   if (request.method == "HEAD") throw no_such_method();
   if (resource.type.namespaced) {
     if (!info.in_namespace && !info.name.empty()) throw no_such_route();
@@ -298,9 +306,7 @@ Awaitable<Response> ResourceHandler::get(const Call& call) const {
       }
     }
     check_has_host(call.target, subresource, pod);
-    throw StatusError::bad_request(
-        fmt::format("{}/{} needs a node that runs containers, and this server has none",
-                    call.target.resource->type.plural, subresource));
+    throw needs_a_node(call.target, subresource);
   }
   if (call.target.resource->storage == nullptr) {
     throw StatusError::not_found(call.target.resource->type.group,
@@ -308,7 +314,7 @@ Awaitable<Response> ResourceHandler::get(const Call& call) const {
   }
   const storage::Revision revision = revision_parameter(call.request);
   Object object = co_await store_.get(call.target, revision);
-  if (subresource == "scale") object = scale_of(*call.target.resource, object);
+  if (subresource == "scale") object = read_scale(*call.target.resource, object);
   co_return respond(call, 200, object, format);
 }
 
@@ -444,8 +450,7 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
   if (name != "binding" && name != "eviction" && name != "token") {
     const Object present = co_await store_.get(call.target);
     check_has_host(call.target, name, present);
-    throw StatusError::bad_request(
-        fmt::format("{}/{} is not served by this server", call.target.resource->type.plural, name));
+    throw needs_a_node(call.target, name);
   }
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
   ExpectedKind expected(call.subresource->kind);
@@ -481,6 +486,7 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   const bool patching = call.info.verb == "patch";
   const OutputFormat format = negotiate_output(call.request, false, false);
   const std::string& subresource = call.info.subresource;
+  if (subresource == "proxy") throw needs_a_node(call.target, subresource);
   const bool scaling = subresource == "scale";
   if (!patching) negotiate_input(call.request, scaling || !call.target.resource->custom);
   const WriteOptions options =
@@ -501,7 +507,7 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   Store::Change wish;
   storage::Preconditions preconditions;
   if (applying) {
-    wish = parse_apply(call.request, call.target, expected, owner, options.force);
+    wish = parse_apply(call.request, call.target, expected, owner, options, warnings);
   } else if (patching) {
     wish = parse_patch(call.request, call.target.resource, expected, options.field_validation,
                        warnings);
@@ -519,10 +525,6 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
     wish = [object = std::move(body.object)](const Object& /*present*/) { return object; };
   }
   if (scaling) wish = scale_change(call.target.resource, std::move(wish), owner, applying);
-  if (subresource == "proxy") {
-    throw StatusError::bad_request(
-        fmt::format("{}/proxy is not served by this server", call.target.resource->type.plural));
-  }
   const Part part = part_of(subresource);
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
@@ -558,11 +560,7 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
 
 Awaitable<Response> ResourceHandler::remove(const Call& call) const {
   const OutputFormat format = negotiate_output(call.request, false, false);
-  if (call.subresource != nullptr) {
-    throw StatusError::bad_request(fmt::format("{}/{} is not served by this server",
-                                               call.target.resource->type.plural,
-                                               call.info.subresource));
-  }
+  if (call.subresource != nullptr) throw needs_a_node(call.target, call.info.subresource);
   if (!call.request.body.empty()) negotiate_input(call.request, true);
   resources::DeleteOptions options = parse_delete_options(call.request);
   add_warnings(deletion_warnings(call.target, options), call);

@@ -1,7 +1,10 @@
 #include "apiserver/endpoints/scale.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -123,17 +126,29 @@ class ScaleOwners {
   fields::ManagedFields parent_;
 };
 
-/// The changed scale, with the client as the owner of the change.
-Object owned(const Object& scale, const Object& before, const fields::FieldManager& owner) {
-  json::Document document = scale.to_document();
-  const json::Document live = before.to_document();
-  owner.update(document, &live, document.GetAllocator());
-  return Object::from(document);
+/// What a scale says before anybody has set the replicas of a custom resource: a patch that does not
+/// mention them does not set them to 0.
+constexpr std::int64_t kUnset = std::numeric_limits<std::int32_t>::min();
+
+std::string name_of(const std::vector<std::string>& path) {
+  return fmt::format(".{}", fmt::join(path, "."));
 }
 
-}  // namespace
+/// A built-in resource without a number has 0 replicas; of a custom one nobody knows. Throws
+/// api::StatusError (500) if a custom resource has no integer there.
+std::optional<std::int64_t> replicas_of(const resources::ServedResource& resource,
+                                        const Object& object) {
+  const auto& path = resource.scale->spec_replicas;
+  const Value replicas = resources::value_at(object, path);
+  if (!resource.custom) return replicas.as_int();
+  if (!replicas.exists()) return std::nullopt;
+  if (const auto number = replicas.to_int()) return number;
+  throw StatusError::internal_error(
+      fmt::format("{} accessor error: the value is no int64", name_of(path)));
+}
 
-Object scale_of(const resources::ServedResource& resource, const Object& object) {
+Object make_scale(const resources::ServedResource& resource, const Object& object,
+                  std::int64_t replicas) {
   json::Document scale(rapidjson::kObjectType);
   auto& allocator = scale.GetAllocator();
   json::set(scale, "kind", "Scale", allocator);
@@ -146,9 +161,7 @@ Object scale_of(const resources::ServedResource& resource, const Object& object)
   const resources::ScalePaths& paths = *resource.scale;
   json::Value& spec = json::child(scale, "spec", allocator);
   // (Go leaves out a zero here.)
-  if (const std::int64_t replicas = resources::value_at(object, paths.spec_replicas).as_int();
-      replicas != 0)
-    json::set(spec, "replicas", json::Value(replicas), allocator);
+  if (replicas != 0) json::set(spec, "replicas", json::Value(replicas), allocator);
   json::Value& status = json::child(scale, "status", allocator);
   json::set(status, "replicas",
             json::Value(resources::value_at(object, paths.status_replicas).as_int()), allocator);
@@ -157,6 +170,29 @@ Object scale_of(const resources::ServedResource& resource, const Object& object)
     if (!selector.empty()) json::set(status, "selector", selector, allocator);
   }
   return Object::from(scale);
+}
+
+/// The changed scale, with the client as the owner of the change.
+Object owned(const Object& scale, const Object& before, const fields::FieldManager& owner) {
+  json::Document document = scale.to_document();
+  const json::Document live = before.to_document();
+  owner.update(document, &live, document.GetAllocator());
+  return Object::from(document);
+}
+
+}  // namespace
+
+Object scale_of(const resources::ServedResource& resource, const Object& object) {
+  return make_scale(resource, object, replicas_of(resource, object).value_or(0));
+}
+
+Object read_scale(const resources::ServedResource& resource, const Object& object) {
+  const auto replicas = replicas_of(resource, object);
+  if (!replicas) {
+    throw StatusError::internal_error(fmt::format("the spec replicas field \"{}\" does not exist",
+                                                  name_of(resource.scale->spec_replicas)));
+  }
+  return make_scale(resource, object, *replicas);
 }
 
 Object scaled(const resources::ServedResource& resource, const Object& object,
@@ -173,6 +209,10 @@ Object scaled(const resources::ServedResource& resource, const Object& object,
                     scale.uid(), object.uid()));
   }
   const std::int64_t replicas = scale["spec"]["replicas"].as_int();
+  if (replicas == kUnset) {
+    throw StatusError::bad_request(fmt::format("the spec replicas field \"{}\" cannot be empty",
+                                               name_of(resource.scale->spec_replicas)));
+  }
   if (replicas < 0) {
     throw StatusError::invalid("autoscaling", "Scale", object.name(),
                                {api::validation::invalid("spec.replicas", replicas,
@@ -198,9 +238,11 @@ resources::Store::Change scale_change(const resources::ServedResourcePtr& resour
                                       bool applies) {
   return [resource, change = std::move(change), owner = std::move(owner),
           applies](const Object& present) {
-    if (owner == nullptr) return scaled(*resource, present, change(scale_of(*resource, present)));
+    const Object now =
+        make_scale(*resource, present, replicas_of(*resource, present).value_or(kUnset));
+    if (owner == nullptr) return scaled(*resource, present, change(now));
     const ScaleOwners owners(*resource, present);
-    const Object before = owners.with_managed_fields(scale_of(*resource, present));
+    const Object before = owners.with_managed_fields(now);
     const Object scale = change(before);
     const Object object = scaled(*resource, present, scale);
     return owners.take_over(applies ? scale : owned(scale, before, *owner), object);

@@ -9,8 +9,12 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// The autoscaling/v1 Scale of an object.
+/// The autoscaling/v1 Scale of an object. Throws api::StatusError (500) for a custom resource whose
+/// number of replicas is none.
 api::Object scale_of(const resources::ServedResource& resource, const api::Object& object);
+/// The same for a client that asks for it, which takes 0 for "scaled down": throws api::StatusError
+/// (500) also if a custom resource does not say how many.
+api::Object read_scale(const resources::ServedResource& resource, const api::Object& object);
 
 /// The object with the number of replicas of a scale. Throws api::StatusError for a scale that is
 /// none of this object.

@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "apiserver/endpoints/negotiation.h"
+#include "apiserver/endpoints/yaml.h"
 #include "lookout/api/detail/fast_json.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/go_values.h"
@@ -488,10 +488,10 @@ DecodingProblems find_decoding_problems(std::string_view json, const ExpectedKin
   return follower.take();
 }
 
-std::vector<std::string> check_fields(const http::Request& request, const ExpectedKind& expected,
-                                      FieldValidation validation) {
-  if (sends_protobuf(request)) return {};
-  DecodingProblems problems = find_decoding_problems(request.body, expected);
+std::vector<std::string> check_fields(std::string_view json,
+                                      const std::vector<std::string>& repeated,
+                                      const ExpectedKind& expected, FieldValidation validation) {
+  DecodingProblems problems = find_decoding_problems(json, expected);
   const auto refuse = [&](const std::string& why) {
     return api::StatusError::bad_request(
         fmt::format("{0} in version {1} cannot be handled as a {0}: {2}", expected.type.kind,
@@ -499,9 +499,13 @@ std::vector<std::string> check_fields(const http::Request& request, const Expect
   };
   if (problems.error) throw refuse(*problems.error);
   if (validation == FieldValidation::kIgnore) return {};
-  if (validation == FieldValidation::kStrict && !problems.strict.empty())
-    throw refuse(strict_decoding_error(problems.strict));
-  return std::move(problems.strict);
+  std::vector<std::string>& strict = problems.strict;
+  if (validation == FieldValidation::kStrict) {
+    if (!repeated.empty()) strict.insert(strict.begin(), unmarshal_errors(repeated));
+    if (!strict.empty()) throw refuse(strict_decoding_error(strict));
+  }
+  strict.insert(strict.begin(), repeated.begin(), repeated.end());
+  return std::move(strict);
 }
 
 std::string strict_decoding_error(const std::vector<std::string>& problems) {

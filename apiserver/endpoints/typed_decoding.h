@@ -45,10 +45,11 @@ DecodingProblems find_decoding_problems(std::string_view json, const ExpectedKin
 enum class FieldValidation { kIgnore, kWarn, kStrict };
 
 /// Throws api::StatusError (400) for a body that does not fit its type, and, if validation is
-/// strict, for fields that are unknown or there twice; warnings about these otherwise. (Bodies in
-/// protobuf have no such fields.)
-std::vector<std::string> check_fields(const http::Request& request, const ExpectedKind& expected,
-                                      FieldValidation validation);
+/// strict, for fields that are unknown or there twice; warnings about these otherwise. `repeated`
+/// are the keys that it had twice when it was YAML.
+std::vector<std::string> check_fields(std::string_view json,
+                                      const std::vector<std::string>& repeated,
+                                      const ExpectedKind& expected, FieldValidation validation);
 
 /// `strict decoding error: unknown field "a", duplicate field "b"`.
 std::string strict_decoding_error(const std::vector<std::string>& problems);

@@ -2,40 +2,55 @@
 
 #include <fmt/format.h>
 
+#include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "apiserver/endpoints/negotiation.h"
+#include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/yaml_writer.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/api/status.h"
-#include "lookout/base/yaml_tree.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
 
-constexpr std::string_view kYaml = "application/yaml";
+void find_repeated(const YamlNode& node, std::vector<std::string>& out) {
+  for (const YamlNode* item : node.items) find_repeated(*item, out);
+  std::unordered_set<std::string_view> seen;
+  for (const auto& [key, value] : node.fields) {
+    find_repeated(*value, out);
+    if (seen.insert(key).second) continue;
+    out.push_back(
+        fmt::format("line {}: key {} already set in map", value->line, api::detail::quote(key)));
+  }
+}
 
 }  // namespace
 
-void turn_body_into_json(http::Request& request) {
-  if (request.body.empty() || request.method == "PATCH" ||
-      media_type(request.header("content-type")) != kYaml)
-    return;
+YamlBody read_yaml(std::string_view text) {
   try {
-    const YamlTree tree(request.body);
-    request.body = to_json(tree.root());
+    const YamlTree tree(text);
+    return {to_json(tree.root()), repeated_keys(tree.root())};
   } catch (const YamlError& e) {
     throw api::StatusError::bad_request(
         fmt::format("error converting YAML to JSON: yaml: line {}: {}", e.line(), e.what()));
   }
-  request.headers.insert_or_assign("content-type", "application/json");
+}
+
+std::vector<std::string> repeated_keys(const YamlNode& node) {
+  std::vector<std::string> out;
+  find_repeated(node, out);
+  return out;
+}
+
+std::string unmarshal_errors(const std::vector<std::string>& repeated) {
+  return fmt::format("yaml: unmarshal errors:\n  {}", fmt::join(repeated, "\n  "));
 }
 
 bool prefers_yaml(const http::Request& request) {
   const auto watch = request.parameter("watch");
   for (const MediaRange& range : parse_accept(request.header("accept"))) {
-    if (range.type == kYaml) return range.parameter("as").empty() && (!watch || watch->empty());
+    if (range.type == kYamlType) return range.parameter("as").empty() && (!watch || watch->empty());
     if (range.type.starts_with("application/") || range.type == "*/*") return false;
   }
   return false;
@@ -56,7 +71,7 @@ Awaitable<void> turn_into_yaml(http::Response& response) {
   } catch (const Error&) {
     co_return;  // too deep for YAML: the client gets JSON
   }
-  response.content_type = kYaml;
+  response.content_type = kYamlType;
 }
 
 }  // namespace lookout::apiserver::endpoints

@@ -351,6 +351,26 @@ TEST_F(CustomResources, CanBeScaled) {
             404);
 }
 
+TEST_F(CustomResources, WithoutANumberOfReplicasAreNotScaledDown) {
+  in(kTabs).create(tab("a", R"("color":"red")"));
+  const std::string path = "/apis/stable.example.com/v1/namespaces/default/crontabs/a/scale";
+  const auto patch = [&](const std::string& body) {
+    return http(server_.port(), "PATCH", path, body,
+                {{"Content-Type", "application/merge-patch+json"}});
+  };
+  const HttpAnswer read = http(server_.port(), "GET", path);
+  EXPECT_EQ(read.code, 500);
+  EXPECT_THAT(read.body,
+              testing::HasSubstr(R"(the spec replicas field \".spec.replicas\" does not exist)"));
+  const HttpAnswer other = patch(R"({"metadata":{"resourceVersion":null}})");
+  EXPECT_EQ(other.code, 400);
+  EXPECT_THAT(other.body,
+              testing::HasSubstr(R"(the spec replicas field \".spec.replicas\" cannot be empty)"));
+  EXPECT_FALSE(lookout::test::held(in(kTabs).get("a"))["spec"]["replicas"].exists());
+  EXPECT_EQ(patch(R"({"spec":{"replicas":2}})").code, 200);
+  EXPECT_EQ(lookout::test::held(in(kTabs).get("a"))["spec"]["replicas"].as_int(), 2);
+}
+
 TEST_F(CustomResources, HaveNumbersOfReplicas) {
   const auto message = [&](const std::string& spec) {
     return status_of([&] { in(kTabs).create(tab("a", spec)); }).message;

@@ -177,6 +177,89 @@ struct Misfit {
   const char* message;
 };
 
+TEST_F(FieldValidation, LooksAtThePatchItself) {
+  const std::string config_map = "/api/v1/namespaces/default/configmaps/c";
+  http(server_.port(), "POST", "/api/v1/namespaces/default/configmaps",
+       R"({"metadata":{"name":"c"},"data":{"a":"0"}})");
+  const auto patch = [&](const std::string& type, const std::string& body, const std::string& how) {
+    return http(server_.port(), "PATCH", config_map + how, body, {{"Content-Type", type}});
+  };
+  const std::string twice = R"({"data":{"a":"1","a":"2"},"more":[{"x":{"y":1,"y":2}}]})";
+  const std::string repeated = R"(duplicate field "data.a", duplicate field "more[0].x.y")";
+  for (const char* type :
+       {"application/merge-patch+json", "application/strategic-merge-patch+json"}) {
+    const auto strict = patch(type, twice, "?fieldValidation=Strict");
+    EXPECT_EQ(strict.code, 422) << type;
+    EXPECT_TRUE(message(strict).ends_with("strict decoding error: " + repeated +
+                                          R"(, unknown field "more")"))
+        << strict.body;
+    EXPECT_EQ(patch(type, twice, "?fieldValidation=Ignore").headers.count("warning"), 0U) << type;
+    const auto warned = patch(type, R"({"data":{"a":"1","a":"2"}})", "");
+    EXPECT_EQ(warned.code, 200) << type;
+    EXPECT_NE(warned.headers.at("warning").find(R"(duplicate field \"data.a\")"),
+              std::string::npos);
+  }
+  const std::string operations =
+      R"([{"op":"add","path":"/data/b","value":"1","foo":"bar"},)"
+      R"({"op":"add","path":"/data/c","path":"/data/d","value":{"k":1,"k":2}}])";
+  const auto strict = patch("application/json-patch+json", operations, "?fieldValidation=Strict");
+  EXPECT_NE(strict.code, 200);
+  const std::string good =
+      R"([{"op":"add","path":"/data/b","value":"1","foo":"bar"},{"op":"add","path":"/data/c",)"
+      R"("path":"/data/d","value":"1"}])";
+  const auto refused = patch("application/json-patch+json", good, "?fieldValidation=Strict");
+  EXPECT_EQ(refused.code, 422) << refused.body;
+  EXPECT_TRUE(
+      message(refused).ends_with(R"(strict decoding error: json patch unknown field "[0].foo", )"
+                                 R"(json patch duplicate field "[1].path")"))
+      << refused.body;
+}
+
+TEST_F(FieldValidation, FindsRepeatedKeysInYaml) {
+  const std::string body = "metadata:\n  name: c\ndata:\n  a: b\n  a: c\n";
+  const std::string config_maps = "/api/v1/namespaces/default/configmaps";
+  const auto post = [&](const std::string& text, const std::string& how) {
+    return http(server_.port(), "POST", config_maps + how, text,
+                {{"Content-Type", "application/yaml"}});
+  };
+  const auto strict = post(body + "more: 1\n", "?fieldValidation=Strict");
+  EXPECT_EQ(strict.code, 400);
+  EXPECT_EQ(
+      message(strict),
+      "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: "
+      "yaml: unmarshal errors:\n  line 5: key \"a\" already set in map, unknown field \"more\"");
+  const auto warned = post(body, "");
+  EXPECT_EQ(warned.code, 201) << warned.body;
+  EXPECT_NE(warned.headers.at("warning").find(R"(line 5: key \"a\" already set in map)"),
+            std::string::npos);
+}
+
+TEST_F(FieldValidation, FindsRepeatedKeysInWhatIsApplied) {
+  const auto apply = [&](const std::string& body, const std::string& how) {
+    return http(server_.port(), "PATCH",
+                "/api/v1/namespaces/default/configmaps/c?fieldManager=m" + how, body,
+                {{"Content-Type", "application/apply-patch+yaml"}});
+  };
+  const std::string yaml =
+      "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n  a: b\n  a: c\n";
+  const std::string json =
+      "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"c\",\n"
+      "\"managedFields\":null},\"data\":{\n\"a\":\"b\",\n\"a\":\"c\"}}";
+  for (const auto& [body, line] : {std::pair(yaml, "7"), std::pair(json, "4")}) {
+    const auto strict = apply(body, "&fieldValidation=Strict");
+    EXPECT_EQ(strict.code, 400) << strict.body;
+    EXPECT_EQ(message(strict),
+              std::string("error strict decoding YAML: error converting YAML to JSON: "
+                          "yaml: unmarshal errors:\n  line ") +
+                  line + ": key \"a\" already set in map");
+    const auto warned = apply(body, "");
+    EXPECT_LT(warned.code, 300) << warned.body;
+    EXPECT_NE(warned.headers.at("warning").find(R"(key \"a\" already set in map)"),
+              std::string::npos);
+    EXPECT_FALSE(apply(body, "&fieldValidation=Ignore").headers.contains("warning"));
+  }
+}
+
 TEST_F(FieldValidation, MicroTimesHaveSixDigits) {
   const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
   const auto lease = [&](const std::string& time) {

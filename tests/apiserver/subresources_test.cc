@@ -217,6 +217,14 @@ TEST_F(Subresources, WhatNeedsANodeSaysSo) {
   pods().create(pod("r", R"(,"nodeName":"n")"));
   EXPECT_EQ(message("GET", "r/log", 400),
             "pods/log needs a node that runs containers, and this server has none");
+  const std::string no_node =
+      "pods/proxy needs a node that runs containers, and this server has none";
+  for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {
+    EXPECT_EQ(message(method, "r/proxy", 400), no_node) << method;
+    EXPECT_EQ(message(method, "r/proxy/a/b", 400), no_node) << method;
+  }
+  EXPECT_EQ(message("POST", "r/exec?command=ls", 400),
+            "pods/exec needs a node that runs containers, and this server has none");
 }
 
 TEST_F(Subresources, ClientsOfOldResourcesAreWarned) {
