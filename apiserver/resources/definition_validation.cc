@@ -81,8 +81,10 @@ void validate_scale(Value scale, const std::string& path, Causes& causes) {
 void validate_selectable_fields(Value fields, Value schema, const std::string& path,
                                 Causes& causes) {
   constexpr std::array<std::string_view, 3> kTypes = {"string", "boolean", "integer"};
+  constexpr std::size_t kMost = 8;
   std::set<std::string_view> seen;
   std::size_t index = 0;
+  std::size_t count = 0;
   for (const Value field : fields.elements()) {
     const std::string here = fmt::format("{}.selectableFields[{}].jsonPath", path, index++);
     const std::string_view text = field["jsonPath"].as_string();
@@ -110,12 +112,20 @@ void validate_selectable_fields(Value fields, Value schema, const std::string& p
     if (!part.exists()) {
       causes.push_back(
           rules::invalid(here, text, "is an invalid path: does not refer to a valid field"));
-    } else if (const auto type = part["type"].as_string();
-               std::find(kTypes.begin(), kTypes.end(), type) == kTypes.end()) {
+      continue;
+    }
+    ++count;
+    if (const auto type = part["type"].as_string();
+        std::find(kTypes.begin(), kTypes.end(), type) == kTypes.end()) {
       causes.push_back(rules::invalid(here, text,
                                       "must point to a field of type string, boolean or integer. "
                                       "Enum string fields and strings with formats are allowed."));
     }
+  }
+  if (count > kMost) {
+    causes.push_back({"FieldValueTooMany",
+                      fmt::format("Too many: {}: must have at most {} items", count, kMost),
+                      path + ".selectableFields"});
   }
 }
 
@@ -314,11 +324,12 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
     const std::string path = spec["versions"].size() == 1
                                  ? std::string("spec.validation.openAPIV3Schema")
                                  : here + ".schema.openAPIV3Schema";
-    validate_schema_rules(schema, path, causes);
+    const bool has_status = version["subresources"]["status"].exists();
+    validate_schema_rules(schema, path, has_status, causes);
     validate_patterns(schema, path, causes);
     if (const auto type = schema["type"].as_string(); !type.empty() && type != "object") {
       causes.push_back(rules::invalid(path + ".type", type, "must be object at the root"));
-      if (version["subresources"]["status"].exists()) {
+      if (has_status) {
         causes.push_back(rules::invalid(path + ".type", type,
                                         "only \"object\" is allowed as the type at the root of the "
                                         "schema if the status subresource is enabled"));

@@ -1,6 +1,7 @@
 #include "apiserver/resources/schema_rules.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 
 #include "apiserver/resources/field.h"
 #include "apiserver/resources/structural_schema.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -27,6 +29,10 @@ constexpr const char* kMapType = "x-kubernetes-map-type";
 constexpr const char* kEmbedded = "x-kubernetes-embedded-resource";
 constexpr const char* kIntOrString = "x-kubernetes-int-or-string";
 constexpr const char* kPreserve = "x-kubernetes-preserve-unknown-fields";
+constexpr const char* kValidations = "x-kubernetes-validations";
+/// What JSON Schema has and structural schemas have not.
+constexpr std::array<std::string_view, 6> kForeignWords = {
+    "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"};
 
 /// Calls `each(part, path)` for the schemas of properties, items and other members.
 template <class Each>
@@ -49,6 +55,14 @@ void for_each_combined(Value schema, const std::string& path, Each each) {
   if (schema["not"].is_object()) each(schema["not"], path + ".not");
 }
 
+/// Whether a member of a schema says anything: false, "" and empty lists do not.
+bool says_anything(Value member) {
+  if (!member.exists() || member.is_null()) return false;
+  if (const auto flag = member.to_bool()) return *flag;
+  if (member.is_string()) return !member.as_string().empty();
+  return member.is_number() || !member.empty();
+}
+
 /// The one thing that may be combined with types: an integer or a string.
 bool is_int_or_string(Value alternatives) {
   return alternatives.size() == 2 && alternatives[0]["type"].as_string() == "integer" &&
@@ -63,11 +77,62 @@ class SchemaRules {
     if (schema["nullable"].as_bool())
       causes_.push_back(
           rules::forbidden(path + ".nullable", "nullable cannot be true at the root"));
-    if (schema["additionalProperties"].is_object())
-      causes_.push_back(
-          rules::forbidden(path + ".additionalProperties", "must not be used at the root"));
+    if (const Value more = schema["additionalProperties"]; more.exists() && !more.is_null())
+      forbid(path + ".additionalProperties", "must not be used at the root");
     check(schema, path, "must not be empty at the root");
     check_names(schema, path);
+    check_metadata(schema["properties"]["metadata"], path + ".properties[metadata]");
+    for (const char* name : {"apiVersion", "kind", "metadata"}) {
+      forbid_defaults(schema["properties"][name], fmt::format("{}.properties[{}]", path, name),
+                      name);
+    }
+    for_each_combined(schema, path, [&](Value part, const std::string& there) {
+      check_complete(part, schema, path, there);
+    });
+  }
+
+  /// The status of an object is validated by the schema's part for it alone: at the root, nothing
+  /// may be said about both.
+  void check_root_beside_status(Value schema, const std::string& path) {
+    constexpr std::array<std::string_view, 22> kAllowed = {"Description",
+                                                           "Type",
+                                                           "Format",
+                                                           "Title",
+                                                           "Maximum",
+                                                           "ExclusiveMaximum",
+                                                           "Minimum",
+                                                           "ExclusiveMinimum",
+                                                           "MaxLength",
+                                                           "MinLength",
+                                                           "Pattern",
+                                                           "MaxItems",
+                                                           "MinItems",
+                                                           "UniqueItems",
+                                                           "MultipleOf",
+                                                           "Required",
+                                                           "Items",
+                                                           "Properties",
+                                                           "ExternalDocs",
+                                                           "Example",
+                                                           "XPreserveUnknownFields",
+                                                           "XValidations"};
+    for (const auto& [name, member] : schema.members()) {
+      if (!says_anything(member) || name == kPreserve || name == kValidations) continue;
+      // Refused at every root.
+      if (name == "nullable" || name == "additionalProperties" || is_one_of(name, kForeignWords))
+        continue;
+      const auto is_it = [&](std::string_view allowed) {
+        return base::equal_ignoring_case(allowed, name);
+      };
+      if (std::any_of(kAllowed.begin(), kAllowed.end(), is_it)) continue;
+      causes_.push_back(
+          {"FieldValueInvalid",
+           fmt::format("Invalid value: {}: only [{}] fields are allowed at the root of "
+                       "the schema if the status subresource is enabled",
+                       schema.to_json(), fmt::join(kAllowed, " ")),
+           path});
+      return;
+    }
   }
 
  private:
@@ -78,7 +143,9 @@ class SchemaRules {
                                       : "must not be empty for specified object fields");
     });
     check_type(schema, path, missing_type);
+    check_words(schema, path);
     check_preserving(schema, path);
+    check_rules_of_cel(schema, path);
     check_lists(schema, path);
     check_maps(schema, path);
     check_embedded(schema, path);
@@ -87,7 +154,8 @@ class SchemaRules {
       forbid(path + ".uniqueItems",
              "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
     }
-    if (schema["additionalProperties"].is_object() && !schema["properties"].empty()) {
+    const Value more = schema["additionalProperties"];
+    if ((more.is_object() || more.to_bool() == false) && !schema["properties"].empty()) {
       forbid(path + ".additionalProperties",
              "additionalProperties and properties are mutual exclusive");
     }
@@ -104,19 +172,41 @@ class SchemaRules {
     const std::string_view type = schema["type"].as_string();
     const bool is_free = schema[kIntOrString].as_bool() || schema[kPreserve].as_bool();
     if (type.empty()) {
-      if (!is_free) require(path + ".type", missing_type);
+      // (check_embedded() asks for the type.)
+      if (!is_free && !schema[kEmbedded].as_bool()) require(path + ".type", missing_type);
       return;
     }
     if (type == "null")
       forbid(path + ".type", "type cannot be set to null, use nullable as an alternative");
     if (!is_one_of(type, kTypes))
       causes_.push_back(rules::not_supported(path + ".type", type, kTypes));
-    if (type == "array" && !schema["items"].is_object())
-      require(path + ".items", "must be specified");
+    if (type == "array" && !schema["items"].exists()) require(path + ".items", "must be specified");
+  }
+
+  void check_words(Value schema, const std::string& path) {
+    for (const std::string_view word : kForeignWords) {
+      const Value member = schema[word];
+      const bool is_meant = word == "additionalItems" || word == "dependencies" || word == "$ref"
+                                ? member.exists() && !member.is_null()
+                                : says_anything(member);
+      if (is_meant)
+        forbid(fmt::format("{}.{}", path, word), fmt::format("{} is not supported", word));
+    }
+    if (schema["items"].is_array())
+      forbid(path + ".items", "items must be a schema object and not an array");
   }
 
   /// Unknown fields are kept or not mentioned: `false` would not undo what is around it.
   void check_preserving(Value schema, const std::string& path) {
+    if (schema[kIntOrString].as_bool()) {
+      for (const char* name : {kPreserve, kEmbedded}) {
+        if (!schema[name].as_bool()) continue;
+        causes_.push_back(
+            {"FieldValueInvalid",
+             "Invalid value: true: must be false if x-kubernetes-int-or-string is true",
+             fmt::format("{}.{}", path, name)});
+      }
+    }
     if (!schema[kPreserve].exists() || schema[kPreserve].is_null() || schema[kPreserve].as_bool())
       return;
     causes_.push_back({"FieldValueInvalid", "Invalid value: false: must be true or undefined",
@@ -139,6 +229,10 @@ class SchemaRules {
                                           : rules::invalid(there, list_type, kWhy));
     }
     const Value items = schema["items"];
+    if ((list_type == "set" || list_type == "map") && items["nullable"].as_bool()) {
+      forbid(path + ".items.nullable",
+             fmt::format("cannot be nullable when x-kubernetes-list-type is {}", list_type));
+    }
     if (list_type == "set") {
       const std::string_view of = items["type"].as_string();
       const bool is_atomic = of == "array" ? items[kListType].as_string() == "atomic"
@@ -159,9 +253,11 @@ class SchemaRules {
 
   void check_keys(Value keys, Value items, const std::string& path) {
     const std::string there = fmt::format("{}.{}", path, kListKeys);
-    if (items.is_object()) {
-      require_type(items, path + ".items", "object",
-                   "must be object if parent array's x-kubernetes-list-type is map");
+    if (!items.exists())
+      require(path + ".items", "must have a schema if x-kubernetes-list-type is map");
+    if (const auto type = items["type"].as_string(); items.is_object() && type != "object") {
+      refuse(path + ".items.type", type,
+             "must be object if parent array's x-kubernetes-list-type is map");
     }
     if (keys.empty()) return require(there, "must not be empty if x-kubernetes-list-type is map");
     if (items["type"].as_string() != "object") return;
@@ -185,6 +281,10 @@ class SchemaRules {
       if (const auto type = property["type"].as_string(); type == "object" || type == "array") {
         refuse(at + ".type", type,
                "must be a scalar type if parent array's x-kubernetes-list-type is map");
+      }
+      if (property["nullable"].as_bool()) {
+        forbid(at + ".nullable",
+               "this property is in x-kubernetes-list-map-keys, so it cannot be nullable");
       }
       const auto required = items["required"].elements();
       const bool is_required = std::any_of(required.begin(), required.end(),
@@ -210,6 +310,11 @@ class SchemaRules {
     if (!schema[kEmbedded].as_bool()) return;
     require_type(schema, path, "object",
                  "must be object if x-kubernetes-embedded-resource is true");
+    if (const Value more = schema["additionalProperties"]; more.exists() && !more.is_null()) {
+      forbid(path + ".additionalProperties",
+             "must not be used if x-kubernetes-embedded-resource is set");
+    }
+    check_names(schema, path);
     if (schema["properties"].empty() && !schema[kPreserve].as_bool()) {
       require(path + ".properties",
               "must not be empty if x-kubernetes-embedded-resource is true without "
@@ -252,6 +357,10 @@ class SchemaRules {
       if (!schema[name].as_string().empty())
         forbid(fmt::format("{}.{}", path, name), "must be empty to be structural");
     }
+    for (const char* name : {kListKeys, kValidations}) {
+      if (!schema[name].empty())
+        forbid(fmt::format("{}.{}", path, name), "must be empty to be structural");
+    }
     for (const char* name : {"default", "additionalProperties", kListType, kMapType}) {
       if (schema[name].exists())
         forbid(fmt::format("{}.{}", path, name), "must be undefined to be structural");
@@ -260,31 +369,91 @@ class SchemaRules {
       if (schema[name].as_bool())
         forbid(fmt::format("{}.{}", path, name), "must be false to be structural");
     }
+    if (schema["properties"]["metadata"].exists())
+      forbid(path + ".properties[metadata]", "must not be specified in a nested context");
+    check_words(schema, path);
     check_preserving(schema, path);
     const auto deeper = [&](Value part, const std::string& there) { check_combined(part, there); };
     for_each_part(schema, path, deeper);
     for_each_combined(schema, path, deeper);
   }
 
+  /// What combines other schemas speaks of parts that the schema itself has. (Kubernetes looks at
+  /// the combinations of the root.)
+  void check_complete(Value part, Value schema, const std::string& path, const std::string& there) {
+    if (!schema.is_object())
+      return require(path, fmt::format("because it is defined in {}", there));
+    for_each_combined(part, there, [&](Value deeper, const std::string& at) {
+      check_complete(deeper, schema, path, at);
+    });
+    if (part["items"].is_object())
+      check_complete(part["items"], schema["items"], path + ".items", there + ".items");
+    for (const auto& [name, property] : part["properties"].members()) {
+      check_complete(property, schema["properties"][name],
+                     fmt::format("{}.properties[{}]", path, name),
+                     fmt::format("{}.properties[{}]", there, name));
+    }
+  }
+
+  /// Rules in CEL are not compiled; what is wrong with them without that is said.
+  void check_rules_of_cel(Value schema, const std::string& path) {
+    constexpr std::array<std::string_view, 4> kReasons = {
+        "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"};
+    const auto is_blank = [](std::string_view text) { return base::trim(text).empty(); };
+    const auto has_breaks = [](std::string_view text) {
+      return text.find_first_of("\r\n") != std::string_view::npos;
+    };
+    std::size_t index = 0;
+    for (const Value rule : schema[kValidations].elements()) {
+      const std::string here = fmt::format("{}.{}[{}].", path, kValidations, index++);
+      const std::string_view text = rule["rule"].as_string();
+      const std::string_view message = rule["message"].as_string();
+      if (is_blank(text)) {
+        require(here + "rule", "rule is not specified");
+      } else if (!message.empty() && is_blank(message)) {
+        refuse(here + "message", message, "must be non-empty if specified");
+      } else if (has_breaks(base::trim(message))) {
+        refuse(here + "message", message, "must not contain line breaks");
+      } else if (has_breaks(base::trim(text)) && message.empty()) {
+        require(here + "message", "message must be specified if rule contains line breaks");
+      }
+      const std::string_view expression = rule["messageExpression"].as_string();
+      if (!expression.empty() && is_blank(expression))
+        require(here + "messageExpression", "messageExpression must be non-empty if specified");
+      if (const Value reason = rule["reason"];
+          reason.is_string() && !is_one_of(reason.as_string(), kReasons))
+        causes_.push_back(rules::not_supported(here + "reason", reason.as_string(), kReasons));
+      const std::string_view field = rule["fieldPath"].as_string();
+      if (!field.empty() && is_blank(field))
+        refuse(here + "fieldPath", field, "must be non-empty if specified");
+      if (has_breaks(field)) refuse(here + "fieldPath", field, "must not contain line breaks");
+    }
+  }
+
   /// Every object has an apiVersion, a kind and metadata, whose types are known.
   void check_names(Value schema, const std::string& path) {
     const Value properties = schema["properties"];
-    for (const char* name : {"apiVersion", "kind"}) {
-      if (properties[name].exists()) {
-        require_type(properties[name], fmt::format("{}.properties[{}]", path, name), "string",
-                     "must be string");
-      }
-    }
-    for (const char* name : {"apiVersion", "kind", "metadata"})
-      forbid_defaults(properties[name], fmt::format("{}.properties[{}]", path, name), name);
-    const Value metadata = properties["metadata"];
-    if (!metadata.exists()) return;
-    const std::string there = path + ".properties[metadata]";
-    if (metadata["type"].as_string() != "object")
-      return require_type(metadata, there, "object", "must be object");
-    for (const auto& [name, property] : metadata["properties"].members()) {
-      if (name == "name" || name == "generateName") continue;
-      return forbid(there,
+    const auto check_type_of = [&](const char* name, std::string_view type, std::string_view why) {
+      const Value property = properties[name];
+      if (const auto actual = property["type"].as_string(); property.exists() && actual != type)
+        refuse(fmt::format("{}.properties[{}].type", path, name), actual, why);
+    };
+    check_type_of("apiVersion", "string", "must be string");
+    check_type_of("kind", "string", "must be string");
+    check_type_of("metadata", "object", "must be object");
+  }
+
+  /// The metadata of the root.
+  void check_metadata(Value metadata, const std::string& path) {
+    for (const auto& [name, member] : metadata.members()) {
+      if (name == "type" || name == "default" || !says_anything(member)) continue;
+      const auto is_known = [](const auto& property) {
+        return property.name == "name" || property.name == "generateName";
+      };
+      const auto properties = member.members();
+      if (name == "properties" && std::all_of(properties.begin(), properties.end(), is_known))
+        continue;
+      return forbid(path,
                     "must not specify anything other than name and generateName, but metadata is "
                     "implicitly specified");
     }
@@ -301,7 +470,8 @@ class SchemaRules {
   void require_type(Value schema, const std::string& path, std::string_view type,
                     std::string_view why) {
     const std::string_view actual = schema["type"].as_string();
-    if (actual != type && !actual.empty()) refuse(path + ".type", actual, why);
+    if (actual.empty()) return require(path + ".type", why);
+    if (actual != type) refuse(path + ".type", actual, why);
   }
 
   void require(const std::string& field, std::string_view why) {
@@ -319,8 +489,10 @@ class SchemaRules {
 
 }  // namespace
 
-void validate_schema_rules(Value schema, const std::string& path, Causes& causes) {
-  SchemaRules(causes).check_root(schema, path);
+void validate_schema_rules(Value schema, const std::string& path, bool has_status, Causes& causes) {
+  SchemaRules rules(causes);
+  if (has_status) rules.check_root_beside_status(schema, path);
+  rules.check_root(schema, path);
 }
 
 bool has_defaults(Value schema) {
