@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
@@ -206,8 +207,7 @@ void check_signer(const Field& signer) {
 void check_finalizer(const Field& finalizer) {
   const std::string_view name = finalizer.text();
   finalizer.check_form(rules::check_qualified_name);
-  if (name.find('/') == std::string_view::npos && name != "kubernetes" && name != "orphan" &&
-      name != "foregroundDeletion") {
+  if (name.find('/') == std::string_view::npos && !is_standard_finalizer(name)) {
     finalizer.invalid_text("name is neither a standard finalizer name nor is it fully qualified");
   }
 }

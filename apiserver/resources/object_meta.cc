@@ -141,6 +141,10 @@ void validate_metadata(const ServedResource& resource, const Object& object, Cau
   validate_metadata_details(object, causes);
 }
 
+bool is_standard_finalizer(std::string_view name) {
+  return name == "kubernetes" || name == "orphan" || name == "foregroundDeletion";
+}
+
 void validate_finalizer_names(const ServedResource& resource, const Object& object,
                               Causes& causes) {
   if (resource.strategy->takes_any_finalizer) return;
@@ -148,9 +152,7 @@ void validate_finalizer_names(const ServedResource& resource, const Object& obje
   for (const Value finalizer : object["metadata"]["finalizers"].elements()) {
     const std::string here = fmt::format("metadata.finalizers[{}]", index++);
     const std::string_view name = finalizer.as_string();
-    if (name.find('/') != std::string_view::npos || name == "kubernetes" || name == "orphan" ||
-        name == "foregroundDeletion")
-      continue;
+    if (name.find('/') != std::string_view::npos || is_standard_finalizer(name)) continue;
     causes.push_back(rules::invalid(
         here, name, "name is neither a standard finalizer name nor is it fully qualified"));
   }

@@ -15,6 +15,8 @@ namespace lookout::apiserver::resources {
 void validate_metadata(const ServedResource& resource, const api::Object& object, Causes& causes);
 /// The part of it that is about labels, annotations, owners and finalizers.
 void validate_metadata_details(const api::Object& object, Causes& causes);
+/// One of Kubernetes' own, which have no domain.
+bool is_standard_finalizer(std::string_view name);
 /// In most kinds, a finalizer without a domain must be one of Kubernetes' own.
 void validate_finalizer_names(const ServedResource& resource, const api::Object& object,
                               Causes& causes);

@@ -8,14 +8,18 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "apiserver/resources/field.h"
 #include "apiserver/resources/ip_address.h"
+#include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/pod_warnings.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/quantity.h"
+#include "lookout/api/validation.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -314,11 +318,35 @@ constexpr std::array<KindWarnings, 15> kKindWarnings = {{
     {"storage.k8s.io", "csistoragecapacities", warn_of_capacity},
 }};
 
+/// About finalizers that others may use for something else. (Built-in kinds refuse these.)
+void warn_of_finalizers(const Object& object, const Object& before, Warnings& out) {
+  const auto names_of = [](const Object& one) {
+    std::set<std::string_view> names;
+    for (const Value name : one["metadata"]["finalizers"].elements())
+      names.insert(name.as_string());
+    return names;
+  };
+  const std::set<std::string_view> known = names_of(before);
+  for (const std::string_view name : names_of(object)) {
+    if (known.contains(name)) continue;
+    const auto say = [&](std::string_view what) {
+      out.push_back(fmt::format("metadata.finalizers: {}: {}", quote(name), what));
+    };
+    for (const std::string& message : api::validation::check_qualified_name(name)) say(message);
+    if (name.find('/') != std::string_view::npos || is_standard_finalizer(name)) continue;
+    say(
+        fmt::format("prefer a domain-qualified finalizer name {}to avoid accidental conflicts with "
+                    "other finalizer writers",
+                    name.find('.') == std::string_view::npos ? "" : "including a path (/) "));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> warnings_about(const ServedResource& resource, const Object& object,
                                         const Object& before) {
   std::vector<std::string> out = pod_warnings(resource, object, before);
+  if (resource.custom) warn_of_finalizers(object, before, out);
   if (resource.custom || object.kind() != resource.type.kind) return out;
   const auto entry =
       std::find_if(kKindWarnings.begin(), kKindWarnings.end(), [&](const KindWarnings& one) {

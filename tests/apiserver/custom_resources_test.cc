@@ -351,6 +351,31 @@ TEST_F(CustomResources, CanBeScaled) {
             404);
 }
 
+TEST_F(CustomResources, ClientsAreWarnedOfFinalizersThatOthersMayUse) {
+  const std::string path = "/apis/stable.example.com/v1/namespaces/default/crontabs";
+  const auto warning = [](const HttpAnswer& answer) {
+    EXPECT_LT(answer.code, 300) << answer.body;
+    const auto found = answer.headers.find("warning");
+    return found == answer.headers.end() ? "" : found->second;
+  };
+  const auto tab_with = [](const std::string& finalizers) {
+    return R"({"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"f",)"
+           R"("finalizers":[)" +
+           finalizers + R"(]},"spec":{"color":"red"}})";
+  };
+  EXPECT_THAT(warning(http(server_.port(), "POST", path, tab_with(R"("mine")"))),
+              testing::HasSubstr("prefer a domain-qualified finalizer name to avoid"));
+  const auto patch = [&](const std::string& finalizers) {
+    return warning(http(server_.port(), "PATCH", path + "/f",
+                        R"({"metadata":{"finalizers":[)" + finalizers + "]}}",
+                        {{"Content-Type", "application/merge-patch+json"}}));
+  };
+  EXPECT_EQ(patch(R"("mine","example.com/good")"), "");
+  EXPECT_THAT(patch(R"("mine","example.com")"),
+              testing::HasSubstr("finalizer name including a path (/) to avoid"));
+  EXPECT_EQ(patch(""), "");
+}
+
 TEST_F(CustomResources, WithoutANumberOfReplicasAreNotScaledDown) {
   in(kTabs).create(tab("a", R"("color":"red")"));
   const std::string path = "/apis/stable.example.com/v1/namespaces/default/crontabs/a/scale";
