@@ -19,7 +19,10 @@ Candidates candidates(const cache::Snapshot& now, const api::labels::Selector& s
                       std::string_view ns) {
   using api::labels::Operator;
   if (selector.requirements().empty() && !selector.empty()) return {};  // it matches nothing
-  Candidates out{ns.empty() ? now.objects() : now.by_index(cache::kNamespaceIndex, ns)};
+  // A store need not have the index by namespace.
+  const bool indexed = !ns.empty() && now.has_index(cache::kNamespaceIndex);
+  Candidates out{indexed ? now.by_index(cache::kNamespaceIndex, ns) : now.objects(),
+                 !ns.empty() && !indexed};
   for (const auto& requirement : selector.requirements()) {
     const bool one_value =
         requirement.values().size() == 1 &&

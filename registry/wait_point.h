@@ -1,10 +1,13 @@
 // Waiting for something to take: on a thread, in a coroutine, or by being called.
 #pragma once
 
-#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -14,6 +17,7 @@
 #include <utility>
 
 #include "lookout/base/async_event.h"
+#include "lookout/base/detail/run_on.h"
 #include "lookout/registry/watcher.h"
 
 namespace lookout::registry::detail {
@@ -50,14 +54,22 @@ class WaitPoint {
     }
   }
 
-  /// Waits in a coroutine.
+  /// Waits in a coroutine. If Asio cancels it, it takes nothing.
   static Awaitable<Result> async_wait(std::shared_ptr<WaitPoint> self, std::stop_token stop,
                                       Deadline deadline) {
     // Timers belong to one thread at a time, whatever the caller runs on.
     const auto executor = co_await boost::asio::this_coro::executor;
-    co_return co_await boost::asio::co_spawn(
-        boost::asio::make_strand(executor),
-        wait_on_strand(std::move(self), std::move(stop), deadline), boost::asio::use_awaitable);
+    const boost::asio::any_io_executor strand = boost::asio::make_strand(executor);
+    for (;;) {
+      if (auto result = self->take()) co_return *std::move(result);
+      if (stop.stop_requested()) co_return Result(NextOutcome::kCancelled);
+      if (is_over(deadline)) co_return Result(NextOutcome::kTimedOut);
+      co_await lookout::detail::run_on(strand, wait_on_strand(self, stop, deadline));
+      // Both may have come: then nobody would get what is taken.
+      const auto state = co_await boost::asio::this_coro::cancellation_state;
+      if (state.cancelled() != boost::asio::cancellation_type::none)
+        throw boost::system::system_error(boost::asio::error::operation_aborted);
+    }
   }
 
   /// `wake` is called (without a lock, from any thread, and must not block) whenever take() may
@@ -84,8 +96,18 @@ class WaitPoint {
   mutable std::mutex mutex_;
 
  private:
-  static Awaitable<Result> wait_on_strand(std::shared_ptr<WaitPoint> self, std::stop_token stop,
-                                          Deadline deadline) {
+  static bool is_over(Deadline deadline) {
+    return deadline != kNoDeadline && std::chrono::steady_clock::now() >= deadline;
+  }
+
+  bool ready() const {
+    const std::lock_guard lock(mutex_);
+    return ready_locked();
+  }
+
+  /// Until there may be something to take, or no reason to wait.
+  static Awaitable<void> wait_on_strand(std::shared_ptr<WaitPoint> self, std::stop_token stop,
+                                        Deadline deadline) {
     AsyncEvent event(co_await boost::asio::this_coro::executor);
     const auto ring = [event] { event.ring(); };
     const std::stop_callback on_stop(stop, ring);
@@ -94,15 +116,9 @@ class WaitPoint {
       ~WakeGuard() { point.set_wake({}); }
     } guard{*self};
     self->set_wake(ring);
-    for (;;) {
-      if (auto result = self->take()) co_return *std::move(result);
-      if (stop.stop_requested()) co_return Result(NextOutcome::kCancelled);
-      if (deadline != kNoDeadline && std::chrono::steady_clock::now() >= deadline) {
-        co_return Result(NextOutcome::kTimedOut);
-      }
-      // A ring is posted here, so it cannot come between the look and the wait.
+    // A ring is posted here, so it cannot come between the look and the wait.
+    while (!self->ready() && !stop.stop_requested() && !is_over(deadline))
       co_await event.wait(deadline);
-    }
   }
 
   std::condition_variable_any changed_;

@@ -179,6 +179,7 @@ detail::HttpRequest Client::Impl::prepare(const Request& request, const Credenti
   out.streaming = request.streaming;
   out.watch = request.watch;
   out.list = request.list;
+  out.may_be_compressed = request.may_be_compressed;
   return out;
 }
 
@@ -308,6 +309,7 @@ Awaitable<api::Object> Client::Impl::read_object(const Request& request, Answer 
                                        describe(request), detail::type_of(answer.head), error,
                                        detail::beginning_of_answer(beginning, kQuoted)));
   }
+  detail::throw_if_failure(object);
   co_return object;
 }
 

@@ -31,6 +31,8 @@ TransportError::Kind kind_of(CURLcode code, CURL* easy, std::string_view text) {
   if (code == CURLE_RECV_ERROR && proxy_answer >= 300) return Kind::kUnreachable;
   if ((code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR) && is_tls_alert(text))
     return Kind::kTls;
+  if (code == CURLE_RECV_ERROR && text.starts_with("Too large response headers"))
+    return Kind::kProtocol;
   switch (code) {
     case CURLE_COULDNT_CONNECT: {
       long os_error = 0;
@@ -41,11 +43,10 @@ TransportError::Kind kind_of(CURLcode code, CURL* easy, std::string_view text) {
     case CURLE_COULDNT_RESOLVE_PROXY:
       return Kind::kUnreachable;
     case CURLE_OPERATION_TIMEDOUT: {
+      // (The times of connecting are 0 for a kept connection, too.)
       curl_off_t connected = 0;
-      curl_easy_getinfo(easy, CURLINFO_APPCONNECT_TIME_T, &connected);
-      curl_off_t connected_plain = 0;
-      curl_easy_getinfo(easy, CURLINFO_CONNECT_TIME_T, &connected_plain);
-      return connected == 0 && connected_plain == 0 ? Kind::kUnreachable : Kind::kTimeout;
+      curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &connected);
+      return connected == 0 ? Kind::kUnreachable : Kind::kTimeout;
     }
     case CURLE_SSL_CONNECT_ERROR:
       return broke_in_handshake(text) ? Kind::kBroken : Kind::kTls;

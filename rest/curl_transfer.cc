@@ -53,6 +53,12 @@ std::size_t Transfer::on_header(std::string_view line) {
     if (seconds && *seconds >= 0) head.retry_after = std::chrono::seconds(*seconds);
   } else if (base::starts_with_ignoring_case(line, "warning:")) {
     head.warnings.emplace_back(base::trim(line.substr(8)));
+  } else if (base::starts_with_ignoring_case(line, "location:")) {
+    head.location = base::trim(line.substr(9));
+  } else if (base::trim(line).empty() && head.status == 101) {
+    upgraded = true;
+    failure = "the server switches to another protocol (HTTP 101)";
+    return 0;
   } else if (base::trim(line).empty() && head.status >= 200 && !head_done) {
     head_done = true;
     {

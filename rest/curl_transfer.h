@@ -60,7 +60,8 @@ struct Transfer {
   curl_slist* connect_to = nullptr;
   HttpHead head;
   bool head_done = false;
-  std::size_t sent = 0;  // of the body
+  bool upgraded = false;  // the server goes on in another protocol, which nobody has asked for
+  std::size_t sent = 0;   // of the body
   bool held_back = false;
   bool held = false;  // what arrived last was not taken; libcurl holds it
   // libcurl hands over what it has held. Over HTTP/2 it lets the server send more (up to 32 MB)

@@ -26,6 +26,13 @@ void add_aggregated(const api::Object& list, std::vector<ApiResource>& out) {
   for (const api::Value group : list["items"].elements()) {
     const std::string name(group["metadata"]["name"].as_string());
     for (const api::Value version : group["versions"].elements()) {
+      // What there may be is of another time: its server does not answer (client-go:
+      // StaleGroupVersionError).
+      if (version["freshness"].as_string() == "Stale") {
+        log::warn("discovery of {}/{}: its server does not answer", name,
+                  version["version"].as_string());
+        continue;
+      }
       for (const api::Value r : version["resources"].elements()) {
         api::Resource resource(name, std::string(version["version"].as_string()),
                                std::string(r["responseKind"]["kind"].as_string()),
@@ -51,6 +58,13 @@ void add_legacy(const k8s::meta::v1::APIResourceList& list, std::vector<ApiResou
   }
 }
 
+/// Whether the failure says nothing about other groups.
+bool is_of_one_group(const Error& e) {
+  if (dynamic_cast<const TransportError*>(&e) != nullptr) return !is_cancelled(e);
+  return dynamic_cast<const api::StatusError*>(&e) != nullptr ||
+         dynamic_cast<const api::DecodeError*>(&e) != nullptr;
+}
+
 bool has_name(const ApiResource& r, std::string_view name) {
   return base::equal_ignoring_case(name, r.resource.plural) ||
          base::equal_ignoring_case(name, r.singular) ||
@@ -67,12 +81,15 @@ bool ApiResource::has_verb(std::string_view verb) const {
 api::Object get_json(const Client& client, const std::string& path, const CallOptions& call,
                      const std::string& accept) {
   const std::string body = client.get_raw(path, call, accept);
+  api::Object object;
   try {
-    return api::Object::parse(body);
+    object = api::Object::parse(body);
   } catch (const api::DecodeError& e) {
     throw api::DecodeError(fmt::format("get {}: the answer is not JSON: {}; {}", path, e.what(),
                                        detail::beginning_of_answer(body)));
   }
+  detail::throw_if_failure(object);
+  return object;
 }
 
 std::vector<ApiResource> discover(const Client& client, const CallOptions& call) {
@@ -83,7 +100,8 @@ std::vector<ApiResource> discover(const Client& client, const CallOptions& call)
   const auto add_group_version = [&](const std::string& path) {
     try {
       add_legacy(k8s::meta::v1::APIResourceList(fetch(path)), out);
-    } catch (const api::StatusError& e) {
+    } catch (const Error& e) {
+      if (!is_of_one_group(e)) throw;
       log::warn("discovery of {}: {}", path, e.what());
     }
   };

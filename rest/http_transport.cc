@@ -285,6 +285,19 @@ class CurlTransfers {
     }
   }
 
+  static TransportError failure_of(CURL* easy, CURLcode result, const Transfer& transfer) {
+    std::string text = transfer.error[0] != '\0' ? transfer.error : curl_easy_strerror(result);
+    if (!transfer.failure.empty()) text = transfer.failure;
+    Kind kind = kind_of(result, easy, text);
+    if (transfer.upgraded) kind = Kind::kProtocol;
+    // How libcurl calls a line of more than 100 kB.
+    if (result == CURLE_OUT_OF_MEMORY && transfer.head.status != 0 && !transfer.head_done) {
+      kind = Kind::kProtocol;
+      text = "a header of the answer is too long";
+    }
+    return {kind, fmt::format("{}: {}", transfer.flow->what, text)};
+  }
+
   void done(CURL* easy, CURLcode result) {
     const auto it = transfers_.find(easy);
     if (it == transfers_.end()) return;
@@ -310,10 +323,7 @@ class CurlTransfers {
     } else if (result == CURLE_OK) {
       finish(transfer, std::nullopt);
     } else {
-      const char* text = transfer.error[0] != '\0' ? transfer.error : curl_easy_strerror(result);
-      if (!transfer.failure.empty()) text = transfer.failure.c_str();
-      finish(transfer, TransportError(kind_of(result, easy, text),
-                                      fmt::format("{}: {}", transfer.flow->what, text)));
+      finish(transfer, failure_of(easy, result, transfer));
     }
     release(easy);
   }
@@ -357,7 +367,8 @@ class CurlTransfers {
     } else {
       set(CURLOPT_BUFFERSIZE, request.streaming ? 32L * 1024 : 256L * 1024);
     }
-    if (server_.compression && !request.streaming) set(CURLOPT_ACCEPT_ENCODING, "gzip");
+    if (server_.compression && !request.streaming && request.may_be_compressed)
+      set(CURLOPT_ACCEPT_ENCODING, "gzip");
 
     const bool own = has_own_connection(request);
     set(CURLOPT_HTTP_VERSION,

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <exception>
 #include <utility>
 
 #include "lookout/api/error.h"
+#include "lookout/base/detail/run_on.h"
 #include "rest/log_stream_impl.h"
 #include "rest/shielded.h"
 
@@ -21,9 +22,15 @@ Awaitable<std::optional<LogLine>> next_of(std::shared_ptr<LogStream::Impl> impl)
 }
 
 Awaitable<std::optional<LogLine>> next_on_strand(std::shared_ptr<LogStream::Impl> impl) {
-  const auto executor = impl->executor();
-  co_return co_await boost::asio::co_spawn(executor, next_of(std::move(impl)),
-                                           boost::asio::use_awaitable);
+  const auto cancellation = co_await boost::asio::this_coro::cancellation_state;
+  const bool already_cancelled = detail::is_set(cancellation);
+  auto line = co_await lookout::detail::run_on(impl->executor(), next_of(impl));
+  if (detail::is_set(cancellation) && !already_cancelled) {
+    // Nobody looks at what came together with the cancellation.
+    impl->put_back(std::move(line));
+    detail::throw_cancelled();
+  }
+  co_return line;
 }
 
 }  // namespace
@@ -55,6 +62,7 @@ std::optional<LogLine> LogStream::Impl::take() {
 }
 
 Awaitable<std::optional<LogLine>> LogStream::Impl::next() {
+  if (put_back_) co_return std::exchange(put_back_, std::nullopt);
   while (!ended_) {
     if (taken_ < piece_.size()) {
       if (line_.size() == max_line_bytes_ && piece_[taken_] != '\n')
@@ -63,12 +71,21 @@ Awaitable<std::optional<LogLine>> LogStream::Impl::next() {
       if (line) co_return line;
     }
     taken_ = 0;
-    piece_ = co_await exchange_->read(std::move(piece_));
-    ended_ = piece_.empty();
+    try {
+      piece_ = co_await exchange_->read(std::move(piece_));
+      ended_ = piece_.empty();
+    } catch (const TransportError& e) {
+      // What the line has got of its bytes comes first.
+      if (rest::is_cancelled(e)) throw;
+      piece_.clear();
+      broken_ = std::current_exception();
+      ended_ = true;
+    }
   }
   // A log need not end with a line feed.
-  if (line_.empty()) co_return std::nullopt;
-  co_return LogLine{std::exchange(line_, {}), false};
+  if (!line_.empty()) co_return LogLine{std::exchange(line_, {}), false};
+  if (broken_) std::rethrow_exception(broken_);
+  co_return std::nullopt;
 }
 
 std::optional<LogLine> LogStream::Impl::next_blocking(std::stop_token stop) {

@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include "lookout/rest/log_stream.h"
 #include "rest/client_impl.h"
@@ -24,6 +26,8 @@ class LogStream::Impl : public std::enable_shared_from_this<LogStream::Impl> {
   Awaitable<void> open(detail::Request request);
 
   Awaitable<std::optional<LogLine>> next();
+  /// The next call of next() returns it again. Call when nothing waits.
+  void put_back(std::optional<LogLine> line) { put_back_ = std::move(line); }
   std::optional<LogLine> next_blocking(std::stop_token stop);
   void cancel();
 
@@ -41,7 +45,9 @@ class LogStream::Impl : public std::enable_shared_from_this<LogStream::Impl> {
   std::string piece_;      // of the body, as it came
   std::size_t taken_ = 0;  // of piece_
   std::string line_;       // the beginning of a line that is not whole
+  std::optional<LogLine> put_back_;
   bool ended_ = false;
+  std::exception_ptr broken_;  // why it has ended
   std::atomic<bool> cancelled_{false};
 };
 

@@ -43,41 +43,22 @@ std::string segment(std::string_view what, std::string_view name) {
   return percent_encode(name);
 }
 
-std::string_view reason_of(int code) {
-  switch (code) {
-    case 400:
-      return api::reason::kBadRequest;
-    case 401:
-      return api::reason::kUnauthorized;
-    case 403:
-      return api::reason::kForbidden;
-    case 404:
-      return api::reason::kNotFound;
-    case 405:
-      return api::reason::kMethodNotAllowed;
-    case 406:
-      return api::reason::kNotAcceptable;
-    case 409:
-      return api::reason::kConflict;
-    case 410:
-      return api::reason::kGone;
-    case 413:
-      return api::reason::kRequestEntityTooLarge;
-    case 415:
-      return api::reason::kUnsupportedMediaType;
-    case 422:
-      return api::reason::kInvalid;
-    case 429:
-      return api::reason::kTooManyRequests;
-    case 500:
-      return api::reason::kInternalError;
-    case 503:
-      return api::reason::kServiceUnavailable;
-    case 504:
-      return api::reason::kTimeout;
-    default:
-      return api::reason::kUnknown;
-  }
+/// What stands for the status code in a Status.
+std::string reason_of(const Request& request, int code) {
+  return api::StatusError::generic(code, request.method, {}, {}, {}, {}, 0, true).status().reason;
+}
+
+/// " to ..." for a redirect: the address without what may be a secret in it.
+std::string target_of_redirect(const HttpHead& head) {
+  std::string_view address = head.location;
+  address = address.substr(0, address.find_first_of("?#"));
+  const std::size_t scheme = address.find("//");
+  const std::size_t host = scheme == std::string_view::npos ? 0 : scheme + 2;
+  const std::size_t user = address.substr(0, address.find('/', host)).rfind('@');
+  if (user != std::string_view::npos) address = address.substr(user + 1);
+  if (address.empty()) return {};
+  return fmt::format("; it redirects to {}, which the client does not follow",
+                     quoted_beginning(address));
 }
 
 /// The message for a 404 when the server does not serve the resource.
@@ -252,7 +233,7 @@ api::StatusError error_from_answer(const Request& request, const HttpHead& head,
   }
   api::Status status;
   status.code = head.status;
-  status.reason = reason_of(head.status);
+  status.reason = reason_of(request, head.status);
   status.has_details = true;
   status.kind = request.resource;
   status.name = request.name;
@@ -262,8 +243,15 @@ api::StatusError error_from_answer(const Request& request, const HttpHead& head,
   status.message =
       fmt::format("the server answered {} with HTTP {} and no Kubernetes Status but {}",
                   describe(request), head.status, beginning);
-  const std::string hint = head.status == 404 ? hint_of_unknown(request) : "";
+  std::string hint;
+  if (head.status == 404) hint = hint_of_unknown(request);
+  if (head.status >= 300 && head.status < 400) hint = target_of_redirect(head);
   return {std::move(status), hint};
+}
+
+void throw_if_failure(const api::Object& object) {
+  auto status = api::Status::from(object);
+  if (status && status->status != "Success") throw api::StatusError(std::move(*status));
 }
 
 std::string quoted_beginning(std::string_view text, std::size_t limit) {

@@ -27,6 +27,8 @@ struct Request {
   bool streaming = false;
   bool watch = false;
   bool list = false;
+  /// libcurl does not notice that a compressed answer is cut: whoever reads it must.
+  bool may_be_compressed = true;
   /// How long the server was asked to go on with a watch; 0: it decides.
   std::chrono::milliseconds lasts{0};
   /// For messages: "list", "pods", "web-1".
@@ -68,6 +70,10 @@ std::string delete_options_body(const DeleteOptions& options);
 /// The error that a failure answer stands for: the Status in it, or, if there is none, one that
 /// says what came instead (client-go's NewGenericServerResponse).
 api::StatusError error_from_answer(const Request& request, const HttpHead& head, std::string body);
+
+/// Throws api::StatusError if the object, which came with success, is a Status of a failure
+/// (client-go's rest.Result.Get).
+void throw_if_failure(const api::Object& object);
 
 /// "get pods web".
 std::string describe(const Request& request);

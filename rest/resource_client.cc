@@ -1,14 +1,15 @@
 #include <fmt/format.h>
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
 #include "lookout/api/error.h"
+#include "lookout/api/json.h"
 #include "lookout/api/protobuf.h"
+#include "lookout/base/ascii.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/base/detail/run_on.h"
 #include "lookout/base/enum_names.h"
 #include "lookout/rest/client.h"
 #include "rest/client_impl.h"
@@ -44,8 +45,9 @@ Request make_request(std::string method, std::string verb, const api::Resource& 
 /// other threads relies on it.
 template <class T>
 Awaitable<T> on_strand(const std::shared_ptr<Impl>& client, Awaitable<T> task) {
-  return boost::asio::co_spawn(boost::asio::make_strand(client->loop().context()),
-                               detail::shielded(std::move(task)), boost::asio::use_awaitable);
+  return lookout::detail::run_on(
+      boost::asio::any_io_executor(boost::asio::make_strand(client->loop().context())),
+      detail::shielded(std::move(task)));
 }
 
 Awaitable<api::Object> fetch_object(std::shared_ptr<Impl> client, Request request, BoundCall call) {
@@ -82,8 +84,29 @@ Awaitable<std::string> fetch(std::shared_ptr<Impl> client, Request request, Boun
   co_return co_await client->fetch(request, control);
 }
 
+/// Throws api::StatusError if the body is a Status of a failure. (It may be long, and no object:
+/// then it is something else.)
+void expect_success(std::string body) {
+  constexpr std::size_t kLongestStatus = 1u << 20;
+  if (body.size() > kLongestStatus) return;
+  detail::throw_if_failure(api::JsonDecoder().decode(body));
+}
+
 Awaitable<void> fetch_nothing(std::shared_ptr<Impl> client, Request request, BoundCall call) {
-  co_await fetch(std::move(client), std::move(request), std::move(call));
+  std::string body = co_await fetch(std::move(client), std::move(request), std::move(call));
+  expect_success(std::move(body));
+}
+
+/// Whether whoever accepts this gets nothing but JSON, which shows when it is cut.
+bool accepts_only_json(std::string_view accept) {
+  constexpr std::string_view kJson = "application/json";
+  for (;;) {
+    const std::size_t comma = accept.find(',');
+    const std::string_view one = base::trim(accept.substr(0, comma));
+    if (base::trim(one.substr(0, one.find(';'))) != kJson) return false;
+    if (comma == std::string_view::npos) return true;
+    accept.remove_prefix(comma + 1);
+  }
 }
 
 /// The items that a list has handed out are to be forgotten: it has to be asked for again.
@@ -445,6 +468,7 @@ Awaitable<std::string> Client::async_get_raw(std::string path, CallOptions call,
   request.verb = "get";
   request.resource = path;
   request.path = std::move(path);
+  request.may_be_compressed = accepts_only_json(accept);
   request.accept = std::move(accept);
   return on_strand(impl_, fetch(impl_->shared_from_this(), std::move(request),
                                 BoundCall{std::move(call), binding_}));

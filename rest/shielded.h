@@ -1,6 +1,8 @@
 // Asio's own way to cancel a coroutine.
 #pragma once
 
+#include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>
 #include <utility>
@@ -9,6 +11,15 @@
 #include "lookout/rest/error.h"
 
 namespace lookout::rest::detail {
+
+[[noreturn]] inline void throw_cancelled() {
+  throw TransportError(TransportError::Kind::kCancelled, "cancelled by the calling coroutine");
+}
+
+/// Whether Asio has cancelled the coroutine whose state this is.
+inline bool is_set(const boost::asio::cancellation_state& state) {
+  return state.cancelled() != boost::asio::cancellation_type::none;
+}
 
 /// `task`; when Asio cancels it (`task || timer` in a caller, a cancellation slot) it throws what a
 /// stop makes it throw.
@@ -19,7 +30,7 @@ Awaitable<T> shielded(Awaitable<T> task) {
   } catch (const boost::system::system_error& e) {
     if (e.code() != boost::asio::error::operation_aborted) throw;
   }
-  throw TransportError(TransportError::Kind::kCancelled, "cancelled by the calling coroutine");
+  throw_cancelled();
 }
 
 }  // namespace lookout::rest::detail

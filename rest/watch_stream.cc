@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <utility>
 
 #include "lookout/api/error.h"
 #include "lookout/api/json.h"
 #include "lookout/api/protobuf.h"
+#include "lookout/base/detail/run_on.h"
 #include "rest/shielded.h"
 #include "rest/watch_stream_impl.h"
 
@@ -25,9 +25,14 @@ Awaitable<Events> next_of(std::shared_ptr<WatchStream::Impl> impl, Events reuse)
 }
 
 Awaitable<bool> next_into(std::shared_ptr<WatchStream::Impl> impl, Events* events) {
-  const auto executor = impl->executor();
-  *events = co_await boost::asio::co_spawn(executor, next_of(std::move(impl), std::move(*events)),
-                                           boost::asio::use_awaitable);
+  const auto cancellation = co_await boost::asio::this_coro::cancellation_state;
+  const bool already_cancelled = detail::is_set(cancellation);
+  *events = co_await lookout::detail::run_on(impl->executor(), next_of(impl, std::move(*events)));
+  if (detail::is_set(cancellation) && !already_cancelled) {
+    // Nobody looks at what came together with the cancellation.
+    impl->put_back(std::move(*events));
+    detail::throw_cancelled();
+  }
   co_return !events->empty();
 }
 
@@ -70,6 +75,7 @@ Awaitable<void> WatchStream::Impl::open(detail::Request request, api::StreamOpti
 }
 
 Awaitable<Events> WatchStream::Impl::next(Events reuse) {
+  if (!put_back_.empty()) co_return std::exchange(put_back_, {});
   pending_ = std::move(reuse);
   pending_.clear();
   while (pending_.empty()) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lookout/api/stream_decoder.h"
@@ -29,6 +30,8 @@ class WatchStream::Impl : public std::enable_shared_from_this<WatchStream::Impl>
   /// Events, none at the end of the watch. `reuse` is empty, or events that are no longer needed:
   /// their memory is used again.
   Awaitable<std::vector<api::WatchEvent>> next(std::vector<api::WatchEvent> reuse);
+  /// The next call of next() returns them again. Call when nothing waits.
+  void put_back(std::vector<api::WatchEvent> events) { put_back_ = std::move(events); }
   std::optional<api::WatchEvent> next_blocking(std::stop_token stop);
   void cancel();
 
@@ -43,6 +46,7 @@ class WatchStream::Impl : public std::enable_shared_from_this<WatchStream::Impl>
   const std::string description_;
   detail::CallControl control_;
   std::vector<api::WatchEvent> pending_;
+  std::vector<api::WatchEvent> put_back_;
   std::unique_ptr<api::WatchDecoder> decoder_;
   bool garbled_ = false;  // what came last is no sequence of events: the end
   std::optional<api::MalformedObject> undecodable_;  // the end, too

@@ -25,6 +25,13 @@ void go_on(rest::ListOptions& options, const std::string& continue_token) {
   options.resource_version_match.clear();
 }
 
+/// Adds what a page lacks to what the whole list lacks.
+void add_losses(rest::ListMeta& all, rest::ListMeta& page) {
+  all.malformed_items += page.malformed_items;
+  all.unknown_fields += page.unknown_fields;
+  for (auto& key : page.malformed_keys) all.malformed_keys.push_back(std::move(key));
+}
+
 /// Pages on their way from one thread to another.
 class Buffer {
  public:
@@ -117,6 +124,7 @@ ListPager::Result ListPager::list(rest::ListOptions options, std::stop_token sto
     } else {
       auto& items = result.list.items;
       for (auto& item : page.items) items.push_back(std::move(item));
+      add_losses(result.list, page);
       result.list.continue_token = page.continue_token;
     }
     if (result.list.continue_token.empty()) {

@@ -103,6 +103,16 @@ TEST_F(ListerTest, ListsANamespace) {
   EXPECT_EQ(pods_.ns("").list().size(), 5u) << "all of them, as in client-go";
 }
 
+TEST_F(ListerTest, AStoreWithoutTheIndexByNamespaceHasNamespacesToo) {
+  const auto bare = std::make_shared<cache::Indexer>();
+  for (const char* key : {"shop/web-1", "shop/db", "bank/web-1"}) bare->put(pod(key));
+  const Lister<Pod> pods{bare, Pod::kResource};
+  EXPECT_THAT(keys(pods.ns("shop").list()), UnorderedElementsAre("shop/web-1", "shop/db"));
+  EXPECT_EQ(pods.ns("shop").list().size(), 2u);
+  EXPECT_THAT(keys(pods.ns("none").list()), IsEmpty());
+  EXPECT_EQ(pods.ns("").list().size(), 3u);
+}
+
 TEST_F(ListerTest, ANamespaceUsesAnIndexByLabelThatHasFewer) {
   // As above, an index that does not know all: 3 pods are in shop, 2 in bank.
   store_->add_indexers(

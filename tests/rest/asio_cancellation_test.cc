@@ -7,12 +7,20 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "tests/rest/client_testing.h"
@@ -115,6 +123,95 @@ TEST_F(AsioCancellationTest, OfAWaitForEventsLosesNone) {
   const auto event = watch.next();
   ASSERT_TRUE(event);
   EXPECT_EQ(event->object.name(), "second");
+}
+
+/// Streams that go on when a test says so.
+class StreamTest : public testing::Test {
+ protected:
+  Client client() const { return Client{config_for(server_), std::make_shared<EventLoop>(1)}; }
+
+  /// Runs a wait for what comes next, and cancels it at the moment when that has come. Returns what
+  /// it throws.
+  std::optional<Kind> cancel_as_it_ends(const Client& client, Awaitable<void> wait) {
+    boost::asio::io_context context;
+    boost::asio::cancellation_signal signal;
+    std::exception_ptr thrown;
+    boost::asio::co_spawn(
+        context, std::move(wait),
+        boost::asio::bind_cancellation_slot(
+            signal.slot(), [&](std::exception_ptr error) { thrown = std::move(error); }));
+    context.poll();
+    boost::asio::post(context, [&] { signal.emit(boost::asio::cancellation_type::terminal); });
+    more_.open();
+    EXPECT_TRUE(sent_.wait());
+    // When the client's one thread has done this, the end of the wait lies behind the cancellation.
+    for (int i = 0; i < 3; ++i) client.get_raw("/");
+    context.run();
+    return kind_thrown([&] {
+      if (thrown) std::rethrow_exception(thrown);
+    });
+  }
+
+  Gate more_;
+  Gate sent_;
+  HttpServer server_{[this](HttpConnection& c) {
+    while (const auto request = c.read_request()) {
+      const bool watches = request->target.find("watch=true") != std::string::npos;
+      if (!watches && request->target.find("/log") == std::string::npos) {
+        c.respond({});
+        continue;
+      }
+      c.begin_chunks(200, watches ? "application/json" : "text/plain");
+      c.chunk(watches ? event_json("ADDED", "first") : "first\n");
+      if (more_.wait()) c.chunk(watches ? event_json("MODIFIED", "second") : "second\n");
+      sent_.open();
+      c.wait_for_close();
+    }
+  }};
+};
+
+TEST_F(StreamTest, ACancellationTogetherWithAnEventLosesNone) {
+  const Client client = this->client();
+  auto watch =
+      client.resource<Pod>("shop").dynamic().watch({}, {}, {.timeout = std::chrono::seconds(30)});
+  ASSERT_TRUE(watch.next());
+  std::vector<api::WatchEvent> events;
+  const auto wait = [&]() -> Awaitable<void> { co_await watch.async_next(events); };
+  EXPECT_EQ(cancel_as_it_ends(client, wait()), Kind::kCancelled);
+  const auto event = watch.next();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->object.name(), "second");
+}
+
+TEST_F(StreamTest, ACancellationTogetherWithALineOfALogLosesNone) {
+  const Client client = this->client();
+  auto log = client.resource<Pod>("shop").logs("web", {.follow = true},
+                                               {.timeout = std::chrono::seconds(30)});
+  ASSERT_TRUE(log.next());
+  const auto wait = [&]() -> Awaitable<void> { co_await log.async_next(); };
+  EXPECT_EQ(cancel_as_it_ends(client, wait()), Kind::kCancelled);
+  const auto line = log.next();
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->text, "second");
+}
+
+// A client's whole call, cancelled as its answer comes.
+TEST_F(AsioCancellationTest, MayComeTogetherWithTheAnswer) {
+  using namespace boost::asio::experimental::awaitable_operators;
+  constexpr int kRounds = 500;
+  HttpServer answering(HttpServer::answering([](const HttpRequest&) { return HttpResponse{}; }));
+  const Client client{config_for(answering)};
+  const auto race = [](const Client& on) -> Awaitable<int> {
+    int rounds = 0;
+    for (; rounds < kRounds; ++rounds) {
+      boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor,
+                                      std::chrono::microseconds(100 + rounds % 200));
+      auto call = on.async_get_raw("/");
+      co_await (std::move(call) || timer.async_wait(boost::asio::use_awaitable));
+    }
+    co_return rounds;
+  };
+  EXPECT_EQ(client.loop().run(race(client)), kRounds);
 }
 
 // The next call may want what it finds out. The client's end interrupts it.

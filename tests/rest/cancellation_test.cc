@@ -223,6 +223,22 @@ TEST_P(CancellationTest, LettingGoOfTheClientEndsTheCall) {
   EXPECT_EQ(error->kind(), Kind::kCancelled) << error->what();
 }
 
+// Its request has been sent, which kUnreachable denies.
+TEST(KeptConnectionTest, ADeadlineIsThatOfTheAnswer) {
+  HttpServer server([](HttpConnection& c) {
+    while (const auto request = c.read_request()) {
+      if (request->target == "/hang") c.wait_for_close();
+      c.respond({});
+    }
+  });
+  const Client client{config_for(server)};
+  client.get_raw("/");
+  EXPECT_EQ(
+      kind_thrown([&] { client.get_raw("/hang", {.timeout = std::chrono::milliseconds(100)}); }),
+      Kind::kTimeout);
+  EXPECT_EQ(server.connections(), 1);
+}
+
 // Only one of them runs the plugin.
 TEST(CredentialCancellationTest, AStopEndsACallThatWaitsForTheCredentialOfAnother) {
   Thinking obstacle;

@@ -5,6 +5,7 @@
 #include <rapidjson/writer.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <mutex>
@@ -123,6 +124,49 @@ TEST_P(EveryVerbAnswerTest, AFailureWithoutAStatusQuotesWhatCameInstead) {
   if (!is("get_raw")) {
     EXPECT_THAT(error->what(), HasSubstr("pods"));
   }
+}
+
+TEST_P(EveryVerbAnswerTest, AStatusOfAFailureIsOneEvenIfTheServerCallsItSuccess) {
+  AnswersInTurn answers{{.body = status_json(403, "Forbidden", "no")}};
+  const Client client = answers.client();
+  if (is("get_raw")) {
+    EXPECT_THAT(client.get_raw("/"), HasSubstr("Forbidden"));
+    return;
+  }
+  if (is("list") || is("watch")) return;  // it is none of what they expect
+  const auto error = thrown<StatusError>([&] { call(client); });
+  ASSERT_TRUE(error);
+  EXPECT_TRUE(api::is_forbidden(*error));
+}
+
+TEST(ClientAnswersTest, ACodeWithoutAStatusHasTheReasonThatKubernetesGivesIt) {
+  const auto reason = [](const Verb& verb, int code) {
+    AnswersInTurn answers{{.status = code, .body = "no", .content_type = "text/plain"}};
+    const auto error = thrown<StatusError>([&] { verb.call(answers.client(), {}); });
+    return error ? std::string(error->reason()) : "none";
+  };
+  const auto verb = [](std::string_view name) {
+    return *std::ranges::find_if(kVerbs, [&](const Verb& one) { return one.name == name; });
+  };
+  EXPECT_EQ(reason(verb("get"), 502), "InternalError");
+  EXPECT_EQ(reason(verb("get"), 500), "InternalError");
+  EXPECT_EQ(reason(verb("get"), 503), "ServiceUnavailable");
+  EXPECT_EQ(reason(verb("get"), 504), "Timeout");
+  EXPECT_EQ(reason(verb("get"), 404), "NotFound");
+  EXPECT_EQ(reason(verb("get"), 418), "");
+  EXPECT_EQ(reason(verb("update"), 409), "Conflict");
+  EXPECT_EQ(reason(verb("create"), 409), "AlreadyExists");
+}
+
+TEST(ClientAnswersTest, ARedirectIsAnErrorThatSaysWhereTo) {
+  AnswersInTurn answers{
+      {.status = 307, .headers = {"Location: https://user:pw@other:6443/api?token=secret#x"}}};
+  const auto error =
+      thrown<StatusError>([&] { answers.client().resource<Pod>("shop").get("web"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), 307);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("redirects to \"other:6443/api\""),
+                                   Not(HasSubstr("secret")), Not(HasSubstr("pw"))));
 }
 
 TEST(ClientAnswersTest, EveryRecordedStatusComesThroughWhole) {
@@ -570,6 +614,40 @@ TEST(ClientAnswersTest, WhatIsNoHttpIsAProtocolError) {
     EXPECT_EQ(kind_thrown([&] { client.resource<Pod>("shop").get("web"); }), Kind::kProtocol)
         << answer;
   }
+}
+
+TEST(ClientAnswersTest, AHeadBeyondAllMeasureIsAProtocolErrorAtOnce) {
+  const std::string line = "X-Long: " + std::string(50'000, 'x') + "\r\n";
+  std::string many;
+  for (int i = 0; i < 8; ++i) many += line;
+  const std::string one = "X-Long: " + std::string(400'000, 'x') + "\r\n";
+  for (const std::string& headers : {one, many}) {
+    HttpServer server([&](HttpConnection& c) {
+      c.read_request();
+      c.write("HTTP/1.1 200 OK\r\n" + headers + "Content-Length: 0\r\n\r\n");
+      c.wait_for_close();
+    });
+    const Client client{config_for(server)};
+    const auto error =
+        thrown<rest::TransportError>([&] { client.resource<Pod>("shop").get("web"); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->kind(), Kind::kProtocol) << error->what();
+    EXPECT_THAT(error->what(), HasSubstr("header"));
+    EXPECT_EQ(server.connections(), 1);
+  }
+}
+
+TEST(ClientAnswersTest, AnotherProtocolIsAnErrorAtOnce) {
+  HttpServer server([](HttpConnection& c) {
+    c.read_request();
+    c.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+    c.wait_for_close();
+  });
+  const Client client{config_for(server)};
+  const auto error = thrown<rest::TransportError>([&] { client.resource<Pod>("shop").get("web"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), Kind::kProtocol) << error->what();
+  EXPECT_THAT(error->what(), HasSubstr("101"));
 }
 
 // ------------------------------------------------------------------- Again, with other credentials

@@ -386,6 +386,10 @@ TEST_F(ClientRequestsTest, CompressedAnswersAreAskedForUnlessTurnedOffOrStreamed
   EXPECT_EQ(last().header("Accept-Encoding"), "gzip");
   client.resource<Pod>("shop").dynamic().watch();
   EXPECT_EQ(last().header("Accept-Encoding"), "");
+  client.get_raw("/metrics");
+  EXPECT_EQ(last().header("Accept-Encoding"), "") << "a text does not show that it is cut";
+  client.get_raw("/apis", {}, "application/json;v=v2, application/json");
+  EXPECT_EQ(last().header("Accept-Encoding"), "gzip");
   rest::Config plain = config();
   plain.disable_compression = true;
   rest::Client{plain}.resource<Pod>("shop").list();

@@ -143,6 +143,74 @@ TEST(DiscoveryTest, AServerWithoutACoreGroupHasTheOthers) {
   EXPECT_EQ(found[0].resource.plural, "things");
 }
 
+TEST(DiscoveryTest, AGroupWhoseServerIsDownIsLeftOut) {
+  HttpServer server(HttpServer::answering([](const HttpRequest& request) -> HttpResponse {
+    if (request.target != "/apis")
+      return {.status = 404, .body = status_json(404, "NotFound", "no")};
+    const std::string things =
+        R"("resources":[{"resource":"things","responseKind":{"kind":"Thing"}}]}]})";
+    return {.body = R"({"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"down.test"},)"
+                    R"("versions":[{"version":"v1","freshness":"Stale",)" +
+                    things + R"(,{"metadata":{"name":"up.test"},)" +
+                    R"("versions":[{"version":"v1","freshness":"Current",)" + things + "]}"};
+  }));
+  EXPECT_THAT(full_names(rest::discover(Client{config_for(server)})),
+              ElementsAre("things.v1.up.test"));
+}
+
+TEST(DiscoveryTest, AGroupThatAnswersNonsenseIsLeftOut) {
+  for (const std::string bad : {"html", "nothing", "break", "status", "hang"}) {
+    HttpServer server([&](HttpConnection& c) {
+      while (const auto request = c.read_request()) {
+        if (request->target == "/apis") {
+          c.respond({.body = R"({"kind":"APIGroupList","groups":[)"
+                             R"({"versions":[{"groupVersion":"bad.test/v1"}]},)"
+                             R"({"versions":[{"groupVersion":"good.test/v1"}]}]})"});
+        } else if (request->target == "/apis/good.test/v1") {
+          c.respond({.body = R"({"kind":"APIResourceList","groupVersion":"good.test/v1",)"
+                             R"("resources":[{"name":"goods","kind":"Good"}]})"});
+        } else if (request->target != "/apis/bad.test/v1") {
+          c.respond({.status = 404, .body = status_json(404, "NotFound", "no")});
+        } else if (bad == "html") {
+          c.respond({.body = "<html>", .content_type = "text/html"});
+        } else if (bad == "nothing") {
+          c.respond({});
+        } else if (bad == "status") {
+          c.respond({.body = status_json(503, "ServiceUnavailable", "no")});
+        } else if (bad == "hang") {
+          c.wait_for_close();
+        } else {
+          c.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{");
+          return;
+        }
+      }
+    });
+    const Client client{config_for(server)};
+    const rest::CallOptions call{.timeout = std::chrono::milliseconds(bad == "hang" ? 500 : 30000)};
+    EXPECT_THAT(full_names(rest::discover(client, call)), ElementsAre("goods.v1.good.test")) << bad;
+  }
+}
+
+TEST(DiscoveryTest, AStopIsNoBadGroup) {
+  std::stop_source stop;
+  HttpServer server([&](HttpConnection& c) {
+    while (const auto request = c.read_request()) {
+      if (request->target == "/apis") {
+        c.respond({.body = R"({"kind":"APIGroupList","groups":[)"
+                           R"({"versions":[{"groupVersion":"bad.test/v1"}]}]})"});
+      } else if (request->target == "/api") {
+        c.respond({.body = "{}"});
+      } else {
+        stop.request_stop();
+        c.wait_for_close();
+      }
+    }
+  });
+  const Client client{config_for(server)};
+  EXPECT_EQ(kind_thrown([&] { rest::discover(client, {.stop = stop.get_token()}); }),
+            Kind::kCancelled);
+}
+
 TEST(DiscoveryTest, AnswersThatAreNoDiscoveryAreAnErrorOrNothing) {
   for (const char* body : {"", "[]", "null", "<html>", R"({"kind":)"}) {
     HttpServer server(

@@ -145,6 +145,8 @@ TEST_F(LogStreamTest, ABrokenConnectionIsNoEnd) {
                c.close();
              }).logs("web");
   EXPECT_EQ(log.next().value_or(rest::LogLine{}).text, "one");
+  EXPECT_EQ(log.next().value_or(rest::LogLine{}).text, "tw") << "as much as came";
+  EXPECT_EQ(kind_thrown([&] { log.next(); }), Kind::kBroken);
   EXPECT_EQ(kind_thrown([&] { log.next(); }), Kind::kBroken);
 }
 

@@ -83,6 +83,23 @@ TEST_P(ListPagerTest, CallsForEachItem) {
 
 INSTANTIATE_TEST_SUITE_P(, ListPagerTest, testing::Values(0, 9, 10, 11, 21, 105));
 
+TEST(ListPagerLossTest, SaysWhatAllPagesLack) {
+  int asked = 0;
+  const auto page = [&](const rest::ListOptions&, const std::stop_token&) {
+    rest::List<> out;
+    ++asked;
+    out.malformed_items = 2;
+    out.malformed_keys = {"a/" + std::to_string(asked)};
+    out.unknown_fields = 3;
+    if (asked < 3) out.continue_token = "more";
+    return out;
+  };
+  const auto result = ListPager(page).list();
+  EXPECT_EQ(result.list.malformed_items, 6u);
+  EXPECT_THAT(result.list.malformed_keys, testing::ElementsAre("a/1", "a/2", "a/3"));
+  EXPECT_EQ(result.list.unknown_fields, 9u);
+}
+
 TEST(ListPagerExpiryTest, IsAnErrorUnlessAFullListIsWanted) {
   Pages pages(21, 2);
   EXPECT_THROW(

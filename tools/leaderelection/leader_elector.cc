@@ -9,7 +9,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/base/detail/run_on.h"
 #include "lookout/k8s/coordination/v1_draft.h"
 #include "lookout/rest/error.h"
 
@@ -89,9 +89,9 @@ LeaderElector::LeaderElector(rest::Client client, Options options)
 
 Awaitable<End> LeaderElector::async_run(AsyncWork work, std::stop_token stop) {
   // A strand of its own: everything here that is not guarded by mutex_ belongs to it.
-  co_return co_await boost::asio::co_spawn(boost::asio::make_strand(client_.loop().context()),
-                                           candidacy(std::move(work), std::move(stop)),
-                                           boost::asio::use_awaitable);
+  co_return co_await lookout::detail::run_on(
+      boost::asio::any_io_executor(boost::asio::make_strand(client_.loop().context())),
+      candidacy(std::move(work), std::move(stop)));
 }
 
 End LeaderElector::run(Work work, std::stop_token stop) {
@@ -122,7 +122,24 @@ Awaitable<End> LeaderElector::candidacy(AsyncWork work, std::stop_token stop) {
   co_await boost::asio::this_coro::reset_cancellation_state(boost::asio::disable_cancellation());
   const bool acquired = co_await acquire(stop);
   if (!acquired) co_return End::kStopped;
-  co_return co_await lead(work, stop);
+  try {
+    co_return co_await lead(work, stop);
+  } catch (...) {
+    abandon();
+    throw;
+  }
+}
+
+/// Nobody renews the lease any more: work that may still run hears of it, and writes nothing.
+void LeaderElector::abandon() {
+  std::shared_ptr<Leadership::State> leadership;
+  {
+    const std::lock_guard lock(mutex_);
+    leadership = leadership_;
+  }
+  if (!leadership) return;
+  leadership->lost.store(true, std::memory_order_release);
+  leadership->stop.request_stop();
 }
 
 Awaitable<bool> LeaderElector::acquire(std::stop_token stop) {
@@ -394,6 +411,8 @@ void LeaderElector::observe(Lease lease) {
   } catch (const std::exception& e) {
     log::error("leader election {}/{}: on_new_leader threw: {}", options_.ns, options_.name,
                e.what());
+  } catch (...) {
+    log::error("leader election {}/{}: on_new_leader threw", options_.ns, options_.name);
   }
 }
 
@@ -418,6 +437,8 @@ void LeaderElector::record(std::string_view what) const {
   } catch (const std::exception& e) {
     log::error("leader election {}/{}: the recorder threw: {}", options_.ns, options_.name,
                e.what());
+  } catch (...) {
+    log::error("leader election {}/{}: the recorder threw", options_.ns, options_.name);
   }
 }
 

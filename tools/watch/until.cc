@@ -13,6 +13,7 @@
 #include <iterator>
 #include <utility>
 
+#include "lookout/api/error.h"
 #include "lookout/api/status.h"
 #include "lookout/base/enum_names.h"
 #include "lookout/rest/error.h"
@@ -248,6 +249,8 @@ Awaitable<api::WatchEvent> async_list_watch_until(std::shared_ptr<cache::ListerW
     do {
       page.continue_token = meta.continue_token;
       meta = co_await source->list(on_item, page, deadline.token());
+      if (meta.malformed_items > 0)
+        throw api::DecodeError("the list to wait on has items that cannot be decoded");
     } while (!meta.continue_token.empty());
   } catch (const rest::TransportError&) {
     if (deadline.over()) throw deadline.error(std::nullopt);

@@ -1,13 +1,16 @@
 #include "lookout/tools/watch/wait_for.h"
 
+#include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <chrono>
 #include <exception>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "lookout/api/error.h"
+#include "lookout/api/fields.h"
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/rest/config.h"
@@ -29,9 +32,17 @@ bool passes(const std::exception& e) {
          api::is_service_unavailable(e) || api::is_server_timeout(e) || api::is_timeout(e);
 }
 
+/// The object may exist, and nobody knows its state.
+class Undecodable : public api::DecodeError {
+ public:
+  explicit Undecodable(const std::string& name)
+      : DecodeError("the list has left out what cannot be decoded, which may be " + name) {}
+};
+
 /// A list failed before the server answered: a credential plugin failed, or a proxy answered in the
 /// server's place.
 bool was_not_answered(const std::exception& e) {
+  if (dynamic_cast<const Undecodable*>(&e) != nullptr) return false;
   return dynamic_cast<const rest::ConfigError*>(&e) != nullptr ||
          dynamic_cast<const api::DecodeError*>(&e) != nullptr;
 }
@@ -40,18 +51,30 @@ bool must_list_anew(const std::exception& e) {
   return api::is_gone(e) || api::is_resource_expired(e);
 }
 
+/// Whether what the page has left out may be the object.
+bool may_lack(const rest::ListMeta& page, const std::string& name) {
+  const std::string namespaced = "/" + name;
+  return page.malformed_items > page.malformed_keys.size() ||
+         std::ranges::any_of(page.malformed_keys, [&](const std::string& key) {
+           return key == name || key.ends_with(namespaced);
+         });
+}
+
 Awaitable<std::pair<api::Object, std::string>> read(cache::ListerWatcher& source,
                                                     const std::string& name, std::stop_token stop) {
   api::Object found;
   rest::ListOptions page;
   rest::ListMeta meta;
+  bool unknown = false;
   const cache::ListerWatcher::OnItem on_item = [&](api::Object object) {
     if (object.name() == name) found = std::move(object);
   };
   do {
     page.continue_token = meta.continue_token;
     meta = co_await source.list(on_item, page, stop);
+    unknown = unknown || may_lack(meta, name);
   } while (!meta.continue_token.empty());
+  if (!found && unknown) throw Undecodable(name);
   co_return std::pair(std::move(found), std::move(meta.resource_version));
 }
 
@@ -125,7 +148,7 @@ Awaitable<api::Object> async_wait_for(std::shared_ptr<cache::ListerWatcher> sour
 Awaitable<api::Object> async_wait_for(const rest::ResourceClient& client, std::string name,
                                       ObjectCondition condition, WaitOptions options) {
   cache::ListWatchOptions one;
-  one.field_selector = "metadata.name=" + name;
+  one.field_selector = "metadata.name=" + api::fields::escape_value(name);
   return async_wait_for(std::make_shared<cache::ListWatch>(client, std::move(one)), std::move(name),
                         std::move(condition), std::move(options));
 }

@@ -87,7 +87,8 @@ class TypedClient;
 /// api::DecodeError if the answer is malformed. If an answer asks to retry later (429 or 5xx with
 /// Retry-After), the client retries up to 10 times, as client-go does. Not for watches, which have no
 /// deadline: their callers wait. Informers (cache::Reflector) and watch::RetryWatcher do, for up to
-/// two minutes at a time.
+/// two minutes at a time. Unlike client-go, the client follows no redirect: that is an
+/// api::StatusError, which names the address.
 ///
 /// When Asio cancels a coroutine that awaits a call (`call || timer`), the call ends like a stopped
 /// one: it throws a TransportError of kind kCancelled. A cancelled wait for events loses no events.

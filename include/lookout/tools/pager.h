@@ -36,13 +36,14 @@ class ListPager {
     rest::List<> list;
     bool paginated = false;  ///< the list had several pages
   };
-  /// Returns all items. Throws what a page throws, and TransportError of kind kCancelled after a
+  /// Returns all items, and counts those that cannot be decoded, as one list does. Throws what a page throws, and TransportError of kind kCancelled after a
   /// stop.
   Result list(rest::ListOptions options = {}, std::stop_token stop = {}) const;
 
   /// Calls `each` for all items while another thread fetches the next pages. An exception from
   /// `each` or from a page ends it and is rethrown; so does an expired page, because the items
-  /// before it have been delivered already.
+  /// before it have been delivered already. Items that cannot be decoded are left out, with a
+  /// warning in the log.
   void each_list_item(rest::ListOptions options,
                       const std::function<void(const api::Object&)>& each,
                       std::stop_token stop = {}) const;

@@ -567,6 +567,27 @@ TEST_F(LeaderElectorTest, EventsSayWhoLeads) {
   EXPECT_EQ(regarding.uid, lease().uid());
 }
 
+TEST_F(LeaderElectorTest, WhatTheProgramsFunctionsThrowEndsNoTerm) {
+  struct Broken : record::EventRecorder {
+    void record(record::Event) override { throw 1; }
+  };
+  Options throwing = options("a");
+  throwing.recorder = std::make_shared<Broken>();
+  throwing.on_new_leader = [](std::string_view) { throw 1; };
+  Leader a(client_, throwing);
+  // The holder is told again, by the leader's own renewal.
+  const auto other = lease().edit();
+  other.spec().set_holder_identity("b");
+  leases_.update(other);
+  // What is lost is lost by the rules: the work is told, and the call ends.
+  ASSERT_TRUE(eventually([&] {
+    clock_->advance(500ms);
+    return a.leadership->stop().stop_requested();
+  }));
+  EXPECT_FALSE(a.leadership->valid());
+  EXPECT_EQ(a.end_work(), End::kLost);
+}
+
 TEST_F(LeaderElectorTest, ALeaseWithoutAHolderOrADurationIsFree) {
   leases_.create(Lease::draft("website", "default"));
   Leader a(client_, options("a"));

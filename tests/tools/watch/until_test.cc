@@ -159,6 +159,12 @@ TEST_F(UntilTest, AListMayBeEnough) {
                api::StatusError);
 }
 
+TEST_F(UntilTest, AListWithWhatCannotBeDecodedIsAnError) {
+  source_->list_returns({.items = {pod("a/x", 3)}, .resource_version = "10", .malformed_items = 1});
+  EXPECT_THROW(begin(async_list_watch_until(source_, {kIsAdded}, options(60s)))->get(),
+               api::DecodeError);
+}
+
 // ----------------------------------------------------------------------------------- with sync
 
 TEST_F(UntilTest, WithSyncItWaitsForTheStoreOnlyIfThereIsAPrecondition) {

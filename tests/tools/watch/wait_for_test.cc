@@ -101,6 +101,32 @@ TEST_F(WaitForTest, ThrowsWhenAnEventCannotBeDecoded) {
   EXPECT_THROW(wait->get(), api::DecodeError);
 }
 
+TEST_F(WaitForTest, AnObjectThatTheListCannotDecodeIsNotAbsent) {
+  source_->list_returns(
+      {.items = {}, .resource_version = "10", .malformed_items = 1, .malformed_keys = {"a/x"}});
+  EXPECT_THROW(wait_for_x(is_deleted("1234"))->get(), api::DecodeError);
+  // It may be the one whose name could not be read.
+  source_->list_returns({.items = {}, .resource_version = "10", .malformed_items = 1});
+  EXPECT_THROW(wait_for_x(negated(exists()))->get(), api::DecodeError);
+  source_->list_returns({.items = {},
+                         .resource_version = {},
+                         .continue_token = "2",
+                         .malformed_items = 1,
+                         .malformed_keys = {"a/x"}});
+  source_->list_returns({.items = {}, .resource_version = "10"});
+  EXPECT_THROW(wait_for_x(exists())->get(), api::DecodeError);
+}
+
+TEST_F(WaitForTest, OthersThatTheListCannotDecodeDoNotMatter) {
+  source_->list_returns({.items = {},
+                         .resource_version = "10",
+                         .malformed_items = 2,
+                         .malformed_keys = {"a/xx", "x/y"}});
+  EXPECT_FALSE(wait_for_x(is_deleted("1234"))->get());
+  source_->list_returns({.items = {pod("a/x", 3)}, .resource_version = "10", .malformed_items = 1});
+  EXPECT_EQ(wait_for_x(exists())->get().resource_version(), "3");
+}
+
 TEST_F(WaitForTest, ThrowsWhenItIsRefused) {
   source_->list_throws(api::StatusError::forbidden("", "pods", "", "no"));
   EXPECT_THROW(wait_for_x(exists())->get(), api::StatusError);
@@ -169,6 +195,13 @@ TEST_F(WaitForServerTest, WaitsForTypedObjects) {
   maps_.create(map("settings"));
   const ConfigMap next = lookout::test::get(going);
   EXPECT_TRUE(!next || next.uid() != blue.uid());
+}
+
+TEST_F(WaitForServerTest, ANameMayHaveWhatSeparatesSelectors) {
+  const auto roles = client_.resource(
+      api::Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false));
+  roles.create(api::Object::parse(R"({"metadata":{"name":"a=b,c\\d"},"rules":[]})"));
+  EXPECT_EQ(wait_for(roles, "a=b,c\\d", exists(), {.timeout = 60s}).name(), "a=b,c\\d");
 }
 
 TEST_F(WaitForServerTest, ACoroutineWaitsToo) {

@@ -10,7 +10,6 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
 #include <chrono>
 #include <condition_variable>
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "lookout/base/async_event.h"
+#include "lookout/base/detail/run_on.h"
 #include "lookout/registry/call.h"
 
 namespace lookout::registry::detail {
@@ -341,18 +341,15 @@ template <class Function, class Judge>
 Awaitable<AwaitedResult<Function>> coroutine_call(const Balancer& balancer, CallPolicy policy,
                                                   Function function, Judge judge) {
   const auto executor = co_await boost::asio::this_coro::executor;
-  const auto strand = boost::asio::make_strand(executor);
+  const boost::asio::any_io_executor strand = boost::asio::make_strand(executor);
   if constexpr (std::is_void_v<AwaitedResult<Function>>) {
-    co_await boost::asio::co_spawn(
+    co_await lookout::detail::run_on(
         strand,
-        call_on_strand<Nothing>(balancer, std::move(policy), std::move(function), AlwaysOk()),
-        boost::asio::use_awaitable);
+        call_on_strand<Nothing>(balancer, std::move(policy), std::move(function), AlwaysOk()));
   } else {
-    co_return co_await boost::asio::co_spawn(
-        strand,
-        call_on_strand<AwaitedResult<Function>>(balancer, std::move(policy), std::move(function),
-                                                std::move(judge)),
-        boost::asio::use_awaitable);
+    co_return co_await lookout::detail::run_on(
+        strand, call_on_strand<AwaitedResult<Function>>(balancer, std::move(policy),
+                                                        std::move(function), std::move(judge)));
   }
 }
 

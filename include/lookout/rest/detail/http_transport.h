@@ -57,8 +57,9 @@ struct HttpRequest {
   std::chrono::milliseconds timeout{0};   // for the whole exchange; 0: none
   bool streaming = false;                 // pieces are delivered as they arrive: a watch, a log
   bool watch = false;                     // HttpServer::stream_silence ends it
-  bool list = false;                      // a collection, whose response may be long
-  std::function<bool()> may_send;         // called before head and body are sent; may be empty
+  bool may_be_compressed = true;
+  bool list = false;               // a collection, whose response may be long
+  std::function<bool()> may_send;  // called before head and body are sent; may be empty
 
   bool held_back() const { return may_send && !may_send(); }
 };
@@ -66,6 +67,7 @@ struct HttpRequest {
 struct HttpHead {
   int status = 0;
   std::string content_type;
+  std::string location;
   std::optional<std::chrono::seconds> retry_after;
   std::vector<std::string> warnings;
   bool http2 = false;

@@ -31,8 +31,9 @@ using ObjectCondition = std::function<bool(const api::Object& object)>;
 /// The wait sees states: it may skip some, but never the last one. It lists first, then watches,
 /// and recovers from a broken watch, a busy or unreachable server, 410 Gone, a credential plugin
 /// that fails, and an answer that is none of the server's (a proxy's page). Throws WaitError on
-/// timeout or if a stop is requested, and api::StatusError if the server refuses. The blocking
-/// form throws InvalidArgument on the event loop; await the coroutine on a strand.
+/// timeout or if a stop is requested, api::StatusError if the server refuses, and api::DecodeError
+/// if the object cannot be decoded: nobody knows then whether the condition holds. The blocking form
+/// throws InvalidArgument on the event loop; await the coroutine on a strand.
 Awaitable<api::Object> async_wait_for(std::shared_ptr<cache::ListerWatcher> source,
                                       std::string name, ObjectCondition condition,
                                       WaitOptions options = WaitOptions());
