@@ -7,6 +7,7 @@
 
 #include "lookout/api/detail/flat_writer.h"
 #include "lookout/api/error.h"
+#include "lookout/base/structural_scanner.h"
 
 namespace lookout::api::detail {
 namespace {
@@ -133,6 +134,12 @@ bool is_other(const DraftNode& node, Value base) {
   return false;
 }
 
+void check_names(const DraftNode& node) {
+  for (const DraftNode* at = &node; at != nullptr; at = at->parent) {
+    if (at->bad_name) throw InvalidArgument("the name of a member is not UTF-8");
+  }
+}
+
 bool differs(const DraftNode& node, Value base) {
   if (node.kind == DraftNode::Kind::kSource) {
     if (node.zero_is_absent && !is_there(base)) return false;
@@ -186,7 +193,9 @@ DraftNode& DraftTree::member(DraftNode& node, std::string_view name) {
   const auto found = node.members.find(name);
   if (found != node.members.end()) return *found->second;
   const Value source = node.kind == DraftNode::Kind::kArray ? Value{} : node.source[name];
-  return *node.members.emplace(std::string(name), make_node(node, source, false)).first->second;
+  auto made = make_node(node, source, false);
+  made->bad_name = find_invalid_utf8(name) != std::string_view::npos;
+  return *node.members.emplace(std::string(name), std::move(made)).first->second;
 }
 
 void DraftTree::expand(DraftNode& node) {
@@ -245,6 +254,7 @@ void DraftTree::note_change(DraftNode& node) {
 
 void DraftTree::write(DraftNode& node, Object holder, Value value) {
   if (&node == &root_ && !value.is_object()) throw InvalidArgument("a draft must stay an object");
+  check_names(node);
   put_aside(node);
   node.kind = DraftNode::Kind::kSource;
   node.zero_is_absent = false;
@@ -284,6 +294,7 @@ void DraftTree::make_array(DraftNode& node) {
 }
 
 DraftNode& DraftTree::append(DraftNode& node) {
+  check_names(node);
   make_array(node);
   node.elements.push_back(make_node(node, {}, true));
   return *node.elements.back();
@@ -296,6 +307,7 @@ DraftNode& DraftTree::new_element(DraftNode& node) {
 }
 
 void DraftTree::append(DraftNode& node, DraftNode& element) {
+  check_names(node);
   make_array(node);
   const auto at = std::find_if(removed_.rbegin(), removed_.rend(),
                                [&](const auto& each) { return each.get() == &element; });

@@ -33,6 +33,7 @@ struct DraftNode {
   bool is_element = false;      // of the parent's `elements`, not of its `members`
   bool expanded = false;        // `elements` stands for all of `source`
   bool zero_is_absent = false;  // `source` is a zero that the API server leaves out
+  bool bad_name = false;        // no object can have a member of its name
   std::map<std::string, std::unique_ptr<DraftNode>, std::less<>> members;
   std::vector<std::unique_ptr<DraftNode>> elements;
 
@@ -56,6 +57,7 @@ class DraftTree {
   std::size_t size(const DraftNode& node) const;
 
   /// Writing. A node of another kind becomes one of the kind that is needed; so do its parents.
+  /// Throws InvalidArgument if one of them has a name that no object can have.
   void write(DraftNode& node, Object holder, Value value);
   void remove(DraftNode& node);
   void make_object(DraftNode& node);

@@ -140,7 +140,7 @@ class Patcher {
     } else if (op == "move") {
       const std::string_view from = required_text(operation, "from");
       JsonValue moved;
-      if (JsonValue* at = find(from)) {
+      if (JsonValue* at = find_part(from)) {
         moved = std::move(*at);
       } else {
         fail("move", from);
@@ -149,7 +149,7 @@ class Patcher {
       add(path, std::move(moved));
     } else if (op == "copy") {
       const std::string_view from = required_text(operation, "from");
-      const JsonValue* at = find(from);
+      const JsonValue* at = find_part(from);
       if (at == nullptr && !is_member(from)) fail("copy", from);
       const JsonValue absent;
       const JsonValue& copied = at == nullptr ? absent : *at;
@@ -159,6 +159,7 @@ class Patcher {
     } else {  // "test"
       const JsonValue* expected = find_member(operation, "value");
       const JsonValue* at = find(path);
+      if (at == nullptr && !is_member(path)) fail("test", path);
       const bool absent = at == nullptr || at->IsNull();
       const bool expects_absent = expected == nullptr || expected->IsNull();
       if (absent || expects_absent ? absent != expects_absent : !equal(*at, *expected))
@@ -180,6 +181,9 @@ class Patcher {
     return walk(tokens, tokens.size());
   }
 
+  /// The same, but the whole target is no part of itself.
+  JsonValue* find_part(std::string_view path) { return path.empty() ? nullptr : find(path); }
+
   JsonValue* walk(const std::vector<std::string>& tokens, std::size_t count) {
     JsonValue* at = &target_;
     for (std::size_t i = 0; i < count && at != nullptr; ++i) {
@@ -198,10 +202,7 @@ class Patcher {
   void add(std::string_view path, JsonValue value) {
     check_depth(path, value);
     const auto tokens = parse_pointer(path);
-    if (tokens.empty()) {
-      target_ = std::move(value);
-      return;
-    }
+    if (tokens.empty()) fail("add", path);
     JsonValue* parent = walk(tokens, tokens.size() - 1);
     const std::string& last = tokens.back();
     if (parent != nullptr && parent->IsObject()) {
@@ -236,7 +237,8 @@ class Patcher {
       return;
     }
     JsonValue* at = find(path);
-    if (at == nullptr) fail("replace", path);
+    const bool whole = path.empty();
+    if (at == nullptr || (whole && !value.IsObject() && !value.IsArray())) fail("replace", path);
     *at = copy(value);
     check_depth(path, *at);
   }

@@ -30,9 +30,24 @@ void check_depth(const JsonValue& value, std::size_t depth = 1) {
   }
 }
 
-void apply(JsonValue& target, const JsonValue& patch, Allocator& allocator) {
+void apply(JsonValue& target, const JsonValue& patch, NullsInLists nulls, Allocator& allocator);
+
+/// A copy of a list without the null members of objects in it.
+JsonValue without_nulls(const JsonValue& list, Allocator& allocator) {
+  JsonValue out(rapidjson::kArrayType);
+  out.Reserve(list.Size(), allocator);
+  for (const auto& element : list.GetArray()) {
+    JsonValue copy;
+    apply(copy, element, NullsInLists::kDrop, allocator);
+    out.PushBack(copy, allocator);
+  }
+  return out;
+}
+
+void apply(JsonValue& target, const JsonValue& patch, NullsInLists nulls, Allocator& allocator) {
   if (!patch.IsObject()) {
-    target = deep_copy(patch, allocator);
+    const bool drop = nulls == NullsInLists::kDrop && patch.IsArray() && !target.IsObject();
+    target = drop ? without_nulls(patch, allocator) : deep_copy(patch, allocator);
     return;
   }
   if (!target.IsObject()) target.SetObject();
@@ -45,7 +60,7 @@ void apply(JsonValue& target, const JsonValue& patch, Allocator& allocator) {
       const JsonValue& value = *change->second;
       changes.erase(change);
       if (value.IsNull()) continue;
-      apply(member->value, value, allocator);
+      apply(member->value, value, nulls, allocator);
     }
     if (kept != member) {
       kept->name.Swap(member->name);
@@ -59,7 +74,7 @@ void apply(JsonValue& target, const JsonValue& patch, Allocator& allocator) {
     if (change == changes.end()) continue;
     if (!change->second->IsNull()) {
       JsonValue value;
-      apply(value, *change->second, allocator);
+      apply(value, *change->second, nulls, allocator);
       target.AddMember(copy_text(text_of(member.name), allocator), value, allocator);
     }
     changes.erase(change);
@@ -136,9 +151,10 @@ JsonValue create(const JsonValue& before, const JsonValue& after, Allocator& all
 
 }  // namespace
 
-void apply_merge_patch(JsonValue& target, const JsonValue& patch, Allocator& allocator) {
+void apply_merge_patch(JsonValue& target, const JsonValue& patch, Allocator& allocator,
+                       NullsInLists nulls) {
   check_depth(patch);
-  apply(target, patch, allocator);
+  apply(target, patch, nulls, allocator);
 }
 
 rapidjson::Document create_merge_patch(const JsonValue& before, const JsonValue& after) {

@@ -86,17 +86,17 @@ std::optional<Time> parse_time(std::string_view text) {
   if (!(in.digits(4, y) && in.literal('-') && in.digits(2, mo) && in.literal('-') &&
         in.digits(2, d)))
     return std::nullopt;
-  if (!in.literal('T') && !in.literal('t')) return std::nullopt;
-  if (!(in.digits(2, h) && in.literal(':') && in.digits(2, mi) && in.literal(':') &&
-        in.digits(2, s)))
+  if (!in.literal('T')) return std::nullopt;
+  if (!((in.digits(2, h) || in.digits(1, h)) && in.literal(':') && in.digits(2, mi) &&
+        in.literal(':') && in.digits(2, s)))
     return std::nullopt;
-  if (in.literal('.') && !in.fraction(micros)) return std::nullopt;
+  if ((in.literal('.') || in.literal(',')) && !in.fraction(micros)) return std::nullopt;
   int offset_minutes = 0;
-  if (!in.literal('Z') && !in.literal('z')) {
+  if (!in.literal('Z')) {
     const bool west = in.literal('-');
     if (!west && !in.literal('+')) return std::nullopt;
     int oh = 0, om = 0;
-    if (!(in.digits(2, oh) && in.literal(':') && in.digits(2, om)) || oh > 23 || om > 59)
+    if (!(in.digits(2, oh) && in.literal(':') && in.digits(2, om)) || oh > 24 || om > 60)
       return std::nullopt;
     offset_minutes = (oh * 60 + om) * (west ? -1 : 1);
   }

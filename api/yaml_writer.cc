@@ -34,7 +34,7 @@ bool reads_as_other(std::string_view text) {
   if (rest.empty() || !is_digit(rest.front())) return false;
   // Addresses and versions are no numbers.
   if (std::count(rest.begin(), rest.end(), '.') > 1) return false;
-  return rest.find_first_not_of("0123456789abcdefABCDEFxXoOT_+-:.Z ") == std::string_view::npos;
+  return rest.find_first_not_of("0123456789abcdefABCDEFxXoOTt_+-:.Z ") == std::string_view::npos;
 }
 
 /// Whether the text can stand without quotes as far as the grammar goes.

@@ -1,6 +1,7 @@
 #include "lookout/base/yaml_tree.h"
 
 #include <fmt/format.h>
+#include <rapidjson/reader.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 #include <yaml-cpp/eventhandler.h>
@@ -284,13 +285,130 @@ class Builder : public YAML::EventHandler {
   std::vector<Anchor> anchors_;
 };
 
+/// Text in memory that counts the lines of what was taken.
+class LineStream {
+ public:
+  using Ch = char;
+
+  explicit LineStream(std::string_view text) : text_(text) {}
+
+  char Peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  char Take() {
+    const char c = Peek();
+    if (at_ < text_.size()) ++at_;
+    if (c == '\n') ++line_;
+    return c;
+  }
+  std::size_t Tell() const { return at_; }
+  int line() const { return line_; }
+
+  // RapidJSON wants these of every stream, and calls them when it parses in place only.
+  char* PutBegin() { return nullptr; }
+  void Put(char) {}
+  void Flush() {}
+  std::size_t PutEnd(char*) { return 0; }
+
+ private:
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+};
+
+/// Gives a builder the events of JSON.
+class JsonEvents {
+ public:
+  JsonEvents(Builder& builder, const LineStream& stream) : builder_(builder), stream_(stream) {}
+
+  bool Null() { return builder_.OnNull(mark(), 0), true; }
+  bool Bool(bool value) { return scalar("?", value ? "true" : "false"); }
+  bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
+    return scalar("?", {text, size});
+  }
+  bool String(const char* text, rapidjson::SizeType size, bool) {
+    return scalar("!", {text, size});
+  }
+  bool Key(const char* text, rapidjson::SizeType size, bool) { return scalar("!", {text, size}); }
+  bool StartObject() { return builder_.OnMapStart(mark(), "?", 0, kStyle), true; }
+  bool EndObject(rapidjson::SizeType) { return builder_.OnMapEnd(), true; }
+  bool StartArray() { return builder_.OnSequenceStart(mark(), "?", 0, kStyle), true; }
+  bool EndArray(rapidjson::SizeType) { return builder_.OnSequenceEnd(), true; }
+  // The parser is told to give all numbers as text.
+  bool Int(int) { return false; }
+  bool Uint(unsigned) { return false; }
+  bool Int64(std::int64_t) { return false; }
+  bool Uint64(std::uint64_t) { return false; }
+  bool Double(double) { return false; }
+
+ private:
+  static constexpr auto kStyle = YAML::EmitterStyle::Flow;
+
+  YAML::Mark mark() const {
+    YAML::Mark out;
+    out.line = stream_.line() - 1;
+    return out;
+  }
+  bool scalar(const char* tag, const std::string& text) {
+    builder_.OnScalar(mark(), tag, 0, text);
+    return true;
+  }
+
+  Builder& builder_;
+  const LineStream& stream_;
+};
+
+/// Accepts any JSON, if its text is UTF-8.
+struct JsonCheck : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, JsonCheck> {
+  // RapidJSON makes bytes that are not UTF-8 of "\udc00", half a character.
+  bool String(const char* text, rapidjson::SizeType size, bool) {
+    return find_invalid_utf8({text, size}) == std::string_view::npos;
+  }
+};
+
+std::size_t skip_spaces(std::string_view text) {
+  return std::min(text.find_first_not_of(" \t\r\n"), text.size());
+}
+
+/// The size of the JSON object that a text begins with; 0 if it begins with none.
+std::size_t json_object_size(std::string_view text) {
+  if (!text.starts_with('{')) return 0;
+  LineStream stream(text);
+  JsonCheck check;
+  rapidjson::Reader reader;
+  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseStopWhenDoneFlag |
+                              rapidjson::kParseNumbersAsStringsFlag;
+  return reader.Parse<kFlags>(stream, check).IsError() ? 0 : stream.Tell();
+}
+
+int count_lines(std::string_view text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+/// Adds the documents of a text without separators, which begins at a line.
+void add_documents(std::string_view text, int line, std::vector<YamlDocument>& out) {
+  std::size_t objects = 0;
+  for (;; ++objects) {
+    const std::size_t start = skip_spaces(text);
+    const std::size_t size = json_object_size(text.substr(start));
+    if (size == 0) break;
+    line += count_lines(text.substr(0, start));
+    const std::string_view object = text.substr(start, size);
+    out.push_back({.text = std::string(object), .first_line = line, .is_json = true});
+    line += count_lines(object);
+    text.remove_prefix(start + size);
+  }
+  const std::string_view rest = text.substr(skip_spaces(text));
+  if (objects > 0 && rest.empty()) return;
+  // yaml-cpp lets YAML begin with a comma.
+  const bool is_json = objects > 1 || (objects == 1 && rest.find_first_of(",]}") == 0);
+  out.push_back({.text = std::string(text), .first_line = line, .is_json = is_json});
+}
+
 /// yaml-cpp takes anything, and puts other characters in the place of what it does not understand.
 void check_encoding(std::string_view text) {
   const std::size_t where = find_invalid_utf8(text);
   if (where >= text.size()) return;
   const auto before = text.substr(0, where);
-  throw YamlError(static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1,
-                  "the text is not UTF-8");
+  throw YamlError(count_lines(before) + 1, "the text is not UTF-8");
 }
 
 void check_indicators(std::string_view text, std::size_t most) {
@@ -353,7 +471,17 @@ const YamlNode* YamlNode::find(std::string_view key) const {
   return field == fields.rend() ? nullptr : field->second;
 }
 
-YamlTree::YamlTree(std::string_view text, const YamlLimits& limits) {
+YamlTree::YamlTree(std::string_view text, const YamlLimits& limits) { read_yaml(text, limits); }
+
+YamlTree::YamlTree(const YamlDocument& document, const YamlLimits& limits) {
+  if (document.is_json) {
+    read_json(document.text, limits);
+  } else {
+    read_yaml(document.text, limits);
+  }
+}
+
+void YamlTree::read_yaml(std::string_view text, const YamlLimits& limits) {
   check_encoding(text);
   check_indicators(text, limits.indicators);
   std::istringstream in{std::string(text)};
@@ -369,6 +497,19 @@ YamlTree::YamlTree(std::string_view text, const YamlLimits& limits) {
   if (root_ == nullptr) root_ = &nodes_.emplace_back();
 }
 
+void YamlTree::read_json(std::string_view text, const YamlLimits& limits) {
+  check_encoding(text);
+  LineStream stream(text);
+  Builder builder(nodes_, limits);
+  JsonEvents events(builder, stream);
+  rapidjson::Reader reader;
+  constexpr unsigned kFlags =
+      rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag;
+  if (reader.Parse<kFlags>(stream, events).IsError() || stream.Tell() != text.size())
+    throw YamlError(stream.line(), "this is not JSON");
+  root_ = builder.root();
+}
+
 YamlLimits manifest_limits() {
   YamlLimits out;
   out.depth = 200;
@@ -380,22 +521,26 @@ YamlLimits manifest_limits() {
 }
 
 std::vector<YamlDocument> split_yaml_documents(std::string_view text) {
-  std::vector<YamlDocument> out(1);
+  std::vector<YamlDocument> out;
+  std::string document;
+  int first_line = 1;
   int line_number = 0;
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size() - 1) + 1;
     const std::string_view line = text.substr(start, end - start);
     ++line_number;
     if (is_separator(line)) {
-      out.push_back({"", line_number});
+      add_documents(document, first_line, out);
+      first_line = line_number;
       // The rest of the line may be content already.
-      out.back().text = std::string(3, ' ');
-      out.back().text += line.substr(3);
+      document = std::string(3, ' ');
+      document += line.substr(3);
     } else {
-      out.back().text += line;
+      document += line;
     }
     start = end;
   }
+  add_documents(document, first_line, out);
   return out;
 }
 

@@ -3,12 +3,13 @@
 # with "// refused" must be an error with both, a line that ends with "// warned" with Clang only, and no other line with
 # either. Without these lines, the file must compile.
 #
-# usage: scripts/check-lifetimes.sh BUILD_DIRECTORY       (with the generated headers)
+# usage: scripts/check-lifetimes.sh BUILD_DIRECTORY       (with the generated headers; those of CRDs are codegen_test's)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build=$1
-flags=(-std=c++20 -fsyntax-only -Iinclude "-I$build/generated/include")
+flags=(-std=c++20 -fsyntax-only -Iinclude "-I$build/generated/include"
+  "-I$build/tests/api/codegen/lookout-crds/codegen_test")
 gcc=(g++ "${flags[@]}" -fmax-errors=0)
 clang=(clang++-16 "${flags[@]}" -ferror-limit=0 -Werror=dangling -Werror=dangling-gsl -Werror=return-stack-address)
 outcome=0

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "api/codegen/crd.h"
@@ -36,7 +37,8 @@ std::string read_input(const std::string& path) {
 void write_output(const std::string& path, const std::string& text) {
   if (path.empty() || path == "-") {
     std::cout << text << std::flush;
-    if (!std::cout) throw std::runtime_error("standard output cannot be written");
+    if (!std::cout)
+      throw std::system_error(errno, std::generic_category(), "standard output cannot be written");
     return;
   }
   const auto fail = [&](const std::string& why) {
@@ -50,17 +52,28 @@ void write_output(const std::string& path, const std::string& text) {
   std::error_code error;
   // A device or a pipe stays what it is.
   if (std::filesystem::is_other(std::filesystem::status(path, error))) return write(path);
+  if (std::filesystem::is_directory(path, error)) fail(std::strerror(EISDIR));
   // Never half a header, which a build might take for a whole one.
   const std::string partial = path + ".partial";
-  write(partial);
-  std::filesystem::rename(partial, path, error);
-  if (error) fail(error.message());
+  try {
+    write(partial);
+    std::filesystem::rename(partial, path, error);
+    if (error) fail(error.message());
+  } catch (...) {
+    std::filesystem::remove(partial, error);
+    throw;
+  }
 }
 
 }  // namespace
 
 void write_crd_header(const std::vector<std::string>& inputs, const std::string& output,
                       const std::string& cpp_namespace) {
+  for (const std::string& input : inputs) {
+    std::error_code error;
+    if (std::filesystem::equivalent(input, output, error))
+      throw std::runtime_error(fmt::format("{} is read: it cannot be written, too", output));
+  }
   std::vector<Crd> crds;
   CrdHeaderOptions options;
   options.cpp_namespace = cpp_namespace;

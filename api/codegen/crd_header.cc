@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -66,8 +67,8 @@ void add_comment_line(std::string& out, std::string_view indent, std::string_vie
   out += indent;
   out += text.empty() ? "///" : "/// ";
   out += text;
-  // A backslash at its end would take the next line into the comment.
-  if (text.ends_with('\\')) out += '.';
+  // A backslash at its end would take the next line into the comment, as would its trigraph.
+  if (text.ends_with('\\') || text.ends_with("?\?/")) out += '.';
   out += '\n';
 }
 
@@ -152,6 +153,12 @@ std::string setter_base(const std::string& accessor) {
   return accessor.ends_with('_') ? accessor.substr(0, accessor.size() - 1) : accessor;
 }
 
+/// "_foo": its names in C++ begin with what follows the first character.
+bool begins_with_symbol(const std::string& name) {
+  const char c = name.empty() ? 'a' : name.front();
+  return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'));
+}
+
 /// The accessors' names of the fields, in their order.
 std::vector<std::string> member_names(const std::vector<CrdField>& fields,
                                       const std::set<std::string>& taken) {
@@ -160,12 +167,13 @@ std::vector<std::string> member_names(const std::vector<CrdField>& fields,
   json_names.reserve(fields.size());
   for (const CrdField& field : fields) json_names.push_back(field.name);
   // In an order of their own, so that a name does not depend on where the schema lists it. Of two
-  // that come to the same, "fooBar" goes before "FooBar", and "title" before "setTitle".
+  // that come to the same, "fooBar" goes before "FooBar" and "_fooBar", and "title" before
+  // "setTitle".
   std::ranges::sort(json_names, {}, [](const std::string& name) {
     const std::string accessor = member_name(name);
     const bool verb = accessor.starts_with("set_") || accessor.starts_with("clear_");
     const bool capital = !name.empty() && name.front() >= 'A' && name.front() <= 'Z';
-    return std::tuple(verb, capital, name);
+    return std::tuple(verb, begins_with_symbol(name), capital, name);
   });
   std::map<std::string, std::string> by_json;
   for (const std::string& name : json_names) {
@@ -180,15 +188,15 @@ std::vector<std::string> member_names(const std::vector<CrdField>& fields,
   return out;
 }
 
+/// One version of one CRD.
+using Member = std::pair<const Crd*, const CrdVersion*>;
+
 /// The types of one version of one CRD.
 class VersionWriter {
  public:
   VersionWriter(const Crd& crd, const CrdVersion& version, NameScope& scope,
-                const std::map<std::string, std::string>& class_of_kind)
-      : crd_(crd),
-        version_(version),
-        scope_(scope),
-        kind_(class_of_kind.at(crd.group + "/" + crd.kind)) {}
+                const std::map<Member, std::string>& class_of_kind)
+      : crd_(crd), version_(version), scope_(scope), kind_(class_of_kind.at({&crd, &version})) {}
 
   std::string write() {
     declare(version_.fields, kind_);
@@ -235,8 +243,10 @@ class VersionWriter {
         return "api::Quantity";
       case Kind::kBuiltin:
         return builtin_name(element.name) + "Draft";
-      case Kind::kList:
-        return fmt::format("api::ListDraft<{}>", draft_element(element));
+      case Kind::kList: {
+        const auto list = lists_.find(&element);
+        return list == lists_.end() ? list_draft(element).first : list->second;
+      }
       case Kind::kMap:
         return fmt::format("api::MapDraft<{}>", draft_element(element));
       case Kind::kStructure:
@@ -297,7 +307,11 @@ class VersionWriter {
   }
 
   void declare(const std::vector<CrdField>& fields, const std::string& prefix) {
-    for (const CrdField& field : fields) {
+    std::vector<std::reference_wrapper<const CrdField>> order(fields.begin(), fields.end());
+    // Of two that come to the same, "fooBar" goes before "_fooBar".
+    std::ranges::stable_partition(
+        order, [](const CrdField& field) { return !begins_with_symbol(field.name); });
+    for (const CrdField& field : order) {
       const CrdType& type = bottom(field.type);
       const std::string name = prefix + pascal_name(field.name);
       if (type.kind == Kind::kStructure) {
@@ -310,7 +324,22 @@ class VersionWriter {
         enums_[&type] = scope_.claim(name);
         write_enum(type, enums_.at(&type), field);
       }
+      declare_lists(field.type, name, field);
     }
+  }
+
+  /// Lists with keys that are elements themselves get a class each, which knows its keys.
+  void declare_lists(const CrdType& container, const std::string& name, const CrdField& field) {
+    if (container.element.empty()) return;
+    const CrdType& element = container.element.front();
+    declare_lists(element, name, field);
+    if (element.kind != Kind::kList || key_types(element).empty()) return;
+    const auto [base, arguments] = list_draft(element);
+    const std::string& chosen = lists_[&element] = scope_.claim(name + "ListDraft");
+    out_ += fmt::format(
+        "/// Part of a draft: one of the lists of {0}.\nclass {1} : public {2} {{\n public:\n"
+        "  explicit {1}(const api::DraftPart& part) : {2}(part{3}) {{}}\n}};\n\n",
+        clean(field.name), chosen, base, arguments);
   }
 
   std::string path_text(const CrdField& field) const {
@@ -322,8 +351,11 @@ class VersionWriter {
     NameScope scope({name});
     for (const auto& value : type.values) {
       if (const auto* text = std::get_if<std::string>(&value)) {
-        out_ += fmt::format("  static constexpr std::string_view {}{{{}}};\n",
-                            scope.claim(enumerator_name(*text)), cpp_literal(*text));
+        // Without its size, the text would end at a NUL.
+        const bool sized = text->find('\0') != std::string::npos;
+        out_ += fmt::format("  static constexpr std::string_view {}{{{}{}}};\n",
+                            scope.claim(enumerator_name(*text)), cpp_literal(*text),
+                            sized ? fmt::format(", {}", text->size()) : "");
       } else {
         const std::int64_t number = std::get<std::int64_t>(value);
         out_ += fmt::format("  static constexpr {} {} = {};\n", scalar_type(type.name, false),
@@ -352,8 +384,13 @@ class VersionWriter {
     return comment(text, "  ");
   }
 
+  /// The accessors of an object are marked as references into it; a view is a reference itself.
+  static std::string_view qualifiers(const std::string& type, bool object) {
+    return object && refers(type) ? "const& LOOKOUT_LIFETIME_BOUND" : "const";
+  }
+
   std::string view_accessors(const std::vector<CrdField>& fields,
-                             const std::vector<std::string>& names, std::string_view body) const {
+                             const std::vector<std::string>& names, bool object) const {
     std::string out;
     for (std::size_t i = 0; i < fields.size(); ++i) {
       const CrdField& field = fields[i];
@@ -362,10 +399,11 @@ class VersionWriter {
                                   ? "api::sym::" + constant_name(field.name)
                                   : cpp_literal(field.name);
       out += field_comment(field);
-      const std::string at = fmt::format("{}[{}]", body, key);
+      const std::string at = fmt::format("{}[{}]", object ? "body()" : "as_value()", key);
       out +=
-          fmt::format("  {} {}() const {{ return {}; }}\n", type, names[i],
+          fmt::format("  {} {}() {} {{ return {}; }}\n", type, names[i], qualifiers(type, object),
                       type == "api::Value" ? at : fmt::format("api::from_value<{}>({})", type, at));
+      if (object && refers(type)) out += of_a_temporary(type, names[i]);
     }
     return out;
   }
@@ -377,7 +415,7 @@ class VersionWriter {
     out_ += comment(about, "");
     out_ +=
         fmt::format("class {} : public api::View {{\n public:\n  using api::View::View;\n", name);
-    out_ += view_accessors(type.fields, names, "as_value()");
+    out_ += view_accessors(type.fields, names, false);
     out_ += "};\n\n";
     const std::string draft = name + "Draft";
     out_ += fmt::format(
@@ -391,16 +429,26 @@ class VersionWriter {
 
   // Drafts.
 
-  void add(std::string_view type, std::string_view signature, std::string_view body) {
-    out_ += fmt::format("  {} {} const {{ {} }}\n", type, signature, body);
+  void add(std::string_view type, std::string_view signature, std::string_view qualifiers,
+           std::string_view body) {
+    out_ += fmt::format("  {} {} {} {{ {} }}\n", type, signature, qualifiers, body);
+  }
+
+  /// What reads a member or gives a part of it.
+  void add_accessor(const std::string& type, const std::string& name, bool object,
+                    std::string_view body) {
+    add(type, name + "()", qualifiers(type, object), body);
+    if (object && refers(type)) out_ += of_a_temporary(type, name);
   }
 
   void write_draft_field(const CrdField& field, const std::string& name,
                          const std::string& result) {
     const std::string at = fmt::format("(*this)[{}]", cpp_literal(field.name));
     const std::string base = setter_base(name);
+    const bool object = result.ends_with('&');
+    const std::string_view bound = object ? "const LOOKOUT_LIFETIME_BOUND" : "const";
     const auto set = [&](std::string_view parameter, std::string_view call) {
-      add(result, fmt::format("set_{}({})", base, parameter),
+      add(result, fmt::format("set_{}({})", base, parameter), bound,
           fmt::format("{}; return *this;", call));
     };
     const auto set_value = [&](std::string_view parameter, std::string_view value = "value") {
@@ -410,22 +458,22 @@ class VersionWriter {
       case Kind::kStructure:
       case Kind::kBuiltin: {
         const std::string view = view_type(field.type, false);
-        add(view + "Draft", name + "()", fmt::format("return {}Draft({});", view, at));
+        add_accessor(view + "Draft", name, object, fmt::format("return {}Draft({});", view, at));
         set_value(fmt::format("const {}& value", view));
         break;
       }
       case Kind::kList: {
         const auto [type, arguments] = list_draft(field.type);
-        add(type, name + "()", fmt::format("return {}({}{});", type, at, arguments));
+        add_accessor(type, name, object, fmt::format("return {}({}{});", type, at, arguments));
         break;
       }
       case Kind::kMap: {
         const std::string type = fmt::format("api::MapDraft<{}>", draft_element(field.type));
-        add(type, name + "()", fmt::format("return {}({});", type, at));
+        add_accessor(type, name, object, fmt::format("return {}({});", type, at));
         break;
       }
       case Kind::kQuantity:
-        write_reader(field, name);
+        write_reader(field, name, object);
         set_value("const api::Quantity& value");
         out_ += "  /// Throws InvalidArgument if the text is not a quantity.\n";
         set("std::string_view value",
@@ -434,11 +482,11 @@ class VersionWriter {
       case Kind::kScalar: {
         const std::string& scalar = field.type.name;
         if (scalar == "any") {
-          add("api::DraftPart", name + "()", fmt::format("return {};", at));
+          add_accessor("api::DraftPart", name, object, fmt::format("return {};", at));
           set_value("api::Value value");
           break;
         }
-        write_reader(field, name);
+        write_reader(field, name, object);
         if (scalar == "string:byte") {
           out_ += "  /// Raw bytes; they are written as base64.\n";
           set("std::string_view value", fmt::format("api::detail::write_bytes({}, value)", at));
@@ -453,12 +501,14 @@ class VersionWriter {
         break;
       }
     }
-    add(result, fmt::format("clear_{}()", base), fmt::format("{}.remove(); return *this;", at));
+    add(result, fmt::format("clear_{}()", base), bound,
+        fmt::format("{}.remove(); return *this;", at));
   }
 
-  void write_reader(const CrdField& field, const std::string& name) {
+  void write_reader(const CrdField& field, const std::string& name, bool object) {
     const std::string type = view_type(field.type, !field.required || field.nullable);
-    add(type, name + "()", fmt::format("return field_as<{}>({});", type, cpp_literal(field.name)));
+    add_accessor(type, name, object,
+                 fmt::format("return field_as<{}>({});", type, cpp_literal(field.name)));
   }
 
   // The object.
@@ -491,7 +541,7 @@ class VersionWriter {
         "  {1} metadata() const {{ return api::from_value<{1}>(as_value()[api::sym::kMetadata]); "
         "}}\n",
         kind_, builtin_name(kObjectMeta));
-    out_ += view_accessors(version_.fields, names, "as_value()");
+    out_ += view_accessors(version_.fields, names, false);
     out_ += "};\n\n";
   }
 
@@ -506,7 +556,7 @@ class VersionWriter {
         "  static {0}Draft draft(std::string_view name{6});\n  {0}Draft edit() const;\n",
         kind_, cpp_literal(crd_.group), cpp_literal(version_.name), cpp_literal(crd_.kind),
         cpp_literal(crd_.plural), crd_.namespaced, ns_parameter());
-    out_ += view_accessors(version_.fields, names, "body()");
+    out_ += view_accessors(version_.fields, names, true);
     out_ += "};\n\n";
   }
 
@@ -538,11 +588,15 @@ class VersionWriter {
   void write_list() {
     out_ += fmt::format(
         "/// {0}, as a server answers.\nclass {1}List : public api::TypedObject {{\n public:\n"
-        "  using api::TypedObject::TypedObject;\n"
-        "  {2} metadata() const {{ return field_as<{2}>(api::sym::kMetadata); }}\n"
-        "  api::ListView<{1}View> items() const {{ return "
-        "field_as<api::ListView<{1}View>>(api::sym::kItems); }}\n}};\n\n",
-        clean(crd_.list_kind), kind_, builtin_name(kListMeta));
+        "  using api::TypedObject::TypedObject;\n",
+        clean(crd_.list_kind), kind_);
+    const std::string metadata = builtin_name(kListMeta);
+    add_accessor(metadata, "metadata", true,
+                 fmt::format("return field_as<{}>(api::sym::kMetadata);", metadata));
+    const std::string items = fmt::format("api::ListView<{}View>", kind_);
+    add_accessor(items, "items", true,
+                 fmt::format("return field_as<{}>(api::sym::kItems);", items));
+    out_ += "};\n\n";
   }
 
   const Crd& crd_;
@@ -551,24 +605,21 @@ class VersionWriter {
   const std::string kind_;
   std::map<const CrdType*, std::string> classes_;
   std::map<const CrdType*, std::string> enums_;
+  std::map<const CrdType*, std::string> lists_;
   std::string out_;
 };
 
 // ---- The header ----
 
-struct Member {
-  const Crd* crd;
-  const CrdVersion* version;
-};
-
 std::string write_namespace(const std::string& cpp_namespace, const std::vector<Member>& members) {
   // The kinds come first: they are called what the CRDs call them.
-  NameScope scope({"api"});
-  std::map<std::string, std::string> class_of_kind;
+  // Inside of drafts, DraftPart and ObjectDraft are their bases.
+  NameScope scope({"api", "DraftPart"});
+  std::map<Member, std::string> class_of_kind;
   for (const Member& member : members) {
-    const std::string& kind = member.crd->kind;
-    class_of_kind[member.crd->group + "/" + kind] =
-        scope.claim(pascal_name(kind), [](const std::string& name) {
+    const std::string kind = pascal_name(member.first->kind);
+    class_of_kind[member] =
+        scope.claim(kind == "ObjectDraft" ? "ObjectDraft_2" : kind, [](const std::string& name) {
           return std::set<std::string>{name + "View", name + "Draft", name + "List"};
         });
   }
@@ -610,14 +661,14 @@ std::string generate_crd_header(const std::vector<Crd>& crds, const CrdHeaderOpt
       "draft\n"
       "// holds now, set_ writes and clear_ removes.\n"
       "#pragma once\n\n"
-      "#include <cstdint>\n#include <optional>\n#include <string_view>\n\n",
+      "#include <cstdint>\n#include <optional>\n#include <string>\n#include <string_view>\n\n",
       clean(options.source));
   std::set<std::string> includes = {
       "lookout/api/draft.h",        "lookout/api/multi_key_list_draft.h",
       "lookout/api/resource.h",     "lookout/api/set_draft.h",
       "lookout/api/symbols.h",      "lookout/api/time.h",
       "lookout/api/typed_object.h", "lookout/api/view.h",
-      meta.draft_header()};
+      "lookout/base/attributes.h",  meta.draft_header()};
   for (const std::string& include : includes) out += fmt::format("#include \"{}\"\n", include);
   for (const auto& [name, members] : namespaces) out += "\n" + write_namespace(name, members);
   return out;

@@ -114,7 +114,8 @@ std::string cpp_literal(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+    // The second of two question marks: three characters of a trigraph are a warning.
+    if (c == '"' || c == '\\' || (c == '?' && out.back() == '?')) {
       out += '\\';
       out += c;
     } else if (byte < 0x20 || byte >= 0x7F) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "api/codegen/crd.h"
@@ -98,7 +100,7 @@ class Reader {
     for (const YamlDocument& document : split_yaml_documents(text)) {
       line_offset_ = document.first_line - 1;
       try {
-        const YamlTree tree(document.text, manifest_limits());
+        const YamlTree tree(document, manifest_limits());
         read_document(tree.root());
       } catch (const YamlError& e) {
         throw std::runtime_error(
@@ -140,7 +142,10 @@ class Reader {
     if (node.kind != YamlNode::Kind::kMap) fail(&node, "a document that is not an object");
     if (const YamlNode* items = node.find("items"); text_of(node.find("kind")).ends_with("List")) {
       if (items == nullptr) return;
-      for (const YamlNode* item : items->items) read_document(*item);
+      for (const YamlNode* item : items->items) {
+        // A kind may be called AllowList and have items of its own.
+        if (is_map(item)) read_document(*item);
+      }
       return;
     }
     const std::string_view version = text_of(node.find("apiVersion"));
@@ -201,7 +206,8 @@ class Reader {
     if (is_map(root)) {
       out.description = text_of(root->find("description"));
       path_.clear();
-      if (root->find("properties") != nullptr) {
+      const YamlNode* properties = root->find("properties");
+      if (properties != nullptr && properties->kind != YamlNode::Kind::kNull) {
         for (CrdField& field : read_structure(*root, 0).fields) {
           if (field.name != "apiVersion" && field.name != "kind" && field.name != "metadata")
             out.fields.push_back(std::move(field));
@@ -275,7 +281,9 @@ class Reader {
       }
       std::int64_t number = 0;
       const char* end = value->text.data() + value->text.size();
-      if (std::from_chars(value->text.data(), end, number).ptr == end) {
+      const auto [read, error] = std::from_chars(value->text.data(), end, number);
+      const bool fits = out.name != "integer:int32" || std::in_range<std::int32_t>(number);
+      if (error == std::errc() && read == end && fits) {
         if (std::ranges::find(out.values, decltype(out.values)::value_type(number)) ==
             out.values.end()) {
           out.values.emplace_back(number);

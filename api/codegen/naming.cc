@@ -14,8 +14,8 @@ char to_upper(char c) { return static_cast<char>(std::toupper(static_cast<unsign
 
 }  // namespace
 
-/// True for C++ keywords and for macros: "linux" and "unix", which compilers define in their GNU
-/// dialects, and macros of the C library that look like names.
+/// True for C++ keywords, for "typeof", "linux" and "unix", which compilers have in their GNU
+/// dialects, and for macros of the C library that look like names.
 bool is_reserved(std::string_view word) {
   static const std::set<std::string_view> kWords = {
       "alignas",       "alignof",      "and",
@@ -47,10 +47,11 @@ bool is_reserved(std::string_view word) {
       "switch",        "template",     "this",
       "thread_local",  "throw",        "true",
       "try",           "typedef",      "typeid",
-      "typename",      "union",        "unix",
-      "unsigned",      "using",        "virtual",
-      "void",          "volatile",     "wchar_t",
-      "while",         "xor",          "xor_eq"};
+      "typename",      "typeof",       "union",
+      "unix",          "unsigned",     "using",
+      "virtual",       "void",         "volatile",
+      "wchar_t",       "while",        "xor",
+      "xor_eq"};
   return kWords.contains(word);
 }
 

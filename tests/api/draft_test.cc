@@ -288,6 +288,35 @@ TEST(DraftTest, RefusesWhatNoObjectCanHold) {
   EXPECT_EQ(map.build().name(), "m");
 }
 
+TEST(DraftTest, RefusesNamesThatNoObjectCanHave) {
+  auto map = k8s::core::v1::ConfigMap::draft("m", "b");
+  EXPECT_THROW(map.data().set("caf\xe9", "v"), InvalidArgument);
+  EXPECT_THROW(map.metadata().labels().set("\xc0\x80", "v"), InvalidArgument);
+  EXPECT_THROW(map["\xff"].set(1), InvalidArgument);
+  EXPECT_THROW(map["\xff"]["a"].set_empty_object(), InvalidArgument);
+  EXPECT_THROW(map["\xff"].append(), InvalidArgument);
+  EXPECT_THROW(api::ListDraft<std::int64_t>(map["\xff"]).append(1), InvalidArgument);
+  EXPECT_THROW(map["list"].append()["\xff"].set(1), InvalidArgument);
+  EXPECT_FALSE(map.data().contains("caf\xe9"));
+  EXPECT_FALSE(map.data().erase("caf\xe9"));
+  map.data().set("caf\u00e9", "v");
+  const Object built = map.build();
+  EXPECT_EQ(parse(built.to_json()), built);
+  EXPECT_EQ(built["data"].size(), 1u);
+}
+
+TEST(DraftTest, ElementsAreFoundByAnyInteger) {
+  ObjectDraft draft(parse(R"({"list":[1,2,3]})"));
+  const api::DraftPart list = draft["list"];
+  EXPECT_EQ(list[0].as<std::int64_t>(), 1);
+  EXPECT_EQ(list[1u].as<std::int64_t>(), 2);
+  EXPECT_EQ(list[std::int64_t{2}].as<std::int64_t>(), 3);
+  EXPECT_THROW(list[-1], InvalidArgument);
+  EXPECT_THROW(list[3], InvalidArgument);
+  list[0].set(7);
+  EXPECT_EQ(draft.diff(), R"({"list":[7,2,3]})");
+}
+
 TEST(DraftTest, WhatCannotBeWrittenLeavesNoTrace) {
   const k8s::core::v1::Pod pod(parse(R"({"metadata":{"name":"a","finalizers":["x"]}})"));
   const auto change = pod.edit();

@@ -67,6 +67,20 @@ TEST(MergePatchTest, AppliesAsTheRfcSays) {
   }
 }
 
+TEST(MergePatchTest, ServersDropNullMembersInLists) {
+  const MergeCase cases[] = {
+      {"{}", R"({"l":[{"a":1,"b":null}]})", R"({"l":[{"a":1}]})"},
+      {R"({"l":[1]})", R"({"l":[null,{"a":[{"b":null}]}]})", R"({"l":[null,{"a":[{}]}]})"},
+      {R"({"l":null})", R"({"l":[{"a":null,"a":1},{"b":1,"b":null}]})", R"({"l":[{"a":1},{}]})"},
+      {R"({"l":{"x":1}})", R"({"l":[{"a":null}]})", R"({"l":[{"a":null}]})"},
+  };
+  for (const auto& [before, patch, after] : cases) {
+    Document target = test::parse_json(before);
+    apply_merge_patch(target, test::parse_json(patch), target.GetAllocator(), NullsInLists::kDrop);
+    EXPECT_EQ(target, test::parse_json(after)) << before << " + " << patch;
+  }
+}
+
 TEST(MergePatchTest, APatchIsNotReferredToAfterwards) {
   Document target = test::parse_json(R"({"a":{}})");
   {

@@ -40,6 +40,14 @@ d: "\u007F\u0080\u009F"
             "a: \u00a0\u2027\u202a\ufefe\ufffd\u20ac\n");
 }
 
+// Readers of YAML 1.1 take it for a time, with a small t too.
+TEST(YamlWriter, QuotesTimes) {
+  for (const std::string text :
+       {"2001-12-14T21:59:43Z", "2001-12-14t21:59:43Z", "2001-12-14 21:59:43", "2001-12-14"}) {
+    EXPECT_EQ(to_yaml(R"({"a":")" + text + R"("})"), "a: \"" + text + "\"\n");
+  }
+}
+
 TEST(YamlWriter, ReadsBackAsWhatItWas) {
   for (
       const std::string json : {

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lookout {
 namespace {
@@ -54,6 +55,78 @@ TEST(YamlTreeTest, NamesOfFieldsAreText) {
   for (const char* text : {"~: 1", "{[a]: 1}", "? {a: b}\n: 1"}) {
     EXPECT_THROW(json_of(text), YamlError) << text;
   }
+}
+
+/// Each document as its first line and its JSON.
+std::vector<std::string> documents_of(std::string_view text) {
+  std::vector<std::string> out;
+  for (const YamlDocument& document : split_yaml_documents(text))
+    out.push_back(std::to_string(document.first_line) + ":" + to_json(YamlTree(document).root()));
+  return out;
+}
+
+TEST(YamlDocumentsTest, JsonObjectsThatFollowEachOtherAreDocuments) {
+  const std::vector<std::string> wanted = {R"(1:{"a":1})", R"(2:{"b":{}})", R"(4:{"c":"}"})"};
+  EXPECT_EQ(documents_of("{\"a\":1}\n{\"b\":\n{}}\n{\"c\":\"}\"}\n"), wanted);
+  EXPECT_EQ(documents_of(R"({"a":1}{"b":2} {"c":3})"),
+            (std::vector<std::string>{R"(1:{"a":1})", R"(1:{"b":2})", R"(1:{"c":3})"}));
+  EXPECT_EQ(documents_of("# none\n---\n\n{\"a\":1}\n{\"b\":2}\n---\nc: 3\n"),
+            (std::vector<std::string>{"1:null", R"(4:{"a":1})", R"(5:{"b":2})", R"(6:{"c":3})"}));
+}
+
+TEST(YamlDocumentsTest, OneJsonObjectMayBeFollowedByYaml) {
+  EXPECT_EQ(documents_of("{\"a\":1}\nb: 2\n"),
+            (std::vector<std::string>{R"(1:{"a":1})", R"(1:{"b":2})"}));
+  EXPECT_EQ(documents_of("{\"a\":1}\n# the end\n"),
+            (std::vector<std::string>{R"(1:{"a":1})", "1:null"}));
+  EXPECT_EQ(documents_of("{a: yes, b: 0400}"), std::vector<std::string>{R"(1:{"a":true,"b":256})"});
+}
+
+TEST(YamlDocumentsTest, NothingIsLeftOut) {
+  for (const char* text : {"{\"a\":1},\n{\"b\":2}", "{\"a\":1} b: [", "{\"a\":1}{\"b\":2}\nc: 3",
+                           "{\"a\":1}{\"b\":2}{c: 3}", "{\"a\":1}{\"b\":2}{\"c\":"}) {
+    EXPECT_THROW(documents_of(text), YamlError) << text;
+  }
+  try {
+    YamlTree tree(split_yaml_documents("{\"a\":1}\n{\"b\":2}\n\n}").back());
+    FAIL() << "no error";
+  } catch (const YamlError& e) {
+    EXPECT_EQ(e.line(), 3) << "counted from the end of the last object";
+  }
+}
+
+TEST(YamlDocumentsTest, JsonIsReadAsJson) {
+  EXPECT_EQ(documents_of(R"({"k":"deploy \ud83d\ude80"})"),
+            std::vector<std::string>{"1:{\"k\":\"deploy \U0001F680\"}"});
+  const std::string name(2000, 'x');
+  EXPECT_EQ(documents_of("{\"" + name + "\":1}"),
+            std::vector<std::string>{"1:{\"" + name + "\":1}"});
+  EXPECT_EQ(
+      documents_of(R"({"0400":true,"yes":"yes","<<":null,"n":[1e3,-0,2.0,1.50,"1"]})"),
+      std::vector<std::string>{R"(1:{"0400":true,"<<":null,"n":[1000,0,2,1.5,"1"],"yes":"yes"})"});
+}
+
+TEST(YamlDocumentsTest, JsonKnowsItsLines) {
+  const auto documents = split_yaml_documents("\n{\n\"a\":\n{\"b\":\n1}}");
+  const YamlTree tree(documents.front());
+  EXPECT_EQ(documents.front().first_line, 2);
+  EXPECT_EQ(tree.root().line, 1);
+  EXPECT_EQ(tree.root().find("a")->line, 3);
+  EXPECT_EQ(tree.root().find("a")->find("b")->line, 4);
+}
+
+TEST(YamlDocumentsTest, JsonHasTheLimitsOfYaml) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
+  deep += "1" + std::string(100'000, '}');
+  EXPECT_THROW(documents_of(deep), YamlError);
+  YamlLimits limits;
+  limits.nodes = 3;
+  const auto documents = split_yaml_documents(R"({"a":[1,2,3]})");
+  EXPECT_TRUE(documents.front().is_json);
+  EXPECT_THROW(YamlTree(documents.front(), limits), YamlError);
+  for (const char* half : {R"({"a":"\ud83d"})", R"({"a":"\ude80"})", "{\"a\":\"\xff\"}"})
+    EXPECT_THROW(documents_of(half), YamlError) << half;
 }
 
 }  // namespace

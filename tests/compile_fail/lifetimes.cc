@@ -1,6 +1,7 @@
 // Which references into an object may be kept. scripts/check-lifetimes.sh compiles this: the lines
 // marked "refused" must be errors of every compiler, those marked "warned" must be warnings of
 // Clang, and the other lines must compile without either.
+#include <acme/workshops.h>
 #include <lookout/k8s/apps/v1_draft.h>
 #include <lookout/k8s/core/v1.h>
 #include <lookout/k8s/core/v1_draft.h>
@@ -105,4 +106,34 @@ void drafts(const Pods& pods, const Pod& pod) {
   const auto right = draft.spec().containers();
   for (auto c : draft.spec().containers()) c.set_image("x");
   lookout::rest::TypedClient<Secret>(pods.dynamic()).create(Secret::draft("a", "b").set_type("x"));
+}
+
+// --- Types that are generated from CRDs
+using acme::v1::Workshop;
+using Workshops = lookout::rest::TypedClient<Workshop>;
+
+void custom_resources(const Workshops& workshops) {
+  for (auto tool : workshops.get("x").spec().tools()) use(tool.name());  // refused
+  const auto spec = workshops.get("x").spec();                           // refused
+  const auto items = acme::v1::WorkshopList(Object()).items();           // refused
+  const auto metadata = acme::v1::WorkshopList(Object()).metadata();     // refused
+  const std::string_view name = workshops.get("x").name_2();             // warned
+  const std::string copy = workshops.get("x").name_2();
+  const Workshop workshop = workshops.get("x");
+  const auto right = workshop.spec();
+  for (auto tool : workshop.spec().tools()) use(tool.name());
+  for (const auto& each : workshops.list().items) use(each.spec().title());
+}
+acme::v1::WorkshopSpec of_a_local_workshop(const Workshops& workshops) {
+  const Workshop workshop = workshops.get("x");
+  return workshop.spec();  // warned
+}
+void custom_drafts(const Workshops& workshops, const Workshop& workshop) {
+  const auto spec = Workshop::draft("a", "b").spec();           // refused
+  const auto labels = workshop.edit().metadata().labels();      // refused
+  const auto& set = Workshop::draft("a", "b").set_name_2("x");  // warned
+  workshops.create(Workshop::draft("a", "b").set_name_2("x"));
+  const auto draft = workshop.edit();
+  const auto right = draft.spec().tools();
+  for (auto tool : draft.spec().tools()) tool.set_count(1);
 }

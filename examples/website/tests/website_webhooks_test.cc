@@ -171,10 +171,13 @@ class WebsiteWebhooksTest : public testing::Test {
 };
 
 TEST_F(WebsiteWebhooksTest, AnImageWithoutAVersionIsTheLatestWithAWarning) {
-  EXPECT_EQ(make("shop", "registry:5000/web").spec().image(), "registry:5000/web:latest");
+  const Website shop = make("shop", "registry:5000/web");
+  EXPECT_EQ(shop.spec().image(), "registry:5000/web:latest");
   EXPECT_TRUE(was_warned("\"latest\" may be another image tomorrow"));
-  EXPECT_EQ(make("blog", "web:1").spec().image(), "web:1");
-  EXPECT_EQ(make("wiki", "web@sha256:0").spec().image(), "web@sha256:0");
+  const Website tagged = make("blog", "web:1");
+  EXPECT_EQ(tagged.spec().image(), "web:1");
+  const Website digest = make("wiki", "web@sha256:0");
+  EXPECT_EQ(digest.spec().image(), "web@sha256:0");
   // It is so for changes, too.
   sites_.patch("blog", rest::PatchType::kMerge, R"({"spec":{"image":"web"}})");
   const auto blog = sites_.get("blog");

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -48,8 +49,16 @@ class DraftPart {
   /// fields that the schema does not know.
   DraftPart operator[](std::string_view name) const;
   DraftPart operator[](const char* name) const { return (*this)[std::string_view(name)]; }
-  /// Throws InvalidArgument if the list is shorter.
+  /// Throws InvalidArgument if the list is shorter, or the index negative.
   DraftPart operator[](std::size_t index) const;
+  /// (So that the literal 0 is no null pointer.)
+  template <std::integral T>
+  DraftPart operator[](T index) const {
+    if constexpr (std::is_signed_v<T>) {
+      if (index < 0) throw InvalidArgument("an element with a negative index");
+    }
+    return (*this)[static_cast<std::size_t>(index)];
+  }
   /// Appends a new element to this list and returns it.
   DraftPart append() const;
   /// Removes an element; does nothing if the index is out of range.
@@ -67,8 +76,8 @@ class DraftPart {
     return from_value<T>(value());
   }
 
-  /// Replaces the part. Throws InvalidArgument for text that is not UTF-8 and for a double that is
-  /// not finite.
+  /// Replaces the part. Throws InvalidArgument for text that is not UTF-8, also in the name of the
+  /// part or of one that contains it, and for a double that is not finite.
   void set(std::string_view text) const;
   void set(const char* text) const { set(std::string_view(text)); }
   void set(const std::string& text) const { set(std::string_view(text)); }

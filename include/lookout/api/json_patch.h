@@ -24,7 +24,8 @@ inline constexpr std::size_t kMaxPatchCopyBytes = 3u << 20;
 ///
 /// As in the API server (github.com/evanphx/json-patch, version 4), a negative index counts from the
 /// end of the array, and an absent member of an object is like null: "replace" adds it, "copy" makes
-/// a null of it, and a test for null succeeds.
+/// a null of it, and a test for null succeeds. The whole target can be replaced, by an object or an
+/// array, and tested, and nothing else.
 ///
 /// Throws DecodeError if the patch is not a list of operations, with all that each of them needs,
 /// and PatchError if an operation fails; `target` is then partly changed.

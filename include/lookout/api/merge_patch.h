@@ -5,12 +5,18 @@
 
 namespace lookout::api {
 
+/// What becomes of null members of objects in the lists of a patch: they stay as RFC 7396 has it, or
+/// they go as in the API server (github.com/evanphx/json-patch, version 4), which keeps them only
+/// where the list takes the place of an object. Elements that are null stay.
+enum class NullsInLists { kKeep, kDrop };
+
 /// Applies `patch` to `target`: objects are merged member by member, null removes a member, and
 /// every other value replaces the old one. `target` must belong to the document of `allocator`. It
 /// keeps no references to `patch`. Throws DecodeError if the patch exceeds the nesting limit of
 /// objects.
 void apply_merge_patch(rapidjson::Value& target, const rapidjson::Value& patch,
-                       rapidjson::Document::AllocatorType& allocator);
+                       rapidjson::Document::AllocatorType& allocator,
+                       NullsInLists nulls = NullsInLists::kKeep);
 
 /// Computes the patch that turns `before` into `after`. A merge patch cannot set a member to null
 /// or change single elements of an array, so it drops nulls in objects of `after` and replaces

@@ -1,12 +1,14 @@
 // Value: reading the content of an object.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "lookout/api/detail/encoding.h"
 #include "lookout/api/symbol.h"
@@ -74,8 +76,12 @@ class Value {
   Value operator[](FieldSymbol key) const;
   /// The element of an array, counted from 0; absent if there is none.
   Value operator[](std::size_t index) const;
-  Value operator[](int index) const {
-    return index < 0 ? Value{} : (*this)[static_cast<std::size_t>(index)];
+  template <std::integral T>
+  Value operator[](T index) const {
+    if constexpr (std::is_signed_v<T>) {
+      if (index < 0) return {};
+    }
+    return (*this)[static_cast<std::size_t>(index)];
   }
   /// Follows a path such as ".spec.containers[0].image" (FieldPath describes the syntax). The
   /// overload for text parses it on every call and throws InvalidArgument for an invalid path.

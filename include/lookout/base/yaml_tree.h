@@ -59,8 +59,12 @@ YamlLimits manifest_limits();
 struct YamlDocument {
   std::string text;
   int first_line = 1;
+  /// It is read as JSON, which allows what YAML does not: pairs of surrogates, and names of any
+  /// length.
+  bool is_json = false;
 };
-/// Splits a text at lines that begin with "---", as kubectl does.
+/// Splits a text as kubectl does: at lines that begin with "---", and behind each of the JSON objects
+/// at the beginning. What follows one JSON object may be YAML, what follows several must be JSON.
 std::vector<YamlDocument> split_yaml_documents(std::string_view text);
 
 /// The first document of a text, as a tree. Resolves merge keys ("<<").
@@ -68,10 +72,14 @@ class YamlTree {
  public:
   /// Throws YamlError.
   explicit YamlTree(std::string_view text, const YamlLimits& limits = {});
+  explicit YamlTree(const YamlDocument& document, const YamlLimits& limits = {});
 
   const YamlNode& root() const { return *root_; }
 
  private:
+  void read_yaml(std::string_view text, const YamlLimits& limits);
+  void read_json(std::string_view text, const YamlLimits& limits);
+
   std::deque<YamlNode> nodes_;
   const YamlNode* root_ = nullptr;
 };

@@ -18,6 +18,7 @@ TEST(CrdNames, FieldsBecomeAccessors) {
   EXPECT_EQ(member_name("--"), "field");
   EXPECT_EQ(member_name("class"), "class_");
   EXPECT_EQ(member_name("co_await"), "co_await_");
+  EXPECT_EQ(member_name("typeof"), "typeof_");
   EXPECT_EQ(member_name("template"), "template_");
 }
 
@@ -72,6 +73,7 @@ TEST(CrdNames, LiteralsHoldAnyText) {
   EXPECT_EQ(cpp_literal("a\"b\\c"), R"("a\"b\\c")");
   // A digit behind an escape is none of its digits.
   EXPECT_EQ(cpp_literal("\n1"), R"("\0121")");
+  EXPECT_EQ(cpp_literal("a?b???"), R"("a?b?\?\?")") << "trigraphs";
 }
 
 }  // namespace

@@ -58,6 +58,12 @@ TEST(CrdReader, ScalarsHaveTheirFormats) {
   EXPECT_EQ(type_of("{}").name, "any");
 }
 
+TEST(CrdReader, ValuesFitTheirType) {
+  EXPECT_EQ(type_of("{type: integer, enum: [1, 5000000000]}").values.size(), 2u);
+  EXPECT_EQ(type_of("{type: integer, format: int32, enum: [1, 5000000000]}").values.size(), 1u);
+  EXPECT_EQ(type_of("{type: integer, enum: [1, 99999999999999999999]}").values.size(), 1u);
+}
+
 TEST(CrdReader, BlocksThatOnlyValidateAreNoTypes) {
   EXPECT_EQ(type_of("{type: string, anyOf: [{format: a}, {format: b}], not: {format: c}}").name,
             "string");
@@ -93,6 +99,33 @@ TEST(CrdReader, ErrorsSayWhere) {
   EXPECT_THAT(error_of("kind: Pod\napiVersion: v1\n"),
               HasSubstr("crd.yaml: no CustomResourceDefinition: give"));
   EXPECT_THAT(error_of("a: [\n"), HasSubstr("crd.yaml:"));
+}
+
+TEST(CrdReader, DefinitionsMayFollowEachOtherInJson) {
+  const auto json = [](const std::string& kind) {
+    return R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{)"
+           R"("group":"example.com","scope":"Cluster","names":{"kind":")" +
+           kind + R"(","plural":"things"},"versions":[{"name":"v1","served":true}]}})";
+  };
+  const auto crds = read_crds(json("A") + "\n" + json("B"), "crds.json");
+  ASSERT_EQ(crds.size(), 2u);
+  EXPECT_EQ(crds[0].kind, "A");
+  EXPECT_EQ(crds[1].kind, "B");
+}
+
+TEST(CrdReader, OtherObjectsArePassedOver) {
+  const std::string list =
+      "---\nkind: AllowList\napiVersion: example.com/v1\nitems: [10.0.0.1]\n"
+      "---\nkind: DenyList\napiVersion: example.com/v1\nitems: {a: b}\n";
+  EXPECT_EQ(read_crds(crd("{}") + list, "crd.yaml").size(), 1u);
+}
+
+TEST(CrdReader, PropertiesMayBeEmpty) {
+  EXPECT_EQ(type_of("{type: object, properties: }").name, "any");
+  std::string text = crd("{}");
+  text.resize(text.find("          spec: "));
+  const auto crds = read_crds(text, "crd.yaml");
+  EXPECT_TRUE(crds.at(0).versions.at(0).fields.empty());
 }
 
 TEST(CrdReader, DefinitionsMustBeOfTheVersionThatServersHave) {

@@ -102,7 +102,8 @@ TEST(GeneratedTypes, ReadFieldsOfAnyName) {
   const Workshop w = read(R"({"class":"1","namespace":"2","int":3,"errno":"4","major":"5",
       "setTitle":"6","clearTitle":"7","$ref":"8","x-dashed":"9","dotted.name":"10","2fa":true,
       "fooBar":"11","foobar":"12","foo_bar":"13","FooBar":"14","qu\"ote":"15","asValue":"16",
-      "draft":{"text":"17"},"list":{"text":"18"},"naïve":"19","template":{"kind":"Pod"},"title":"20"})");
+      "draft":{"text":"17"},"list":{"text":"18"},"naïve":"19","template":{"kind":"Pod"},"title":"20",
+      "_foobar":"21","typeof":"22"})");
   const auto spec = w.spec();
   EXPECT_EQ(spec.class_(), "1");
   EXPECT_EQ(spec.namespace_(), "2");
@@ -126,6 +127,8 @@ TEST(GeneratedTypes, ReadFieldsOfAnyName) {
   EXPECT_EQ(spec.na_ve(), "19");
   EXPECT_EQ(spec.template_()["kind"].as_string(), "Pod");
   EXPECT_EQ(spec.title(), "20");
+  EXPECT_EQ(spec.foobar_2(), "21");
+  EXPECT_EQ(spec.typeof_(), "22");
 }
 
 TEST(GeneratedTypes, AFieldCalledLikeAFunctionOfObjectsHidesNothing) {
@@ -143,6 +146,8 @@ TEST(GeneratedTypes, EnumerationsAreConstants) {
   EXPECT_EQ(Noise::kMinus1, "-1");
   EXPECT_EQ(Noise::kQuOte, "qu\"ote");
   EXPECT_EQ(Noise::kQuiet_2, "Quiet");
+  EXPECT_EQ(Noise::kA, "a?\?/");
+  EXPECT_EQ(Noise::kOther, std::string_view("\0", 1));
   EXPECT_EQ(acme::v1::WorkshopSpecLevel::k10, 10);
   EXPECT_EQ(acme::v1::WorkshopSpecDays::kTue, "Tue");
 }
@@ -211,10 +216,38 @@ TEST(GeneratedTypes, DraftsFindElementsByTheirKeys) {
       R"("status":{"conditions":[{"type":"Ready","status":"True"}]}})");
 }
 
+TEST(GeneratedTypes, DraftsFindElementsOfListsInMapsAndLists) {
+  const WorkshopDraft draft =
+      read(R"({"toolboxes":{"red":[{"name":"saw","count":1}]},"teams":{"a":["ann"]}})").edit();
+  const auto toolboxes = draft.spec().toolboxes();
+  toolboxes["red"].find("saw")->set_count(2);
+  toolboxes["blue"].get_or_append("axe");
+  const auto round = draft.spec().rounds().append();
+  round.get_or_append("Mon", 8).set_done(true);
+  EXPECT_TRUE(draft.spec().rounds()[0].contains("Mon", 8));
+  EXPECT_TRUE(draft.spec().teams()["a"].insert("bob"));
+  EXPECT_FALSE(draft.spec().teams()["a"].insert("ann"));
+  EXPECT_EQ(api::Object::parse(draft.diff()),
+            api::Object::parse(R"({"spec":{"rounds":[[{"day":"Mon","hour":8,"done":true}]],
+                "teams":{"a":["ann","bob"]},
+                "toolboxes":{"red":[{"name":"saw","count":2}],"blue":[{"name":"axe"}]}}})"));
+}
+
+TEST(GeneratedTypes, KindsMayBeCalledLikeTheBasesOfDrafts) {
+  EXPECT_EQ(acme::v2::DraftPart_2::draft("a").set_text("x").build().text(), "x");
+  EXPECT_EQ(acme::v2::ObjectDraft_2::draft("a").set_text("x").build().kind(), "ObjectDraft");
+}
+
+TEST(GeneratedTypes, VersionsWithTheSameNameInCppAreDifferentTypes) {
+  EXPECT_EQ(acme::v2_a::DraftPart_2::kResource.version, "v2-a");
+  EXPECT_EQ(acme::v2_a::DraftPart_3::kResource.version, "v2--a");
+}
+
 TEST(GeneratedTypes, DraftsKeepWhatNoSchemaKnows) {
   const WorkshopDraft draft = read(R"({"unknown":[1,{"a":null}],"title":"t"})").edit();
   draft.spec().set_title("u");
-  EXPECT_EQ(draft.build().spec().as_value()["unknown"].to_json(), R"([1,{"a":null}])");
+  EXPECT_EQ(lookout::test::held(draft.build()).spec().as_value()["unknown"].to_json(),
+            R"([1,{"a":null}])");
 }
 
 TEST(GeneratedTypes, ListsAreTyped) {
@@ -260,19 +293,22 @@ TEST_F(GeneratedTypesAtAServer, TypedClientsDoEverything) {
 
   const auto change = made.edit();
   change.spec().set_benches(2);
-  EXPECT_EQ(workshops.patch(change).spec().benches(), 2);
+  EXPECT_EQ(lookout::test::held(workshops.patch(change)).spec().benches(), 2);
 
   const auto status = workshops.get("a").edit();
   status.status().set_mood("good").set_benches(1);
-  EXPECT_EQ(workshops.patch_status(status).status().mood(), "good");
+  EXPECT_EQ(lookout::test::held(workshops.patch_status(status)).status().mood(), "good");
 
   rest::set_scale(workshops.dynamic(), "a", 5);
-  EXPECT_EQ(workshops.get("a").spec().benches(), 5);
+  EXPECT_EQ(lookout::test::held(workshops.get("a")).spec().benches(), 5);
 
   const auto list = workshops.list();
   ASSERT_EQ(list.items.size(), 1u);
   EXPECT_EQ(list.items[0].spec().benches(), 5);
-  EXPECT_EQ(client_.resource<acme::v1beta1::Workshop>("default").get("a").spec().title(), "t");
+  EXPECT_EQ(lookout::test::held(client_.resource<acme::v1beta1::Workshop>("default").get("a"))
+                .spec()
+                .title(),
+            "t");
   workshops.remove("a");
   EXPECT_FALSE(workshops.find("a"));
 }
