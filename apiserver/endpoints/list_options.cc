@@ -144,6 +144,10 @@ storage::Revision parse_revision(std::string_view text) {
   return revision;
 }
 
+storage::Revision minimum_revision(std::string_view text, storage::Revision revision) {
+  return revision == 0 && !text.empty() ? storage::kAnyRevision : revision;
+}
+
 ListOptions parse_list_options(const http::Request& request,
                                const resources::ServedResource& resource, bool watch,
                                const std::string& name) {
@@ -265,6 +269,7 @@ storage::WatchOptions storage_watch_options(const ListOptions& options) {
     out.start = out.revision == 0 ? storage::WatchOptions::Start::kNow
                                   : storage::WatchOptions::Start::kRevision;
   }
+  out.revision = minimum_revision(options.resource_version, out.revision);
   return out;
 }
 

@@ -61,6 +61,10 @@ ContinueToken decode_continue(std::string_view token, std::string_view prefix);
 /// newest state.
 api::StatusError continue_expired(const ContinueToken& token, std::string_view prefix);
 
+/// The minimum revision that a resourceVersion asks for, once it has been parsed: "0" is any, and an
+/// empty one the newest (0).
+storage::Revision minimum_revision(std::string_view text, storage::Revision revision);
+
 /// A resourceVersion; 0 for an empty one. Throws InvalidArgument with the API server's message.
 storage::Revision parse_revision(std::string_view text);
 

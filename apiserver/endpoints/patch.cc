@@ -46,7 +46,7 @@ void apply_json(Document& target, const Document& patch) {
 
 void apply_merge(Document& target, const Document& patch) {
   try {
-    api::apply_merge_patch(target, patch, target.GetAllocator());
+    api::apply_merge_patch(target, patch, target.GetAllocator(), api::NullsInLists::kDrop);
   } catch (const api::DecodeError& e) {
     throw StatusError::bad_request(e.what());
   }

@@ -139,8 +139,9 @@ StatusError needs_a_node(const Target& target, std::string_view subresource) {
 }
 
 storage::Revision revision_parameter(const Request& request) {
+  const std::string_view text = request.parameter("resourceVersion").value_or("");
   try {
-    return parse_revision(request.parameter("resourceVersion").value_or(""));
+    return minimum_revision(text, parse_revision(text));
   } catch (const InvalidArgument& e) {
     api::Status status;
     status.code = 500;

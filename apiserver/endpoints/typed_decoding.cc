@@ -35,7 +35,42 @@ constexpr std::size_t kMaxProblems = 100;
 struct Place {
   std::optional<Type> type = {};
   Value schema = {};
+  /// The schema has no field, or does not say: all fields are unknown.
+  bool knows_nothing = false;
+  /// The schema of the list that the value is in keeps unknown fields.
+  bool in_keeping_list = false;
+  /// The apiVersion or kind of an embedded resource.
+  bool is_type_name = false;
+
+  bool has_schema() const { return schema.exists() || knows_nothing; }
+  bool keeps_unknown() const {
+    return in_keeping_list || schema["x-kubernetes-preserve-unknown-fields"].as_bool();
+  }
 };
+
+/// The place of what a schema says nothing about but that it may be there.
+Place place_without_fields() {
+  Place place;
+  place.knows_nothing = true;
+  return place;
+}
+
+Place place_of(Value schema) {
+  if (!schema.is_object()) return place_without_fields();
+  Place place;
+  place.schema = schema;
+  return place;
+}
+
+/// The place of the elements of a list.
+Place place_of_elements(const Place& list) {
+  const Value items = list.schema["items"];
+  if (!list.keeps_unknown()) return place_of(items);
+  Place place;
+  place.schema = items.is_object() ? items : Value();
+  place.in_keeping_list = place.schema.exists();
+  return place;
+}
 
 /// "v1.Container" for io.k8s.api.core.v1.Container.
 std::string go_name(std::string_view full) {
@@ -106,7 +141,21 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     }
   }
 
-  DecodingProblems take() { return std::move(problems_); }
+  /// What was found in this body.
+  DecodingProblems take(std::string_view json) {
+    if (problems_.error && !way_to_refused_.empty()) {
+      // What is wrong inside of an embedded resource is the fault of its whole metadata.
+      const api::Object object = api::Object::parse(json);
+      Value value = object.body();
+      for (const Step& step : way_to_refused_)
+        value = step.in_array ? value[step.index] : value[step.name];
+      const std::string prefix =
+          fmt::format("{}: Invalid value: {}: ", embedded_part_, value.to_json());
+      problems_.error->insert(0, prefix);
+      problems_.converter_error.insert(0, prefix);
+    }
+    return std::move(problems_);
+  }
 
   /// Behind a key: whether nobody looks at the value.
   bool skips_next() const {
@@ -129,7 +178,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     return after();
   }
   bool String(const char* text, rapidjson::SizeType size, bool) {
-    const Place place = next();
+    const Place place = next(true);
     if (place.type) check_string(*place.type, {text, size});
     return after();
   }
@@ -148,6 +197,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
   bool Key(const char* text, rapidjson::SizeType size, bool) {
     const std::string_view name(text, size);
     Frame& frame = frames_.back();
+    if (metadata_) enter_member(frame, name);
     path_.resize(frame.path_size);
     fields_.resize(frame.fields_size);
     if (skipped_ > 0 || is_opaque(frame.place)) return true;
@@ -168,7 +218,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
       frame.unknown = true;
     } else if (type) {
       if (type->shape() == Shape::kMap) frame.next.type = type->element();
-    } else if (frame.place.schema.exists() || (metadata_ && frames_.size() == 1)) {
+    } else if (frame.place.has_schema() || (metadata_ && frames_.size() == 1)) {
       enter_schema(frame, name);
     }
     if (frame.unknown) problem("unknown field");
@@ -187,7 +237,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     frame.path_size = path_.size();
     frame.fields_size = fields_.size();
     if (place.type && place.type->shape() == Shape::kList) frame.next.type = place.type->element();
-    if (place.schema.exists()) frame.next.schema = place.schema["items"];
+    if (place.has_schema()) frame.next = place_of_elements(place);
     frames_.push_back(std::move(frame));
     return true;
   }
@@ -206,12 +256,20 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     std::size_t symbols = 0;  // where its own begin
     Place next;
     bool unknown = false;
+    std::string member;  // its name, in custom resources
 
     /// Whether a member that the type does not have is there for the first time.
     bool is_new(std::string_view name) { return names_.emplace(name).second; }
 
    private:
     std::set<std::string, std::less<>> names_;
+  };
+
+  /// On the way from the root to a value.
+  struct Step {
+    bool in_array = false;
+    std::size_t index = 0;
+    std::string name;
   };
 
   /// The same for a field of the type of the innermost frame.
@@ -229,7 +287,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
   }
 
   /// The place of the value that begins now.
-  Place next() {
+  Place next(bool is_text = false) {
     if (frames_.empty()) return root_;
     if (skips_next()) {
       ++skipped_;
@@ -242,6 +300,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
       path_ += std::to_string(frame.index++);
       path_ += ']';
     }
+    if (frame.next.is_type_name && !is_text) fail("must be a string");
     return frame.next;
   }
   /// A value has ended.
@@ -266,20 +325,34 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
       frame.next.type = metadata_;
       return;
     }
+    if (!frame.place.has_schema()) return;
     const Value schema = frame.place.schema;
-    if (!schema.exists()) return;
     if (schema["x-kubernetes-embedded-resource"].as_bool() &&
         (name == "apiVersion" || name == "kind" || name == "metadata"))
-      return;
+      return enter_embedded(frame, name);
+    const Value others = schema["additionalProperties"];
     if (const Value property = schema["properties"][name]; property.exists()) {
-      frame.next.schema = property;
-      return;
+      frame.next = place_of(property);
+    } else if (others.is_object() || others.is_bool()) {
+      frame.next = place_of(others);
+    } else {
+      frame.unknown = !frame.place.keeps_unknown();
     }
-    if (const Value values = schema["additionalProperties"]; values.exists()) {
-      if (values.is_object()) frame.next.schema = values;
-      return;
+  }
+
+  void enter_member(Frame& frame, std::string_view name) {
+    frame.member = name;
+    if (frames_.size() <= embedded_depth_) embedded_depth_ = 0;
+  }
+
+  void enter_embedded(Frame& frame, std::string_view name) {
+    embedded_depth_ = frames_.size();
+    embedded_size_ = path_.size();
+    if (name == "metadata") {
+      frame.next.type = metadata_;
+    } else {
+      frame.next.is_type_name = true;
     }
-    frame.unknown = !schema["x-kubernetes-preserve-unknown-fields"].as_bool();
   }
 
   void problem(std::string_view what) {
@@ -289,6 +362,11 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
 
   void fail(const std::string& error, const std::string& converter_error) {
     if (problems_.error) return;
+    for (std::size_t i = 0; i < embedded_depth_; ++i) {
+      const Frame& frame = frames_[i];
+      way_to_refused_.push_back({frame.array, frame.array ? frame.index - 1 : 0, frame.member});
+    }
+    if (embedded_depth_ > 0) embedded_part_ = path_.substr(0, embedded_size_);
     problems_.error = error;
     problems_.converter_error = converter_error;
   }
@@ -443,6 +521,13 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
   std::string fields_;
   /// How deep inside of a value that nobody looks at.
   std::size_t skipped_ = 0;
+  /// In the apiVersion, kind or metadata of an embedded resource: the number of frames around it (0
+  /// elsewhere), and the size of its path.
+  std::size_t embedded_depth_ = 0;
+  std::size_t embedded_size_ = 0;
+  /// The same of the one that the error is in.
+  std::string embedded_part_;
+  std::vector<Step> way_to_refused_;
   DecodingProblems problems_;
 };
 
@@ -479,13 +564,13 @@ ExpectedKind::ExpectedKind(api::GroupVersionKind kind) : type(std::move(kind)) {
 
 DecodingProblems find_decoding_problems(std::string_view json, const ExpectedKind& expected) {
   FastFollower fast(expected);
-  if (fast.follow(json)) return fast.take();
+  if (fast.follow(json)) return fast.take(json);
   Follower follower(expected);
   rapidjson::MemoryStream stream(json.data(), json.size());
   rapidjson::Reader reader;
   reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag>(stream,
                                                                                        follower);
-  return follower.take();
+  return follower.take(json);
 }
 
 std::vector<std::string> check_fields(std::string_view json,

@@ -1,11 +1,13 @@
 #include "apiserver/grpc/channel.h"
 
 #include <algorithm>
+#include <chrono>
 #include <future>
 #include <utility>
 #include <vector>
 
 #include "apiserver/grpc/connection.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::grpc {
 
@@ -13,6 +15,8 @@ namespace asio = boost::asio;
 using Kind = rest::TransportError::Kind;
 
 namespace {
+
+constexpr std::chrono::hours kRarestPing{1};
 
 bool same(const std::shared_ptr<const rest::Credential>& a,
           const std::shared_ptr<const rest::Credential>& b) {
@@ -67,12 +71,23 @@ class Channel::Connections : public Carrier {
       if (self == nullptr) return;
       self->post([call = std::move(call)](Carrier& all) mutable { all.begin(std::move(call)); });
     };
-    all_.push_back(std::make_shared<Connection>(strand(), server_, certificate, ca, give_back));
+    const auto too_many_pings = [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) static_cast<Connections&>(*self).ping_less();
+    };
+    all_.push_back(std::make_shared<Connection>(strand(), server_, certificate, ca, give_back,
+                                                too_many_pings));
     all_.back()->connect();
     return *all_.back();
   }
 
-  const Server server_;
+  /// As gRPC's own clients do.
+  void ping_less() {
+    server_.ping_after = std::min<std::chrono::milliseconds>(server_.ping_after * 2, kRarestPing);
+    log::info("{} refuses so many pings: one follows {} s of silence", server_.url,
+              std::chrono::duration_cast<std::chrono::seconds>(server_.ping_after).count());
+  }
+
+  Server server_;
   std::vector<std::shared_ptr<Connection>> all_;
   bool closed_ = false;
 };

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <boost/asio/connect.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/write.hpp>
 #include <charconv>
@@ -99,12 +98,14 @@ void set_options(asio::ip::tcp::socket& socket, std::chrono::milliseconds timeou
 
 Connection::Connection(Strand strand, const Server& server,
                        std::shared_ptr<const rest::Credential> certificate,
-                       std::shared_ptr<const std::string> ca, GiveBack give_back)
+                       std::shared_ptr<const std::string> ca, GiveBack give_back,
+                       std::function<void()> too_many_pings)
     : strand_(std::move(strand)),
       server_(server),
       certificate_(std::move(certificate)),
       ca_(std::move(ca)),
       give_back_(std::move(give_back)),
+      too_many_pings_(std::move(too_many_pings)),
       resolver_(strand_),
       timer_(strand_),
       session_(Http2Session::Role::kClient, session_callbacks()) {
@@ -155,12 +156,21 @@ void Connection::connect() {
       host_, port_, [self = shared_from_this()](const error_code& error, const auto& addresses) {
         if (self->state_ == State::kClosed) return;
         if (error) return self->close(Kind::kUnreachable, error.message());
-        auto& socket = self->secure_ ? self->secure_->next_layer() : *self->plain_;
-        asio::async_connect(socket, addresses, [self](const error_code& why, const auto&) {
-          if (why) return self->lose(why);
-          self->on_connected();
-        });
+        Dialer::Addresses all;
+        for (const auto& address : addresses) all.push_back(address.endpoint());
+        self->dial(std::move(all));
       });
+}
+
+void Connection::dial(Dialer::Addresses addresses) {
+  auto& socket = secure_ ? secure_->next_layer() : *plain_;
+  const auto dialer = std::make_shared<Dialer>(socket, std::move(addresses), timer_.expiry(),
+                                               [self = shared_from_this()](const error_code& why) {
+                                                 if (why) return self->lose(why);
+                                                 self->on_connected();
+                                               });
+  dialer_ = dialer;
+  dialer->start();
 }
 
 void Connection::on_connected() {
@@ -262,6 +272,7 @@ void Connection::close(Kind kind, std::string_view why) {
   // These calls were never sent.
   if (!was_ready && kind == Kind::kBroken) kind = Kind::kUnreachable;
   for (auto& call : std::exchange(waiting_, {})) call->fail(kind, why);
+  if (const auto dialer = dialer_.lock()) dialer->stop();
 }
 
 void Connection::retire() {
@@ -348,7 +359,9 @@ Http2Session::Callbacks Connection::session_callbacks() {
   };
   out.data = [this](StreamId id, std::string_view bytes, bool end) { on_data(id, bytes, end); };
   out.reset = [this](StreamId id, Http2Error why) { on_reset(id, why); };
-  out.going_away = [this](StreamId last, const std::string& text) { on_going_away(last, text); };
+  out.going_away = [this](StreamId last, Http2Error why, const std::string& text) {
+    on_going_away(last, why, text);
+  };
   return out;
 }
 
@@ -394,8 +407,9 @@ void Connection::on_reset(StreamId id, Http2Error why) {
   }
 }
 
-void Connection::on_going_away(StreamId last, const std::string& text) {
+void Connection::on_going_away(StreamId last, Http2Error why, const std::string& text) {
   leaving_ = true;
+  if (why == Http2Error::kEnhanceYourCalm && text == "too_many_pings") too_many_pings_();
   for (auto at = running_.begin(); at != running_.end();) {
     if (at->first <= last) {
       ++at;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "apiserver/grpc/call.h"
+#include "apiserver/grpc/dialer.h"
 #include "apiserver/grpc/http2_session.h"
 #include "apiserver/grpc/server.h"
 #include "apiserver/grpc/tls.h"  // Asio
@@ -31,9 +32,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Receives calls that waited for the connection and that the server has no room for.
   using GiveBack = std::function<void(std::shared_ptr<CallState>)>;
 
+  /// `too_many_pings` is called if the server closes the connection because of its pings.
   Connection(Strand strand, const Server& server,
              std::shared_ptr<const rest::Credential> certificate,
-             std::shared_ptr<const std::string> ca, GiveBack give_back);
+             std::shared_ptr<const std::string> ca, GiveBack give_back,
+             std::function<void()> too_many_pings);
 
   void connect();
 
@@ -63,6 +66,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Clock = std::chrono::steady_clock;
 
   // Connecting.
+  void dial(Dialer::Addresses addresses);
   void on_connected();
   void begin_session();
 
@@ -80,7 +84,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_headers(StreamId id, Headers headers, bool end);
   void on_data(StreamId id, std::string_view bytes, bool end);
   void on_reset(StreamId id, Http2Error why);
-  void on_going_away(StreamId last, const std::string& text);
+  void on_going_away(StreamId last, Http2Error why, const std::string& text);
 
   using Calls = std::unordered_map<StreamId, Running>;
   void open(std::shared_ptr<CallState> call);
@@ -97,6 +101,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::shared_ptr<const rest::Credential> certificate_;
   const std::shared_ptr<const std::string> ca_;
   const GiveBack give_back_;
+  const std::function<void()> too_many_pings_;
   std::string host_;
   std::string port_;
   std::string authority_;
@@ -107,6 +112,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::steady_timer timer_;
+  std::weak_ptr<Dialer> dialer_;
   std::optional<boost::asio::ssl::context> tls_context_;
   std::optional<boost::asio::ip::tcp::socket> plain_;
   std::optional<TlsStream> secure_;

@@ -115,6 +115,7 @@ struct Http2Session::Hooks {
             const auto text = text_of(frame->goaway.opaque_data,
                                       std::min(frame->goaway.opaque_data_len, std::size_t{200}));
             self.callbacks_.going_away(static_cast<StreamId>(frame->goaway.last_stream_id),
+                                       static_cast<Http2Error>(frame->goaway.error_code),
                                        std::string(text));
           }
           break;
@@ -355,9 +356,10 @@ void Http2Session::ping() {
   submit(nghttp2_submit_ping(session_.get(), NGHTTP2_FLAG_NONE, nullptr));
 }
 
-void Http2Session::go_away(StreamId last) {
-  submit(nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE, number_of(last), NGHTTP2_NO_ERROR,
-                               nullptr, 0));
+void Http2Session::go_away(StreamId last, Http2Error why, std::string_view text) {
+  submit(nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE, number_of(last),
+                               static_cast<std::uint32_t>(why),
+                               reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
 }
 
 }  // namespace lookout::apiserver::grpc

@@ -24,7 +24,8 @@ enum class Http2Error : std::uint32_t {
   kProtocol = 1,
   kInternal = 2,
   kRefusedStream = 7,
-  kCancel = 8
+  kCancel = 8,
+  kEnhanceYourCalm = 11
 };
 
 /// A session of nghttp2. The owner passes received bytes to feed() and sends the bytes that
@@ -46,7 +47,7 @@ class Http2Session {
     /// The stream was reset, or the connection ended it. No other callback follows for it.
     std::function<void(StreamId, Http2Error)> reset = {};
     /// The other side ends the connection. It has not processed streams after `last`.
-    std::function<void(StreamId last, std::string text)> going_away = {};
+    std::function<void(StreamId last, Http2Error why, std::string text)> going_away = {};
     std::function<void()> pong = {};
   };
 
@@ -84,7 +85,7 @@ class Http2Session {
   void consumed(StreamId stream, std::size_t bytes);
   void ping();
   /// Sends a GOAWAY: streams after `last` have not been processed.
-  void go_away(StreamId last);
+  void go_away(StreamId last, Http2Error why = Http2Error::kNone, std::string_view text = {});
 
   std::size_t streams() const { return streams_.size(); }
   /// The bytes that wait until the other side has room.

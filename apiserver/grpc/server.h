@@ -20,7 +20,8 @@ struct Server {
   std::chrono::milliseconds connect_timeout{3000};
   /// If calls are running and nothing has been received for `ping_after`, a ping is sent; without
   /// anything received in `ping_timeout`, the connection is closed. (etcd closes connections that
-  /// send a ping more often than every 5 seconds.)
+  /// send a ping more often than every 5 seconds, or than its --grpc-keepalive-min-time. Later
+  /// connections of the channel wait twice as long before they send one.)
   std::chrono::milliseconds ping_after{5500};
   std::chrono::milliseconds ping_timeout{4000};
 };

@@ -337,6 +337,78 @@ TEST_F(EtcdServerTest, AValueThatCannotBeReadDoesNotTakeTheOthersAlong) {
   EXPECT_EQ(get(url + "/odd").code, 404);
 }
 
+// What may be of any age needs no etcd.
+TEST_F(EtcdServerTest, AnyVersionIsThatOfTheCache) {
+  serve();
+  const std::string url = "/api/v1/namespaces/default/configmaps";
+  EXPECT_EQ(http(server_->port(), "POST", url, R"({"metadata":{"name":"a"}})").code, 201);
+  EXPECT_EQ(get(url).code, 200) << "the cache has it";
+  cluster_->freeze(0);
+  EXPECT_EQ(get(url + "/a?resourceVersion=0").code, 200);
+  const std::string watch = url + "?watch=1&resourceVersion=0&timeoutSeconds=1";
+  for (const char* initial : {"", "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"}) {
+    const HttpAnswer answer = get(watch + initial);
+    EXPECT_EQ(answer.code, 200) << initial;
+    EXPECT_THAT(answer.body, HasSubstr("ADDED")) << initial;
+  }
+  const HttpAnswer present =
+      get(watch + "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan");
+  EXPECT_EQ(present.code, 200);
+  EXPECT_EQ(present.body, "");
+  cluster_->thaw(0);
+}
+
+/// The types of the events in the body of a watch.
+std::vector<std::string> told_types(const std::string& body) {
+  std::vector<std::string> out;
+  constexpr std::string_view kType = R"("type":")";
+  for (std::size_t at = 0; (at = body.find(kType, at)) != std::string::npos;) {
+    at += kType.size();
+    const std::string type = body.substr(at, body.find('"', at) - at);
+    if (type == "ADDED" || type == "MODIFIED" || type == "DELETED") out.push_back(type);
+  }
+  return out;
+}
+
+// Without a cache nobody but etcd knows what was before.
+TEST_F(EtcdServerTest, AWatchOfConvertedObjectsTellsWhatLeavesItsSelection) {
+  serve(false);
+  // (The storage version is never sent to the webhook.)
+  const std::string definition =
+      R"({"metadata":{"name":"tabs.example.com"},"spec":{"group":"example.com","scope":"Cluster",)"
+      R"("names":{"plural":"tabs","kind":"Tab"},"versions":[{"name":"v1","served":true,)"
+      R"("storage":true,"schema":{"openAPIV3Schema":{"type":"object",)"
+      R"("x-kubernetes-preserve-unknown-fields":true}}}],"conversion":{"strategy":"Webhook",)"
+      R"("webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://a.test/"}}}}})";
+  EXPECT_EQ(http(server_->port(), "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                 definition, {{"Content-Type", "application/json"}})
+                .code,
+            201);
+  const std::string url = "/apis/example.com/v1/tabs";
+  ASSERT_TRUE(eventually([&] { return get(url).code == 200; }));
+  const auto put_label = [&](const std::string& value) {
+    return http(server_->port(), "PATCH", url + "/a",
+                R"({"metadata":{"labels":{"l":")" + value + R"("}}})",
+                {{"Content-Type", "application/merge-patch+json"}})
+        .code;
+  };
+  const api::Object listed = api::Object::parse(get(url).body);
+  const std::string begin(listed["metadata"]["resourceVersion"].as_string());
+  EXPECT_EQ(http(server_->port(), "POST", url,
+                 R"({"apiVersion":"example.com/v1","kind":"Tab","metadata":{"name":"a",)"
+                 R"("labels":{"l":"1"}}})",
+                 {{"Content-Type", "application/json"}})
+                .code,
+            201);
+  for (const char* value : {"2", "1"}) EXPECT_EQ(put_label(value), 200);
+  EXPECT_EQ(http(server_->port(), "DELETE", url + "/a").code, 200);
+  const HttpAnswer watch =
+      get(url + "?watch=1&labelSelector=l%3D1&timeoutSeconds=1&resourceVersion=" + begin);
+  EXPECT_EQ(told_types(watch.body),
+            (std::vector<std::string>{"ADDED", "DELETED", "ADDED", "DELETED"}))
+      << watch.body;
+}
+
 /// `levels` objects within each other.
 std::string nested(std::size_t levels) {
   std::string out;

@@ -569,13 +569,14 @@ Awaitable<std::unique_ptr<Watch>> Cacher::watch(std::string key, bool recursive,
     if (start) expect_readable(*start, key, recursive);
   } else {
     Revision revision = options.revision;
-    if (options.start == WatchOptions::Start::kNow)
-      revision = co_await core_->store().current_revision();
+    const bool now = options.start == WatchOptions::Start::kNow;
+    const bool any = now && revision == kAnyRevision;
+    if (now && !any) revision = co_await core_->store().current_revision();
     if (!core_->is_of_another_etcd()) co_await core_->expect_state();
     const bool there = core_->usable();
     if (there || core_->is_of_another_etcd()) {
       start = core_->table()->now();
-      start->revision = revision;
+      if (!any) start->revision = revision;
       // Nothing would come for a long time, and then not what comes next.
       const bool lost =
           options.start == WatchOptions::Start::kRevision && (!there || !core_->is_known(revision));

@@ -42,10 +42,17 @@ std::unique_ptr<rest::Credentials> certificate_of(const EtcdOptions& options) {
 }
 
 /// The member has not begun it: it cannot have happened.
-bool was_not_begun(const std::exception& e) {
+bool was_not_begun(const TransportError& e) {
+  return e.kind() == TransportError::Kind::kRefused ||
+         e.kind() == TransportError::Kind::kUnreachable || e.kind() == TransportError::Kind::kTls;
+}
+
+/// The member will not do, now or later: one side does not accept the other's certificate, or they
+/// do not speak the same protocol.
+bool is_unusable(const std::exception& e) {
   const auto* error = dynamic_cast<const TransportError*>(&e);
-  return error != nullptr && (error->kind() == TransportError::Kind::kRefused ||
-                              error->kind() == TransportError::Kind::kUnreachable);
+  return error != nullptr && (error->kind() == TransportError::Kind::kTls ||
+                              error->kind() == TransportError::Kind::kProtocol);
 }
 
 std::string path_of(const char* method) { return fmt::format("/etcdserverpb.{}", method); }
@@ -78,7 +85,7 @@ constexpr const char* kWatch = "Watch/Watch";
 bool is_unavailable(const std::exception& e) {
   const auto* error = dynamic_cast<const EtcdError*>(&e);
   if (error != nullptr) return error->is_transient();
-  return rest::is_transient(e);
+  return rest::is_transient(e) || is_unusable(e);
 }
 
 bool has_sound_progress(std::string_view version) {
@@ -207,27 +214,37 @@ grpc::CallRequest Client::prepare(const char* method, std::string message,
   return out;
 }
 
-Awaitable<std::string> Client::token(Member member, std::string refused) {
-  if (options_.username.empty()) co_return std::string();
+// (clientv3, too, does not authenticate without a password.)
+bool Client::has_user() const { return !options_.username.empty() && !options_.password.empty(); }
+
+Awaitable<std::string> Client::token(Member member, std::optional<std::string> refused,
+                                     steady_clock::time_point deadline) {
+  if (!has_user()) co_return std::string();
   {
     const std::lock_guard lock(mutex_);
-    if (!token_.empty() && token_ != refused) co_return token_;
+    if (token_ && token_ != refused) co_return *token_;
   }
   Request request;
   request.method = "Auth/Authenticate";
   request.answer = AnswerKind::kAuthenticate;
   request.message = authenticate_request(options_.username, options_.password);
   std::string none;
-  const Answer answer = co_await attempt(std::move(member), request, std::move(none),
-                                         steady_clock::now() + options_.request_timeout);
+  std::string fresh;
+  try {
+    const Answer answer = co_await attempt(std::move(member), request, std::move(none), deadline);
+    fresh = answer.message.token;
+  } catch (const EtcdError& e) {
+    // Requests need no token until one of them is refused.
+    if (!e.is_auth_not_enabled()) throw;
+  }
   const std::lock_guard lock(mutex_);
-  token_ = answer.message.token;
-  co_return token_;
+  token_ = fresh;
+  co_return fresh;
 }
 
 void Client::forget_token(const std::string& token) {
   const std::lock_guard lock(mutex_);
-  if (token_ == token) token_.clear();
+  if (token_ == token) token_.reset();
 }
 
 Awaitable<Client::Answer> Client::attempt(Member member, const Request& request, std::string token,
@@ -263,9 +280,10 @@ Awaitable<Client::Answer> Client::call(Request request) {
   const auto timeout = request.timeout.count() != 0 ? request.timeout : options_.request_timeout;
   const auto deadline = steady_clock::now() + timeout;
   const bool reads = request.kind == Kind::kRead;
-  std::string refused;
+  std::optional<std::string> refused;
   bool renewed = false;
-  std::string earlier;  // why the attempt before this one failed
+  std::string earlier;       // why the attempt before this one failed
+  std::size_t unusable = 0;  // members in a row that will not do
   for (std::size_t tries = 1;; ++tries) {
     const Member member = request.only != nullptr ? request.only : members_.current();
     std::string shown;
@@ -273,8 +291,8 @@ Awaitable<Client::Answer> Client::call(Request request) {
     std::string why;
     bool again = false;
     try {
-      std::string no_longer = refused;
-      shown = co_await token(member, std::move(no_longer));
+      std::optional<std::string> no_longer = refused;
+      shown = co_await token(member, std::move(no_longer), deadline);
       std::string copy = shown;
       const Seen before = seen();
       Answer answer = co_await attempt(member, request, std::move(copy), deadline);
@@ -284,7 +302,8 @@ Awaitable<Client::Answer> Client::call(Request request) {
     } catch (const EtcdError& e) {
       failure = std::current_exception();
       why = e.what();
-      if (e.is_bad_token() && !options_.username.empty() && !renewed) {
+      unusable = 0;
+      if (e.is_bad_token() && has_user() && !renewed) {
         forget_token(shown);
         refused = shown;
         renewed = true;
@@ -300,9 +319,12 @@ Awaitable<Client::Answer> Client::call(Request request) {
       if (!earlier.empty() && steady_clock::now() >= deadline)
         failure = std::make_exception_ptr(
             TransportError(e.kind(), why + "; the attempt before it: " + earlier));
-      if (rest::is_transient(e)) {
+      unusable = is_unusable(e) ? unusable + 1 : 0;
+      if (is_unavailable(e)) {
         members_.leave(member, e.what());
-        again = (reads || was_not_begun(e)) && request.only == nullptr;
+        // If no member will do, time does not help.
+        again =
+            (reads || was_not_begun(e)) && request.only == nullptr && unusable < members_.count();
       }
     }
     // With every member tried, there is no hurry.
@@ -471,9 +493,10 @@ Awaitable<std::unique_ptr<WatchConnection>> WatchConnection::open(std::shared_pt
                                                                   std::stop_token stop) {
   const Member member = client->members_.current();
   std::unique_ptr<WatchConnection> out(new WatchConnection(client, member));
-  std::string none;
+  std::optional<std::string> none;
+  const auto deadline = steady_clock::now() + client->options().request_timeout;
   try {
-    out->token_ = co_await client->token(member, std::move(none));
+    out->token_ = co_await client->token(member, std::move(none), deadline);
   } catch (const std::exception& e) {
     if (etcd3::is_unavailable(e)) client->members_.leave(member, e.what());
     throw;
@@ -494,7 +517,7 @@ std::function<void()> WatchConnection::progress_asker() const {
 }
 
 bool WatchConnection::renew_token(const EtcdError& refusal) {
-  if (token_.empty()) return false;
+  if (!client_->has_user()) return false;
   // Up to 3.4.21 and 3.5.7 etcd says of a bad token, too, that something is not permitted.
   if (!refusal.is_bad_token() && !refusal.is_permission_denied()) return false;
   client_->forget_token(token_);
@@ -508,7 +531,7 @@ Awaitable<bool> WatchConnection::read(Piece& piece) {
   try {
     buffer_ = co_await call_->read(std::move(buffer_));
   } catch (const TransportError& e) {
-    if (rest::is_transient(e)) client_->members_.leave(member_, e.what());
+    if (is_unavailable(e)) client_->members_.leave(member_, e.what());
     throw;
   }
   if (buffer_.empty()) {

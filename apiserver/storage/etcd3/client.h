@@ -113,7 +113,8 @@ class WatchConnection {
 /// before the answer comes is cancelled.
 ///
 /// Read requests are retried, on other members, until the timeout. Write requests are retried only
-/// if the member has not begun them: otherwise they may have been executed.
+/// if the member has not begun them: otherwise they may have been executed. A member whose
+/// certificate or protocol is wrong is left, too; if none is better, the request fails at once.
 ///
 /// Every answer says which cluster it comes from and how far that has come. Another cluster, or one
 /// that has not come as far as it had, is another history: see lineage(). (kine's answers do not say
@@ -199,8 +200,11 @@ class Client : public std::enable_shared_from_this<Client> {
   /// Throws EtcdError if the message is larger than EtcdOptions::max_send_bytes.
   grpc::CallRequest prepare(const char* method, std::string message, const std::string& token);
   Member connect(std::string url);
-  /// The token for requests; empty if there is no user. `refused` is one that is no longer good.
-  Awaitable<std::string> token(Member member, std::string refused);
+  bool has_user() const;
+  /// The token for requests; empty if there is no user, or if etcd does not authenticate. `refused`
+  /// is one that is no longer good.
+  Awaitable<std::string> token(Member member, std::optional<std::string> refused,
+                               std::chrono::steady_clock::time_point deadline);
   void forget_token(const std::string& token);
 
   /// Whether a member may have streams of ranges: not soon after it said that it has none.
@@ -219,7 +223,7 @@ class Client : public std::enable_shared_from_this<Client> {
   Members members_;
   std::atomic<std::uint64_t> lineage_{1};  // changed with mutex_ locked
   mutable std::mutex mutex_;
-  std::string token_;  // guarded by mutex_, as are those below
+  std::optional<std::string> token_;  // guarded by mutex_, as are those below
   std::uint64_t cluster_id_ = 0;
   Revision newest_ = 0;
   std::stop_source lineage_ends_;

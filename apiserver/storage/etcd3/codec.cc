@@ -33,6 +33,14 @@ void write_without_version(const api::Object& object, std::string& out) {
   out += '}';
 }
 
+/// Throws for a JSON object that is none of Kubernetes'. (kube-apiserver's RangeAllocations have no
+/// name.)
+void expect_named(const api::Object& object) {
+  if (object.kind().empty()) throw api::DecodeError("it has no kind");
+  if (object.name().empty() && object.kind() != "RangeAllocation")
+    throw api::DecodeError("it has no name");
+}
+
 class JsonCodec final : public Codec {
  public:
   std::string encode(const api::Object& object) const override {
@@ -51,6 +59,7 @@ class JsonCodec final : public Codec {
     thread_local Decoder decoder;
     const api::Object object = decoder.decode(value);
     if (!object) throw api::DecodeError(decoder.error());
+    expect_named(object);
     return at_revision(object, revision);
   }
 };

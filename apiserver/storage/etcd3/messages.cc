@@ -47,6 +47,10 @@ bool EtcdError::is_permission_denied() const {
          std::string_view(what()).find("etcdserver: permission denied") != std::string_view::npos;
 }
 
+bool EtcdError::is_auth_not_enabled() const {
+  return std::string_view(what()).find("authentication is not enabled") != std::string_view::npos;
+}
+
 EtcdError Message::failure() const {
   if (failed) return {code, error.empty() ? "etcd gives no reason" : error};
   if (compact_revision != 0) {

@@ -49,6 +49,8 @@ class EtcdError : public Error {
   /// A token that is missing or no longer good.
   bool is_bad_token() const;
   bool is_permission_denied() const;
+  /// There are no tokens: etcd does not authenticate.
+  bool is_auth_not_enabled() const;
 
  private:
   int code_;

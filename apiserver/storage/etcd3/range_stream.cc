@@ -86,8 +86,9 @@ class RangeStream::State {
   }
 
   Awaitable<void> read_parts() {
-    std::string none;
-    const std::string token = co_await client_->token(member_, std::move(none));
+    std::optional<std::string> none;
+    const auto deadline = steady_clock::now() + client_->options().request_timeout;
+    const std::string token = co_await client_->token(member_, std::move(none), deadline);
     const Seen before = client_->seen();
     const auto executor = co_await boost::asio::this_coro::executor;
     const auto call = member_->start(client_->prepare(kMethod, encode(request_), token), executor);

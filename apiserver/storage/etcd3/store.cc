@@ -336,7 +336,7 @@ Awaitable<api::Object> Store::create(std::string key, api::Object object) {
 
 Awaitable<api::Object> Store::get(std::string key, Revision not_older_than) {
   const std::string whole = checked_key(key);
-  if (not_older_than != 0) co_await wait_for(not_older_than);
+  if (not_older_than > kAnyRevision) co_await wait_for(not_older_than);
   const State state = co_await fetch(whole);
   co_return state.object;
 }
@@ -512,6 +512,7 @@ Awaitable<std::unique_ptr<Watch>> Store::watch(std::string key, bool recursive,
   spec.key = recursive ? context_->prefix + "/" + key : checked_key(key);
   spec.recursive = recursive;
   spec.predicate = std::move(options.predicate);
+  spec.with_previous = options.with_previous;
   switch (options.start) {
     case WatchOptions::Start::kState:
       // The state of this moment: what the caller writes next is a change to it.

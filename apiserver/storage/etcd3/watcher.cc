@@ -555,7 +555,8 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     api::Object previous;
     if (!raw.deleted) present = context_->decode_event(raw.key, std::move(raw.value), raw.revision);
     // Only where it is needed to find out what the event is, or to tell it.
-    if (raw.deleted || (!raw.created && !everything)) previous = decode_previous(raw);
+    const bool compared = !everything || spec_.with_previous;
+    if (raw.deleted || (!raw.created && compared)) previous = decode_previous(raw);
     const bool is_in = !raw.deleted && (everything || spec_.predicate.matches(present));
     const bool was_in = everything ? !raw.created : previous && spec_.predicate.matches(previous);
     if (!is_in && !was_in) {

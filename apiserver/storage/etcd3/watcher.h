@@ -30,6 +30,8 @@ struct WatchSpec {
   /// this, they are told when a bookmark is asked for.
   bool progress_notify = false;
   Predicate predicate = {};
+  /// The previous values are decoded, although the predicate does not need them.
+  bool with_previous = false;
   /// A value that cannot be decoded does not end the watch: it is told as a kError whose `change`
   /// names the key (its type is kDeleted if the key is gone and its last value cannot be decoded).
   bool tell_unreadable = false;

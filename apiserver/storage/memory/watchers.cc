@@ -37,12 +37,13 @@ void WatcherList::dispatch(const std::vector<ChangePtr>& changes, Revision histo
     Revision passed = cursor;
     for (const ChangePtr& change : changes) {
       if (change->revision() <= cursor) continue;
-      if (watcher->event_type(*change) != api::EventType::kBookmark) {
-        watcher->parked_ = false;
-        watcher->ring();
-        break;
-      }
       passed = change->revision();
+      if (watcher->event_type(*change) == api::EventType::kBookmark) continue;
+      // It will read all of that revision: others of it may be for it, too.
+      --passed;
+      watcher->parked_ = false;
+      watcher->ring();
+      break;
     }
     watcher->cursor.store(passed, std::memory_order_relaxed);
   }

@@ -41,7 +41,7 @@ enum class AuditLevel {
 struct ServerOptions {
   /// False: no socket; only connect() reaches the server.
   bool listens = true;
-  /// The IP address to listen on.
+  /// The IP address to listen on; "0.0.0.0" or "::": all addresses, IPv4 and IPv6.
   LOOKOUT_OPTION std::string address = "127.0.0.1";
   /// 0: any free port.
   std::uint16_t port = 0;

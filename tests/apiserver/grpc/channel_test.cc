@@ -85,6 +85,28 @@ TEST(ChannelTest, OneThatTakesItsTimeAndAnswersPingsIsLeftInPeace) {
   EXPECT_EQ(slow.connections(), 1);
 }
 
+TEST(ChannelTest, AServerThatRefusesItsPingsGetsFewer) {
+  constexpr milliseconds kPingAfter(400);
+  test::HttpServer strict([](test::HttpConnection& connection) {
+    connection.write(std::string("\0\0\0\4\0\0\0\0\0", 9));
+    if (connection.index() > 0) return connection.wait_for_close();
+    // It goes away, with ENHANCE_YOUR_CALM.
+    connection.write(std::string("\0\0\x16\7\0\0\0\0\0\0\0\0\0\0\0\0\x0b", 17) + "too_many_pings");
+    connection.wait_for_close();
+  });
+  Asker asker(strict.url(), kPingAfter);
+  EXPECT_THROW(asker.ask(), rest::TransportError);
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    asker.ask();
+    FAIL();
+  } catch (const rest::TransportError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("the server is silent"));
+  }
+  // (The time out of the ping is 500 ms.)
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, kPingAfter * 2 + milliseconds(500));
+}
+
 TEST(ChannelTest, ARenewedCertificateGetsAConnectionOfItsOwn) {
   test::GrpcServer server([](test::GrpcCall& call) { call.send("done"); });
   Asker asker(server.url(), milliseconds(5000));

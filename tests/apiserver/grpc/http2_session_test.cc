@@ -35,7 +35,7 @@ struct Side {
       ended[id] = end;
     };
     out.reset = [this](StreamId id, Http2Error why) { resets[id] = why; };
-    out.going_away = [this](StreamId last, const std::string&) { gone_after = last; };
+    out.going_away = [this](StreamId last, Http2Error, const std::string&) { gone_after = last; };
     out.pong = [this] { ++pongs; };
     return out;
   }

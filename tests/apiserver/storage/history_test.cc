@@ -154,6 +154,26 @@ TEST(TableTest, ARevisionThatIsLargerThanTheHistoryIsNotLostUnnoticed) {
   EXPECT_EQ(late.changes[0]->revision(), 12u);
 }
 
+// etcd's leases end, and its transactions change, many keys in one revision.
+TEST(TableTest, AChangeBehindOthersOfItsRevisionIsNotPassedOver) {
+  memory::Table table("/p", std::make_shared<std::atomic<Revision>>(0), {}, seconds(0));
+  table.replace({}, 10);
+  TestWatcher first(table, "a/");
+  TestWatcher last(table, "c/");
+  TestWatcher other(table, "d/");
+  for (TestWatcher* watcher : {&first, &last, &other})
+    EXPECT_EQ(watcher->read(), Reading::kNothing);
+  table.apply({put("b/x")}, 11);
+  table.apply({put("a/x"), put("b/y"), put("c/x")}, 12);
+  for (TestWatcher* watcher : {&first, &last}) {
+    EXPECT_EQ(watcher->rings, 1);
+    EXPECT_EQ(watcher->read(), Reading::kChanges);
+    EXPECT_EQ(watcher->changes.size(), 3u);
+  }
+  EXPECT_EQ(other.rings, 0);
+  EXPECT_EQ(other.read(), Reading::kNothing);
+}
+
 TEST(TableTest, WhatTheHistoryDropsBeforeItIsDispatchedIsNotLostUnnoticed) {
   memory::Table table("/p", std::make_shared<std::atomic<Revision>>(0), {.count = 1}, seconds(0));
   TestWatcher waiting(table, "b");

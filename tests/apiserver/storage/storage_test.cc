@@ -434,6 +434,20 @@ TEST_P(StorageTest, EnteringAndLeavingASelectionIsAddingAndDeleting) {
   EXPECT_EQ(events[1].object.resource_version(), left.resource_version());
 }
 
+TEST_P(StorageTest, AModificationCarriesTheStateBeforeWhereThatIsWanted) {
+  WatchOptions options;
+  options.with_previous = true;
+  auto watch = pods().watch("", options);
+  pods().create("n1/a", pod("n1", "a", "x"));
+  pods().update("n1/a", [](const api::Object& o) { return with_app(o, "y"); });
+  const auto events = watch->take_events(2);
+  ASSERT_EQ(describe(events), (Told{"ADDED n1/a", "MODIFIED n1/a"}));
+  EXPECT_EQ(events[1].object.labels()["app"].as_string(), "y");
+  ASSERT_NE(events[1].change, nullptr);
+  ASSERT_TRUE(events[1].change->previous());
+  EXPECT_EQ(events[1].change->previous().labels()["app"].as_string(), "x");
+}
+
 TEST_P(StorageTest, FieldsSelectByTheValueThatTheReaderGives) {
   Predicate predicate;
   FieldRequirement requirement;

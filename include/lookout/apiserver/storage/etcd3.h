@@ -37,7 +37,7 @@ struct EtcdOptions {
   LOOKOUT_OPTION std::string ca_file = {};
   LOOKOUT_OPTION std::string cert_file = {};
   LOOKOUT_OPTION std::string key_file = {};
-  /// For an etcd with authentication; empty: none.
+  /// For an etcd with authentication; one of them empty: none.
   LOOKOUT_OPTION std::string username = {};
   LOOKOUT_OPTION std::string password = {};
 

@@ -31,6 +31,10 @@ struct Preconditions {
   void check(const std::string& whole_key, const api::Object& object) const;
 };
 
+/// As a minimum revision: any state will do, that of a cache for example. (All states are at this
+/// revision or later.)
+inline constexpr Revision kAnyRevision = 1;
+
 /// The version of the state that a list shows (metav1.ResourceVersionMatch).
 enum class VersionMatch {
   kLatest,        ///< the newest state
@@ -78,11 +82,14 @@ struct WatchOptions {
     kNow        ///< the changes from now on
   };
   Start start = Start::kState;
-  /// For kState: the minimum revision of the state.
+  /// For kState: the minimum revision of the state; 0: the newest state. For kNow: kAnyRevision, if
+  /// the present of a cache will do.
   Revision revision = 0;
   LOOKOUT_OPTION Predicate predicate = {};
   /// With kState: sends a bookmark (initial_events_end) after the existing objects.
   bool initial_events_end = false;
+  /// Modifications carry the state before (Change::previous()), although no predicate needs it.
+  bool with_previous = false;
 };
 
 /// One watch; its destructor ends it. All functions except cancel() must be called on the executor
@@ -129,7 +136,8 @@ class Interface {
   /// Adds an object. Throws StorageError (kKeyExists).
   virtual Awaitable<api::Object> create(std::string key, api::Object object) = 0;
 
-  /// Returns the object; empty if there is none. `not_older_than` works as in list().
+  /// Returns the object; empty if there is none. `not_older_than` is the minimum revision of the
+  /// state; 0: the newest state.
   virtual Awaitable<api::Object> get(std::string key, Revision not_older_than = 0) = 0;
 
   /// Lists the object `key` (if `recursive` is false), or all objects whose keys begin with `key`,

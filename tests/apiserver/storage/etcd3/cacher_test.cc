@@ -380,6 +380,23 @@ TEST_F(UnreadableTest, TheOthersAreServed) {
   EXPECT_THAT(listed("n/", at(later)), HasSubstr(bad_)) << "then it was not";
 }
 
+TEST_F(UnreadableTest, AValueThatIsNoObjectIsUnreadable) {
+  put_pod("n/a");
+  EXPECT_EQ(listed("n/"), "a");
+  for (const char* value :
+       {"{}", R"({"kind":"Pod"})", R"({"kind":"Pod","metadata":5})",
+        R"({"kind":"Pod","metadata":{"name":5}})", R"({"metadata":{"name":"bad"}})"}) {
+    put("n/bad", value);
+    EXPECT_THAT(listed("n/"), HasSubstr(bad_)) << value;
+    EXPECT_THROW(pods_->get("n/bad"), StorageError) << value;
+  }
+  put_pod("n/bad");
+  EXPECT_EQ(listed("n/"), "a bad");
+  // As kube-apiserver writes them.
+  put("n/range", R"({"kind":"RangeAllocation","apiVersion":"v1","metadata":{},"range":"1-2"})");
+  EXPECT_TRUE(pods_->get("n/range"));
+}
+
 TEST_F(UnreadableTest, NothingIsToldAsDeletedThatCannotBeRead) {
   const Revision begin = put_pod("n/bad");
   EXPECT_EQ(listed(""), "bad");

@@ -307,6 +307,67 @@ TEST(EtcdClientTest, SomebodyWhoSpeaksAnotherProtocolIsToldApart) {
   EXPECT_THAT(e.what(), HasSubstr("the server's HTTP/2 is wrong"));
 }
 
+TEST(EtcdClientTest, AMemberThatCannotBeUsedIsLeft) {
+  const test::TempDir dir;
+  const test::CertificateAuthority authority;
+  test::write_file(dir / "ca.crt", authority.certificate());
+  const test::KeyPair foreign = test::CertificateAuthority().issue_local();
+  const auto never = [](test::HttpConnection& connection) { connection.wait_for_close(); };
+  test::HttpServer stranger(
+      never, test::HttpServerTls{.certificate = foreign.certificate, .key = foreign.key});
+  test::HttpServer web([](test::HttpConnection& connection) {
+    connection.write("HTTP/1.1 400 Bad Request\r\n\r\n");
+    connection.wait_for_close();
+  });
+  GrpcServer good(answers(test::answer(7)));
+  EtcdOptions options = options_for({stranger.url(), web.url(), good.url()});
+  options.ca_file = (dir / "ca.crt").string();
+  EXPECT_EQ(EtcdClient(options).range("/a").revision, 7u);
+  // With TLS nothing has begun before the certificate is accepted.
+  options.endpoints = {stranger.url(), good.url()};
+  EXPECT_EQ(EtcdClient(options).put("/a", "x"), 7u);
+  // Time is no help.
+  options.endpoints = {stranger.url(), web.url()};
+  options.request_timeout = std::chrono::minutes(10);
+  EtcdClient nobody(options);
+  EXPECT_EQ(failure_of(nobody).kind(), rest::TransportError::Kind::kProtocol);
+}
+
+TEST(EtcdClientTest, NeedsNoTokenUntilEtcdAuthenticates) {
+  std::atomic<bool> authenticates{false};
+  std::atomic<int> questions{0};
+  GrpcServer server([&](GrpcCall& call) {
+    if (call.path() == "/etcdserverpb.Auth/Authenticate") {
+      ++questions;
+      if (authenticates) return static_cast<void>(call.send(test::Proto().bytes(2, "t").text()));
+      call.end(EtcdError::kFailedPrecondition, "etcdserver: authentication is not enabled");
+    } else if (authenticates && call.header("token") != "t") {
+      call.end(EtcdError::kInvalidArgument, "etcdserver: user name is empty");
+    } else {
+      call.send(test::answer(7).text());
+    }
+  });
+  EtcdOptions options = options_for({server.url()});
+  options.username = "ann";
+  options.password = "secret";
+  EtcdClient client(options);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.range("/a").revision, 7u);
+  EXPECT_EQ(questions, 1);
+  authenticates = true;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.range("/a").revision, 7u);
+  EXPECT_EQ(questions, 2);
+}
+
+TEST(EtcdClientTest, AUserWithoutAPasswordDoesNotAuthenticate) {
+  GrpcServer server([](GrpcCall& call) {
+    EXPECT_EQ(call.path(), kRangePath);
+    call.send(test::answer(7).text());
+  });
+  EtcdOptions options = options_for({server.url()});
+  options.username = "ann";
+  EXPECT_EQ(EtcdClient(options).range("/a").revision, 7u);
+}
+
 TEST(EtcdClientTest, ShowsATokenAndAsksForAnotherOneWhenItIsNoLongerGood) {
   std::atomic<int> tokens{0};
   GrpcServer server([&](GrpcCall& call) {
@@ -637,6 +698,25 @@ TEST_P(AnyEtcdTest, SaysWhatItIs) {
   EtcdClient client(options);
   EXPECT_THAT(client.run(client->status()).version, HasSubstr("3."));
   EXPECT_EQ(client.run(client->member_urls()), options.endpoints);
+}
+
+TEST_F(RealEtcdTest, AWatchLeavesAMemberThatCannotBeUsed) {
+  test::HttpServer web([](test::HttpConnection& connection) {
+    connection.write("HTTP/1.1 400 Bad Request\r\n\r\n");
+    connection.wait_for_close();
+  });
+  const std::string prefix = test::unique_etcd_prefix();
+  EtcdStore good(options_for(test::shared_etcd().endpoints()), prefix);
+  good->create("n/a", pod("a"));
+  std::vector<std::string> endpoints = test::shared_etcd().endpoints();
+  endpoints.insert(endpoints.begin(), web.url());
+  EtcdStore both(options_for(endpoints), prefix);
+  WatchOptions options;
+  options.start = WatchOptions::Start::kRevision;
+  options.revision = good->current_revision();
+  auto watch = both->watch("", options);
+  good->create("n/b", pod("b"));
+  EXPECT_EQ(watch->take(1), std::vector<std::string>{"ADDED n/b"});
 }
 
 TEST_F(RealEtcdTest, UsersAndPasswords) {

@@ -1,0 +1,48 @@
+// Dialer: connects to a server that has several addresses.
+#pragma once
+
+#include "lookout/base/detail/asio.h"  // before Asio
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace lookout::apiserver::grpc {
+
+/// Tries the addresses in turn until one takes the connection. One that does not answer takes no more
+/// than its share of the time, as in Go's net.Dialer; the last one takes what is left. Everything
+/// happens on the socket's executor.
+class Dialer : public std::enable_shared_from_this<Dialer> {
+ public:
+  using Socket = boost::asio::ip::tcp::socket;
+  using Addresses = std::vector<boost::asio::ip::tcp::endpoint>;
+  using Clock = std::chrono::steady_clock;
+  /// Without an error the socket is connected. Otherwise the error is that of the last address.
+  using Done = std::function<void(const boost::system::error_code&)>;
+
+  /// `done` is called once and keeps the socket alive. The owner sees to the deadline itself.
+  Dialer(Socket& socket, Addresses addresses, Clock::time_point deadline, Done done);
+
+  void start() { try_next(); }
+  /// `done` is not called any more, and the socket is left alone.
+  void stop() { done_ = nullptr; }
+
+ private:
+  void try_next();
+  void limit_attempt();
+  void on_end(const boost::system::error_code& error);
+
+  Socket& socket_;
+  const Addresses addresses_;
+  const Clock::time_point deadline_;
+  Done done_;
+  boost::asio::steady_timer timer_;
+  std::size_t next_ = 0;  // the address after that of the present attempt
+  bool late_ = false;     // the present attempt has used up its time
+};
+
+}  // namespace lookout::apiserver::grpc
