@@ -63,6 +63,13 @@ std::optional<std::string_view> bearer_token(const http::Request& request) {
 
 }  // namespace
 
+bool is_gone(const api::Object& object, std::string_view uid, api::Time now) {
+  constexpr std::chrono::minutes kLeeway{1};
+  if (!object || object.uid() != uid) return true;
+  const auto deleted = api::parse_time(object["metadata"]["deletionTimestamp"].as_string());
+  return deleted && *deleted < now - kLeeway;
+}
+
 TokenTable::Digest TokenTable::digest(std::string_view token) {
   Digest out;
   SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), out.data());
@@ -170,9 +177,11 @@ std::optional<Identity> Authenticator::find(std::string_view token,
 }
 
 Awaitable<bool> Authenticator::confirm(TokenClaims claims) const {
+  const auto now =
+      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
   const api::Object account =
       co_await objects_.accounts->storage->get(claims.ns + "/" + claims.account);
-  if (!account || account.uid() != claims.account_uid) co_return false;
+  if (is_gone(account, claims.account_uid, now)) co_return false;
   const BoundObject& bound = claims.bound;
   if (bound.name.empty()) co_return true;
   const resources::ServedResourcePtr& resource = bound.kind == "Pod"      ? objects_.pods
@@ -180,7 +189,7 @@ Awaitable<bool> Authenticator::confirm(TokenClaims claims) const {
                                                                           : objects_.nodes;
   const std::string key = resource->type.namespaced ? claims.ns + "/" + bound.name : bound.name;
   const api::Object object = co_await resource->storage->get(key);
-  co_return object&& object.uid() == bound.uid;
+  co_return !is_gone(object, bound.uid, now);
 }
 
 Awaitable<std::optional<Reviewed>> Authenticator::review(std::string token,

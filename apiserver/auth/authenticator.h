@@ -11,6 +11,8 @@
 #include "apiserver/auth/service_account_tokens.h"
 #include "apiserver/auth/user.h"
 #include "apiserver/resources/served_resource.h"
+#include "lookout/api/object.h"
+#include "lookout/api/time.h"
 #include "lookout/base/attributes.h"
 #include "lookout/base/event_loop.h"
 #include "lookout/base/http/message.h"
@@ -71,6 +73,9 @@ struct Reviewed {
   std::vector<std::string> audiences;
 };
 
+/// Whether an object that a token depends on is missing, another one, or was to be gone a minute ago.
+bool is_gone(const api::Object& object, std::string_view uid, api::Time now);
+
 /// By client certificate (common name and organizations are user and groups) and by bearer token.
 /// Safe to use from many threads.
 class Authenticator {
@@ -86,7 +91,8 @@ class Authenticator {
 
   /// Nothing for credentials that are no good (401). Without credentials: system:anonymous.
   std::optional<Identity> authenticate(const http::Request& request) const;
-  /// Whether the service account of a token and the object that it is bound to still exist.
+  /// Whether the service account of a token and the object that it is bound to still exist (and are
+  /// not kept by a finalizer only).
   Awaitable<bool> confirm(TokenClaims claims) const;
 
   /// Whose token it is, for token reviews. The token must be for one of `audiences`, or for this

@@ -35,6 +35,9 @@ bool may_use_less(const api::Resource& type, const Object& object) {
   const std::string_view phase = object["status"]["phase"].as_string();
   if (phase == "Succeeded" || phase == "Failed" || object["spec"]["activeDeadlineSeconds"].exists())
     return true;
+  // It may be kept by a finalizer only.
+  const api::Value grace = object["metadata"]["deletionGracePeriodSeconds"];
+  if (grace.is_number() && grace.as_int() == 0) return true;
   // It may have been resized.
   return object["metadata"]["generation"].as_int() > 1;
 }

@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <map>
 #include <set>
 #include <vector>
+
+#include "apiserver/json.h"
+#include "apiserver/resources/strategies.h"
+#include "lookout/api/time.h"
 
 namespace lookout::apiserver::quota {
 namespace {
@@ -37,8 +42,8 @@ std::string count_name(const api::Resource& type) {
 
 /// Whether a resource that containers ask for is no native one: "example.com/dongle".
 bool is_extended(std::string_view name) {
-  return name.find('/') != std::string_view::npos && !name.starts_with("kubernetes.io/") &&
-         name.find(".kubernetes.io/") == std::string_view::npos && !name.starts_with("requests.");
+  return name.find('/') != std::string_view::npos &&
+         name.find("kubernetes.io/") == std::string_view::npos && !name.starts_with("requests.");
 }
 
 bool concerns_pods(std::string_view name) {
@@ -51,9 +56,18 @@ bool concerns_pods(std::string_view name) {
   return has(kCompute, rest) || rest.starts_with("hugepages-") || is_extended(rest);
 }
 
+/// Whether a pod has been deleted for longer than it may take, and is still there.
+bool is_overdue(const Object& pod) {
+  const api::Value metadata = pod["metadata"];
+  const api::Value grace = metadata["deletionGracePeriodSeconds"];
+  const auto deleted = api::parse_time(metadata["deletionTimestamp"].as_string());
+  return deleted && grace.is_number() &&
+         std::chrono::system_clock::now() > *deleted + std::chrono::seconds(grace.as_int());
+}
+
 bool is_finished(const Object& pod) {
   const std::string_view phase = pod["status"]["phase"].as_string();
-  return phase == "Succeeded" || phase == "Failed";
+  return phase == "Succeeded" || phase == "Failed" || is_overdue(pod);
 }
 
 /// What requests and limits count for in a quota: `cpu`, `requests.cpu`, `limits.cpu`, ...
@@ -71,7 +85,7 @@ ResourceList compute_usage(const ResourceList& requests, const ResourceList& lim
 }
 
 void add_pod(const Object& pod, ResourceList& usage) {
-  // One that has ended uses nothing but its place in the storage.
+  // One that has ended, or should have, uses nothing but its place in the storage.
   if (is_finished(pod)) return;
   const api::Value spec = pod["spec"];
   ResourceList requests = pod_resources(spec, "requests", pod["status"]);
@@ -119,19 +133,12 @@ void add_service(const Object& service, ResourceList& usage) {
   usage.emplace("services.loadbalancers", whole(type == "LoadBalancer" ? 1 : 0));
 }
 
-bool is_best_effort(api::Value spec) {
-  for (const char* list : {"containers", "initContainers"}) {
-    for (const api::Value container : spec[list].elements()) {
-      for (const char* part : {"requests", "limits"}) {
-        const ResourceList amounts = resource_list(container["resources"][part]);
-        for (const char* name : {"cpu", "memory"}) {
-          const auto found = amounts.find(name);
-          if (found != amounts.end() && !found->second.is_zero()) return false;
-        }
-      }
-    }
-  }
-  return true;
+bool is_best_effort(const Object& pod) {
+  const std::string_view quality = pod["status"]["qosClass"].as_string();
+  if (!quality.empty()) return quality == "BestEffort";
+  const json::Document document = pod.to_document();
+  const json::Value* spec = json::find(document, "spec");
+  return spec == nullptr || resources::quality_of_service(*spec) == "BestEffort";
 }
 
 bool has_priority_class(api::Value requirement, std::string_view name) {
@@ -151,8 +158,8 @@ bool holds(std::string_view scope, api::Value requirement, const Object& pod) {
   const bool ends = deadline.is_number() && deadline.as_int() >= 0;
   if (scope == "Terminating") return ends;
   if (scope == "NotTerminating") return !ends;
-  if (scope == "BestEffort") return is_best_effort(spec);
-  if (scope == "NotBestEffort") return !is_best_effort(spec);
+  if (scope == "BestEffort") return is_best_effort(pod);
+  if (scope == "NotBestEffort") return !is_best_effort(pod);
   if (scope != "PriorityClass") return false;
   const std::string_view name = spec["priorityClassName"].as_string();
   // In `scopes` it means that there is one.

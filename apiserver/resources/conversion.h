@@ -1,6 +1,7 @@
 // Between the versions of built-in resources that share their objects.
 #pragma once
 
+#include "apiserver/json.h"
 #include "lookout/api/object.h"
 
 namespace lookout::apiserver::resources {
@@ -9,10 +10,15 @@ namespace lookout::apiserver::resources {
 api::Object core_event(const api::Object& event);
 api::Object new_event(const api::Object& event);
 
-/// autoscaling/v1 and v2, as which all autoscalers are stored. What v1 cannot say goes into
-/// annotations in Kubernetes; here only the CPU target is carried over, and other metrics are kept
-/// as long as nobody writes the object in v1.
+/// autoscaling/v1 and v2, as which all autoscalers are stored. What v1 has no field for is in
+/// annotations there.
 api::Object autoscaler_v2(const api::Object& autoscaler);
 api::Object autoscaler_v1(const api::Object& autoscaler);
+
+/// Removes these annotations. Returns whether there was one.
+bool drop_autoscaler_annotations(json::Value& autoscaler);
+
+/// Whether an annotation of an autoscaler in v1 has metrics.
+bool has_annotated_metrics(json::Value& autoscaler, json::Allocator& allocator);
 
 }  // namespace lookout::apiserver::resources

@@ -263,6 +263,7 @@ Awaitable<Object> ConvertingStorage::remove(std::string key, storage::Preconditi
 Awaitable<std::unique_ptr<storage::Watch>> ConvertingStorage::watch(std::string key, bool recursive,
                                                                     storage::WatchOptions options) {
   storage::Predicate predicate = std::exchange(options.predicate, {});
+  options.with_previous = !predicate.accepts_everything();
   auto stored = co_await stored_.watch(std::move(key), recursive, std::move(options));
   co_return std::make_unique<ConvertingWatch>(std::move(stored), converter_, api_version_,
                                               std::move(predicate));

@@ -2,6 +2,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apiserver/resources/conversion.h"
 #include "apiserver/resources/pod_defaults.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/base/base64.h"
@@ -338,11 +339,13 @@ void default_autoscaler(json::Value& autoscaler, Allocator& allocator) {
   // Without a measure it is the CPU.
   constexpr int kPercent = 80;
   if (json::text(autoscaler, "apiVersion") == "autoscaling/v1") {
-    json::set_default(*spec, "targetCPUUtilizationPercentage", json::Value(kPercent), allocator);
+    if (!has_annotated_metrics(autoscaler, allocator))
+      json::set_default(*spec, "targetCPUUtilizationPercentage", json::Value(kPercent), allocator);
     json::set_default(json::child(autoscaler, "status", allocator), "currentReplicas",
                       json::Value(0), allocator);
     return;
   }
+  drop_autoscaler_annotations(autoscaler);
   const json::Value* metrics = json::find(*spec, "metrics");
   if (metrics != nullptr && metrics->IsArray() && !metrics->Empty()) return;
   json::Value metric = json::object();

@@ -8,6 +8,7 @@
 #include "apiserver/resources/conditions.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
+#include "lookout/api/quantity.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -36,27 +37,36 @@ void tolerate(json::Value& spec, std::string_view taint, Allocator& allocator) {
   tolerations.PushBack(toleration, allocator);
 }
 
-bool has_resources(const json::Value& container) {
+/// The amount of a resource; null if there is none, or it is zero.
+const json::Value* amount_of(const json::Value& container, const char* kind, const char* resource) {
   const json::Value* resources = json::find(container, "resources");
-  if (resources == nullptr || !resources->IsObject()) return false;
+  const json::Value* amounts = resources == nullptr ? nullptr : json::find(*resources, kind);
+  const json::Value* amount = amounts == nullptr ? nullptr : json::find(*amounts, resource);
+  return amount == nullptr || !amount->IsString() || json::text_of(*amount) == "0" ? nullptr
+                                                                                   : amount;
+}
+
+/// Other resources than CPU and memory do not matter for the class.
+bool has_resources(const json::Value& container) {
   for (const char* kind : {"requests", "limits"}) {
-    const json::Value* amounts = json::find(*resources, kind);
-    if (amounts != nullptr && amounts->IsObject() && !amounts->ObjectEmpty()) return true;
+    for (const char* resource : {"cpu", "memory"}) {
+      if (amount_of(container, kind, resource) != nullptr) return true;
+    }
   }
   return false;
 }
 
 /// Whether the limits of a container cover CPU and memory and its requests are no other.
 bool is_guaranteed(const json::Value& container) {
-  const json::Value* resources = json::find(container, "resources");
-  const json::Value* limits = resources == nullptr ? nullptr : json::find(*resources, "limits");
-  if (limits == nullptr) return false;
-  const json::Value* requests = json::find(*resources, "requests");
   for (const char* resource : {"cpu", "memory"}) {
-    const json::Value* limit = json::find(*limits, resource);
+    const json::Value* limit = amount_of(container, "limits", resource);
     if (limit == nullptr) return false;
-    const json::Value* request = requests == nullptr ? nullptr : json::find(*requests, resource);
-    if (request != nullptr && *request != *limit) return false;
+    const json::Value* request = amount_of(container, "requests", resource);
+    if (request == nullptr || *request == *limit) continue;
+    // It may be the same in another unit.
+    if (api::Quantity::parse(json::text_of(*request)) !=
+        api::Quantity::parse(json::text_of(*limit)))
+      return false;
   }
   return true;
 }

@@ -282,6 +282,13 @@ void prepare_signing_request_status(json::Value& object, const json::Value& old,
 void validate_signing_request_status(const api::Object& object, const api::Object& old,
                                      Causes& causes);
 
+// autoscaler_conversion.cc: the annotations that stand for the spec or the status in v1 change with
+// these only.
+void prepare_autoscaler_update(json::Value& object, const json::Value& old,
+                               json::Allocator& allocator);
+void prepare_autoscaler_status(json::Value& object, const json::Value& old,
+                               json::Allocator& allocator);
+
 // claim_status.cc
 void prepare_resource_claim_status(json::Value& object, const json::Value& old,
                                    json::Allocator& allocator);

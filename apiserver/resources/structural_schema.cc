@@ -1,26 +1,25 @@
 #include "apiserver/resources/structural_schema.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "apiserver/resources/embedded_resource.h"
+#include "apiserver/resources/formats.h"
 #include "apiserver/resources/patterns.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/go_values.h"
-#include "lookout/api/time.h"
 #include "lookout/api/validation.h"
-#include "lookout/base/base64.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -28,74 +27,13 @@ namespace {
 namespace rules = api::validation;
 using api::Object;
 using api::Value;
-using json::Allocator;
 
-/// Every object has these, whatever its schema says.
-bool is_type_or_metadata(std::string_view name) {
-  return name == "apiVersion" || name == "kind" || name == "metadata";
-}
-
-bool keeps_unknown(Value schema) {
-  return schema["x-kubernetes-preserve-unknown-fields"].as_bool();
-}
-
-void prune_value(json::Value& value, Value schema, bool is_object) {
-  if (value.IsArray()) {
-    const Value items = schema["items"];
-    for (json::Value& element : value.GetArray()) prune_value(element, items, false);
-    return;
-  }
-  if (!value.IsObject()) return;
-  const bool whole = is_object || schema["x-kubernetes-embedded-resource"].as_bool();
-  const Value properties = schema["properties"];
-  const Value others = schema["additionalProperties"];
-  for (auto member = value.MemberBegin(); member != value.MemberEnd();) {
-    const std::string_view name = json::text_of(member->name);
-    const Value property = properties[name];
-    const bool kept = (whole && is_type_or_metadata(name)) || property.exists() ||
-                      others.is_object() || others.as_bool() || keeps_unknown(schema);
-    if (!kept) {
-      member = value.EraseMember(member);
-      continue;
-    }
-    const Value of_member = property.exists() ? property : others;
-    if (!(whole && is_type_or_metadata(name)) && of_member.is_object())
-      prune_value(member->value, of_member, false);
-    ++member;
-  }
-}
-
-void set_defaults(json::Value& value, Value schema, bool is_object, Allocator& allocator) {
-  if (value.IsArray()) {
-    const Value items = schema["items"];
-    for (json::Value& element : value.GetArray()) set_defaults(element, items, false, allocator);
-    return;
-  }
-  if (!value.IsObject()) return;
-  for (const auto& [name, property] : schema["properties"].members()) {
-    if (is_object && is_type_or_metadata(name)) continue;
-    json::Value* present = json::find(value, name);
-    const Value otherwise = property["default"];
-    const bool null = present != nullptr && present->IsNull() && !property["nullable"].as_bool();
-    if ((present == nullptr || null) && otherwise.exists()) {
-      // Any JSON, through an object.
-      const json::Document document =
-          Object::parse(R"({"default":)" + otherwise.to_json() + "}").to_document();
-      present = &json::set(value, name,
-                           json::deep_copy(*json::find(document, "default"), allocator), allocator);
-    } else if (null) {
-      // As good as absent.
-      json::erase(value, name);
-      present = nullptr;
-    }
-    if (present != nullptr) set_defaults(*present, property, false, allocator);
-  }
-  if (const Value others = schema["additionalProperties"]; others.is_object()) {
-    for (auto& member : value.GetObject()) {
-      if (!schema["properties"].contains(json::text_of(member.name)))
-        set_defaults(member.value, others, false, allocator);
-    }
-  }
+/// The value of an integer. 3.0 is one, but not what a double may have lost digits of.
+std::optional<std::int64_t> integer_of(Value value) {
+  const auto whole = value.to_int();
+  if (!whole || is_exact_integer(static_cast<double>(*whole))) return whole;
+  const bool is_double = value.to_json().find_first_of(".eE") != std::string::npos;
+  return is_double ? std::nullopt : whole;
 }
 
 /// "object", "integer" ...: what a value is to JSON schema.
@@ -106,7 +44,7 @@ std::string_view type_of(Value value) {
     case Value::Kind::kBool:
       return "boolean";
     case Value::Kind::kNumber:
-      return value.to_int() || value.to_uint() ? "integer" : "number";
+      return integer_of(value) ? "integer" : "number";
     case Value::Kind::kString:
       return "string";
     case Value::Kind::kArray:
@@ -118,10 +56,21 @@ std::string_view type_of(Value value) {
 
 bool is_of_type(Value value, std::string_view wanted) {
   const std::string_view actual = type_of(value);
-  if (actual == wanted || (wanted == "number" && actual == "integer")) return true;
-  // 3.0 is an integer.
-  return wanted == "integer" && actual == "number" &&
-         value.as_double() == static_cast<double>(static_cast<std::int64_t>(value.as_double()));
+  return actual == wanted || (wanted == "number" && actual == "integer");
+}
+
+/// (In Go, 1 and 1.0 are equal here.)
+bool is_allowed(Value value, Value allowed) {
+  return value == allowed ||
+         (value.is_number() && allowed.is_number() && value.as_double() == allowed.as_double());
+}
+
+bool is_multiple(Value value, double step) {
+  constexpr double kNearlyWhole = 1e-9;
+  if (const auto whole = integer_of(value); whole && is_exact_integer(step))
+    return *whole % static_cast<std::int64_t>(step) == 0;
+  const double times = value.as_double() / step;
+  return std::abs(times - std::round(times)) <= kNearlyWhole;
 }
 
 std::string number_text(double number) {
@@ -134,23 +83,6 @@ std::size_t count_characters(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
   }));
-}
-
-/// Whether text is what its format says, as far as the API server looks at it.
-bool has_format(std::string_view text, std::string_view format, Patterns& patterns) {
-  std::array<unsigned char, 16> bytes{};
-  const std::string terminated(text);
-  if (format == "date-time") return api::parse_time(text).has_value();
-  if (format == "date")
-    return patterns.match("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$", text);
-  if (format == "ipv4") return inet_pton(AF_INET, terminated.c_str(), bytes.data()) == 1;
-  if (format == "ipv6") return inet_pton(AF_INET6, terminated.c_str(), bytes.data()) == 1;
-  if (format == "uuid") {
-    return patterns.match(
-        "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$", text);
-  }
-  if (format == "byte") return decode_base64(text).has_value();
-  return true;
 }
 
 /// The element of the old list with the same keys. Only elements of lists that are maps have keys.
@@ -226,7 +158,7 @@ class Validator {
       return;
     }
     check_enumeration(value, schema, path);
-    if (value.is_object()) check_object(value, schema, path, is_object, old);
+    if (value.is_object()) check_object(value, schema, path, old);
     if (value.is_array()) check_array(value, schema, path, old);
     if (value.is_string()) check_string(value.as_string(), schema, path);
     if (value.is_number()) check_number(value, schema, path);
@@ -323,7 +255,7 @@ class Validator {
 
   void check_format(std::string_view text, Value schema, const std::string& path) {
     const std::string_view format = schema["format"].as_string();
-    if (format.empty() || has_format(text, format, patterns_)) return;
+    if (format.empty() || has_format(text, format)) return;
     causes_.push_back({"FieldValueTypeInvalid",
                        fmt::format("Invalid value: {0}: {1} in body must be of type {2}: {0}",
                                    api::detail::quote(text), below_base(path), format),
@@ -351,7 +283,7 @@ class Validator {
     if (allowed.empty()) return;
     std::vector<std::string> texts;
     for (const Value one : allowed.elements()) {
-      if (one == value) return;
+      if (is_allowed(value, one)) return;
       texts.push_back(one.is_string() ? std::string(one.as_string()) : one.to_json());
     }
     const std::vector<std::string_view> views(texts.begin(), texts.end());
@@ -359,7 +291,7 @@ class Validator {
     causes_.push_back(rules::not_supported(path, text, views));
   }
 
-  void check_object(Value value, Value schema, const std::string& path, bool is_object, Value old) {
+  void check_object(Value value, Value schema, const std::string& path, Value old) {
     const auto member_path = [&](std::string_view name) {
       return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
     };
@@ -367,28 +299,18 @@ class Validator {
       const auto name = required.as_string();
       if (!value.contains(name)) causes_.push_back(rules::required(member_path(name), ""));
     }
-    if (schema["x-kubernetes-embedded-resource"].as_bool()) {
-      for (const char* name : {"apiVersion", "kind"}) {
-        const Value part = value[name];
-        if (!part.exists()) {
-          embedded_.push_back(rules::required(member_path(name), ""));
-        } else if (!part.is_string()) {
-          embedded_.push_back({"FieldValueInvalid",
-                               fmt::format("Invalid value: {}: must be a string", part.to_json()),
-                               member_path(name)});
-        } else if (part.as_string().empty()) {
-          embedded_.push_back(rules::invalid(member_path(name), "", "must not be empty"));
-        }
-      }
-    }
+    if (schema["x-kubernetes-embedded-resource"].as_bool()) check_embedded(value, path, embedded_);
     const Value properties = schema["properties"];
     const Value others = schema["additionalProperties"];
     for (const auto& [name, member] : value.members()) {
-      if (is_object && is_type_or_metadata(name)) continue;
       if (const Value property = properties[name]; property.exists()) {
         check(member, property, member_path(name), false, old[name]);
       } else if (others.is_object()) {
         check(member, others, member_path(name), false, old[name]);
+      } else if (others.is_bool() && !others.as_bool()) {
+        causes_.push_back(rules::invalid(
+            here(path), name,
+            fmt::format("{}.{} in body is a forbidden property", below_base(path), name)));
       }
     }
     const auto size = static_cast<std::int64_t>(value.size());
@@ -440,13 +362,14 @@ class Validator {
   }
 
   void check_number(Value value, Value schema, const std::string& path) {
-    const double number = value.as_double();
-    check_integer_format(value, schema, path);
-    if (const auto step = schema["multipleOf"].to_double(); step && *step > 0) {
-      const double times = number / *step;
-      if (std::abs(times - std::round(times)) > 1e-9)
-        refuse(value, path, fmt::format("should be a multiple of {}", number_text(*step)));
-    }
+    check_number_format(value, schema, path);
+    if (const auto step = schema["multipleOf"].to_double();
+        step && *step > 0 && !is_multiple(value, *step))
+      refuse(value, path, fmt::format("should be a multiple of {}", number_text(*step)));
+    // (It has the digits of 64 bits.)
+    const auto whole = integer_of(value);
+    const long double number =
+        whole ? static_cast<long double>(*whole) : static_cast<long double>(value.as_double());
     if (const auto most = schema["maximum"].to_double()) {
       const bool exclusive = schema["exclusiveMaximum"].as_bool();
       if (exclusive ? number >= *most : number > *most) {
@@ -465,19 +388,24 @@ class Validator {
     }
   }
 
-  void check_integer_format(Value value, Value schema, const std::string& path) {
+  /// The formats of numbers are bounds.
+  void check_number_format(Value value, Value schema, const std::string& path) {
+    // From here on, it is the next number of 32 bits that a double is rounded to.
+    constexpr double kBeyondFloat = 0x1.ffffffp127;
+    const std::string_view type = schema["type"].as_string();
     const std::string_view format = schema["format"].as_string();
-    if (schema["type"].as_string() != "integer" || (format != "int32" && format != "int64")) return;
-    const auto whole = value.to_int();
-    const bool fits = whole && (format == "int64" || std::in_range<std::int32_t>(*whole));
-    // (3.0 is an integer.)
-    if (fits || (!whole && std::abs(value.as_double()) <= std::numeric_limits<std::int32_t>::max()))
-      return;
+    bool fits = true;
+    if (type == "integer" && format == "int32") {
+      const auto whole = integer_of(value);
+      fits = whole && std::in_range<std::int32_t>(*whole);
+    } else if (type == "number" && format == "float") {
+      fits = std::abs(value.as_double()) < kBeyondFloat;
+    }
+    if (fits) return;
     causes_.push_back(
         {"FieldValueInvalid",
-         fmt::format(
-             "Invalid value: \"\": Checked value must be of type integer with format {} in {}",
-             format, path),
+         fmt::format("Invalid value: \"\": Checked value must be of type {} with format {} in {}",
+                     type, format, path),
          here(path)});
   }
 
@@ -502,13 +430,6 @@ std::string not_of_type(std::string_view path, Value value, std::string_view typ
 }
 
 }  // namespace
-
-void prune(json::Value& object, Value schema) { prune_value(object, schema, true); }
-void prune_default(json::Value& value, Value schema) { prune_value(value, schema, false); }
-
-void set_schema_defaults(json::Value& object, Value schema, Allocator& allocator) {
-  set_defaults(object, schema, true, allocator);
-}
 
 namespace {
 

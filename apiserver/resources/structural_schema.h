@@ -1,6 +1,8 @@
 // The effects of a custom resource's schema on its objects.
 #pragma once
 
+#include <functional>
+
 #include "apiserver/json.h"
 #include "apiserver/resources/served_resource.h"
 #include "apiserver/resources/strategy.h"
@@ -14,6 +16,18 @@ void prune(json::Value& object, api::Value schema);
 
 /// Fills in what the client left out and the schema has a default for.
 void set_schema_defaults(json::Value& object, api::Value schema, json::Allocator& allocator);
+
+/// Calls `visit` with each resource that is embedded in a value.
+void for_each_embedded(json::Value& value, api::Value schema,
+                       const std::function<void(json::Value& resource)>& visit);
+
+/// Whether it is an integer that a double holds with all of its digits, up to 2^53 - 1.
+bool is_exact_integer(double number);
+
+/// Gives numbers the form that Go's decoder and encoder leave them in: 3.0 is 3, and what is beyond
+/// the 64 bits of a signed integer is a double. (A double beyond 2^53 is no integer to Kubernetes,
+/// and stays a double.)
+void write_numbers(json::Value& value);
 
 /// Compares an object with its schema: types, required fields, enumerations, bounds, lengths,
 /// patterns, formats, combinations such as oneOf, and what the list types say, with the API

@@ -17,7 +17,7 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-/// Null members mean what absent ones mean in built-in types.
+/// Takes out the null members of a value that the table of types says nothing more about.
 void strip_nulls(json::Value& value) {
   if (value.IsArray()) {
     for (json::Value& element : value.GetArray()) strip_nulls(element);
@@ -68,41 +68,109 @@ void write_bytes(json::Value& value, Allocator& allocator) {
     write_text(value, encode_base64(*bytes), allocator);
 }
 
+/// What Go's decoder makes of a null in a list or map: the zero value of the element. (It stays a
+/// null where Go writes the zero value as one: of lists, maps and times.)
+json::Value zero_of(api::detail::Type type, Allocator& allocator) {
+  using api::detail::Scalar;
+  if (type.shape() == api::detail::Shape::kStruct) return json::object();
+  if (type.short_name() == "Quantity") return json::copy_text("0", allocator);
+  switch (type.scalar()) {
+    case Scalar::kString:
+    case Scalar::kBytes:
+      return json::copy_text("", allocator);
+    case Scalar::kIntOrString:
+    case Scalar::kInt32:
+    case Scalar::kInt64:
+    case Scalar::kDouble:
+      return json::Value(0);
+    case Scalar::kBoolean:
+      return json::Value(false);
+    case Scalar::kNone:
+    case Scalar::kDateTime:
+    case Scalar::kObject:
+    case Scalar::kAny:
+      return {};
+  }
+  return {};
+}
+
+void write_values(json::Value& value, api::detail::Type type, Allocator& allocator);
+
+void write_element(json::Value& value, api::detail::Type type, Allocator& allocator) {
+  if (value.IsNull()) {
+    value = zero_of(type, allocator);
+  } else {
+    write_values(value, type, allocator);
+  }
+}
+
+/// A null field is what an absent one is, and fields that the type does not have go.
+void write_fields(json::Value& value, api::detail::Type type, Allocator& allocator) {
+  auto kept = value.MemberBegin();
+  for (auto member = value.MemberBegin(); member != value.MemberEnd(); ++member) {
+    if (member->value.IsNull()) continue;
+    const auto field = type.field(json::text_of(member->name));
+    if (!field) continue;
+    write_values(member->value, field->type(), allocator);
+    if (kept != member) {
+      kept->name.Swap(member->name);
+      kept->value.Swap(member->value);
+    }
+    ++kept;
+  }
+  if (kept != value.MemberEnd()) value.EraseMember(kept, value.MemberEnd());
+}
+
+void write_scalar(json::Value& value, api::detail::Type type, Allocator& allocator) {
+  const std::string_view name = type.short_name();
+  if (name == "Quantity") {
+    write_quantity(value, allocator);
+  } else if (type.scalar() == api::detail::Scalar::kDateTime) {
+    write_time(value, name == "MicroTime", allocator);
+  } else if (type.scalar() == api::detail::Scalar::kBytes) {
+    write_bytes(value, allocator);
+  } else if (name.starts_with("JSONSchemaPropsOr")) {
+    // A schema inside a schema. Other values without a type stay as they are.
+    strip_nulls(value);
+  }
+}
+
 /// Writes quantities, times and bytes in Kubernetes' canonical form: "0.5" becomes "500m", and 1
-/// becomes "1". Removes fields that the type does not have.
+/// becomes "1". Removes fields that the type does not have, and nulls as Go's decoder does.
 void write_values(json::Value& value, api::detail::Type type, Allocator& allocator) {
   switch (type.shape()) {
     case api::detail::Shape::kStruct:
-      if (!value.IsObject()) return;
-      for (auto member = value.MemberBegin(); member != value.MemberEnd();) {
-        const auto field = type.field(json::text_of(member->name));
-        if (!field) {
-          member = value.EraseMember(member);
-          continue;
-        }
-        write_values(member->value, field->type(), allocator);
-        ++member;
-      }
+      if (value.IsObject()) write_fields(value, type, allocator);
       return;
     case api::detail::Shape::kList:
       if (!value.IsArray()) return;
       for (json::Value& element : value.GetArray())
-        write_values(element, type.element(), allocator);
+        write_element(element, type.element(), allocator);
       return;
     case api::detail::Shape::kMap:
       if (!value.IsObject()) return;
-      for (auto& member : value.GetObject()) write_values(member.value, type.element(), allocator);
+      for (auto& member : value.GetObject()) write_element(member.value, type.element(), allocator);
       return;
     case api::detail::Shape::kScalar:
-      break;
+      write_scalar(value, type, allocator);
+      return;
   }
-  if (type.short_name() == "Quantity") {
-    write_quantity(value, allocator);
-  } else if (type.scalar() == api::detail::Scalar::kDateTime) {
-    write_time(value, type.short_name() == "MicroTime", allocator);
-  } else if (type.scalar() == api::detail::Scalar::kBytes) {
-    write_bytes(value, allocator);
-  }
+}
+
+/// The type of the metadata of all objects.
+api::detail::Type metadata_type() {
+  static const api::detail::Type kType =
+      api::detail::Type::of_kind("", "v1", "Namespace")->field("metadata")->type();
+  return kType;
+}
+
+/// The metadata of a resource that is part of another one, as Go's decoder leaves it.
+void clean_metadata(json::Value& resource, Allocator& allocator) {
+  json::Value* metadata = json::find(resource, "metadata");
+  if (metadata == nullptr) return;
+  if (metadata->IsNull()) metadata->SetObject();
+  write_values(*metadata, metadata_type(), allocator);
+  drop_empty_metadata(*metadata);
 }
 
 /// The type of a built-in kind.
@@ -141,17 +209,20 @@ Document decoded_document(const Target& target, const Object& object, bool is_ne
 Document typed_document(const ServedResource& resource, const Object& object) {
   Document document =
       resource.custom ? object.to_document() : typed_document(resource.type.gvk(), object);
+  Allocator& allocator = document.GetAllocator();
   json::Value* metadata = json::find(document, "metadata");
-  if (resource.custom && metadata != nullptr) strip_nulls(*metadata);
-  set_type(document, resource, document.GetAllocator());
+  if (resource.custom && metadata != nullptr) write_values(*metadata, metadata_type(), allocator);
+  set_type(document, resource, allocator);
   return document;
 }
 
 Document typed_document(const api::GroupVersionKind& kind, const Object& object) {
   Document document = object.to_document();
-  strip_nulls(document);
-  if (const auto type = api::detail::Type::of_kind(kind.group, kind.version, kind.kind))
+  if (const auto type = api::detail::Type::of_kind(kind.group, kind.version, kind.kind)) {
     write_values(document, *type, document.GetAllocator());
+  } else {
+    strip_nulls(document);
+  }
   api::detail::drop_unset_fields(document, kind.api_version(), kind.kind);
   return document;
 }
@@ -171,8 +242,12 @@ void complete(const ServedResource& resource, Document& document, Allocator& all
     api::detail::add_unset_fields(document, resource.type.api_version(), resource.type.kind,
                                   allocator);
   if (!resource.schema) return;
-  prune(document, resource.schema.body());
-  set_schema_defaults(document, resource.schema.body(), allocator);
+  const api::Value schema = resource.schema.body();
+  prune(document, schema);
+  set_schema_defaults(document, schema, allocator);
+  for_each_embedded(document, schema,
+                    [&](json::Value& embedded) { clean_metadata(embedded, allocator); });
+  write_numbers(document);
 }
 
 void settle(const ServedResource& resource, Document& document, Allocator& allocator) {

@@ -1,6 +1,7 @@
 // Creating and changing objects.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <rapidjson/document.h>
 
 #include <regex>
 #include <set>
@@ -572,6 +573,212 @@ TEST_F(CreateAndUpdate, AutoscalersSpeakBothVersions) {
   EXPECT_EQ(newer["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"].as_int(), 70);
   EXPECT_EQ(lookout::test::held(in(v1).get("h"))["spec"]["targetCPUUtilizationPercentage"].as_int(),
             70);
+}
+
+class Autoscalers : public CreateAndUpdate {
+ protected:
+  /// Writes one with all kinds of metrics, and its status.
+  Object create() const {
+    in(kV2).create(from_json(R"({"metadata":{"name":"h","annotations":{"mine":"kept",
+        "autoscaling.alpha.kubernetes.io/metrics":"[]"}},"spec":{
+        "maxReplicas":5,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"},
+        "behavior":{"scaleDown":{"selectPolicy":"Disabled","tolerance":"500m"}},"metrics":[
+        {"type":"Resource","resource":{"name":"memory",
+            "target":{"type":"Utilization","averageUtilization":50}}},
+        {"type":"Pods","pods":{"metric":{"name":"p","selector":{"matchLabels":{"a":"b"}}},
+            "target":{"type":"AverageValue","averageValue":"3"}}},
+        {"type":"Object","object":{"describedObject":{"apiVersion":"v1","kind":"Service",
+            "name":"s"},"metric":{"name":"o"},"target":{"type":"Value","value":"10k"}}},
+        {"type":"Object","object":{"describedObject":{"apiVersion":"v1","kind":"Service",
+            "name":"s"},"metric":{"name":"q"},"target":{"type":"AverageValue","averageValue":"2"}}},
+        {"type":"External","external":{"metric":{"name":"e"},
+            "target":{"type":"AverageValue","averageValue":"7"}}},
+        {"type":"ContainerResource","containerResource":{"name":"cpu","container":"c",
+            "target":{"type":"AverageValue","averageValue":"100m"}}},
+        {"type":"Resource","resource":{"name":"cpu",
+            "target":{"type":"Utilization","averageUtilization":70}}}]}})"));
+    return in(kV2).update_status(changed(in(kV2).get("h"), R"({"status":{"currentReplicas":2,
+        "desiredReplicas":2,"currentMetrics":[
+        {"type":"Resource","resource":{"name":"cpu",
+            "current":{"averageUtilization":60,"averageValue":"10m"}}},
+        {"type":"External","external":{"metric":{"name":"e"},
+            "current":{"value":"0","averageValue":"7"}}}],
+        "conditions":[{"type":"AbleToScale","status":"True","reason":"Ready",
+            "lastTransitionTime":"2026-01-01T00:00:00Z"}]}})"));
+  }
+  Object changed_in_old(const std::string& patch, const std::string& subresource = "") const {
+    return in(kV1).patch("h", rest::PatchType::kMerge, patch, {}, subresource);
+  }
+
+  inline static const api::Resource kV1{"autoscaling", "v1", "HorizontalPodAutoscaler",
+                                        "horizontalpodautoscalers", true};
+  inline static const api::Resource kV2{"autoscaling", "v2", "HorizontalPodAutoscaler",
+                                        "horizontalpodautoscalers", true};
+};
+
+TEST_F(Autoscalers, KeepInAnnotationsWhatTheOldVersionCannotSay) {
+  create();
+  const Object old = in(kV1).get("h");
+  EXPECT_EQ(old["spec"]["targetCPUUtilizationPercentage"].as_int(), 70);
+  EXPECT_EQ(old["status"]["currentCPUUtilizationPercentage"].as_int(), 60);
+  EXPECT_FALSE(old["spec"].contains("metrics"));
+  const api::Value annotations = old["metadata"]["annotations"];
+  EXPECT_EQ(annotations["mine"].as_string(), "kept");
+  const auto kept = [&](const std::string& name) {
+    return std::string(annotations["autoscaling.alpha.kubernetes.io/" + name].as_string());
+  };
+  EXPECT_TRUE(kept("metrics").starts_with(
+      R"([{"type":"Resource","resource":{"name":"memory","targetAverageUtilization":50}},)"
+      R"({"type":"Pods","pods":{"metricName":"p","targetAverageValue":"3",)"
+      R"("selector":{"matchLabels":{"a":"b"}}}},)"))
+      << kept("metrics");
+  EXPECT_EQ(kept("behavior"),
+            R"({"ScaleUp":{"StabilizationWindowSeconds":0,"SelectPolicy":"Max","Policies":[)"
+            R"({"Type":"Pods","Value":4,"PeriodSeconds":15},)"
+            R"({"Type":"Percent","Value":100,"PeriodSeconds":15}],"Tolerance":null},)"
+            R"("ScaleDown":{"StabilizationWindowSeconds":null,"SelectPolicy":"Disabled",)"
+            R"("Policies":[{"Type":"Percent","Value":100,"PeriodSeconds":15}],)"
+            R"("Tolerance":"500m"}})");
+  EXPECT_TRUE(kept("current-metrics")
+                  .starts_with(R"([{"type":"Resource","resource":{"name":"cpu",)"
+                               R"("currentAverageUtilization":60,"currentAverageValue":"10m"}},)"))
+      << kept("current-metrics");
+  EXPECT_NE(kept("conditions").find("AbleToScale"), std::string::npos);
+}
+
+TEST_F(Autoscalers, LoseNothingByAWriteInTheOldVersion) {
+  const Object before = create();
+  EXPECT_EQ(before["metadata"]["annotations"].to_json(), R"({"mine":"kept"})");
+  const std::string spec = before["spec"].to_json();
+  const std::string status = before["status"].to_json();
+  changed_in_old(R"({"metadata":{"labels":{"a":"b"}}})");
+  Object after = in(kV2).get("h");
+  EXPECT_EQ(after["metadata"]["labels"].to_json(), R"({"a":"b"})");
+  EXPECT_EQ(after["metadata"]["annotations"].to_json(), R"({"mine":"kept"})");
+  EXPECT_EQ(after["spec"].to_json(), spec);
+  EXPECT_EQ(after["status"].to_json(), status);
+  // The status does not depend on the annotations of the spec, nor the other way round.
+  const char* no_annotations =
+      R"({"metadata":{"annotations":null},"status":{"currentReplicas":3}})";
+  changed_in_old(no_annotations, "status");
+  after = in(kV2).get("h");
+  EXPECT_EQ(after["spec"].to_json(), spec);
+  EXPECT_EQ(after["status"]["currentReplicas"].as_int(), 3);
+  EXPECT_FALSE(after["status"].contains("conditions"));
+  EXPECT_EQ(after["status"]["currentMetrics"].size(), 1u);
+  changed_in_old(R"({"metadata":{"annotations":null}})");
+  after = in(kV2).get("h");
+  EXPECT_EQ(after["spec"]["metrics"].size(), 1u);
+  EXPECT_FALSE(after["spec"].contains("behavior"));
+  EXPECT_EQ(after["status"]["currentMetrics"].size(), 1u);
+}
+
+TEST_F(Autoscalers, OfTheOldVersionNeedNoTargetIfThereIsAnother) {
+  const auto create_old = [&](const std::string& name, const std::string& metrics) {
+    rapidjson::Document made = from_json(R"({"metadata":{"name":")" + name + R"("},"spec":{
+        "maxReplicas":3,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}})")
+                                   .to_document();
+    auto& allocator = made.GetAllocator();
+    rapidjson::Value annotations(rapidjson::kObjectType);
+    annotations.AddMember("autoscaling.alpha.kubernetes.io/metrics",
+                          rapidjson::Value(metrics.c_str(), allocator), allocator);
+    made["metadata"].AddMember("annotations", annotations, allocator);
+    in(kV1).create(Object::from(made));
+    const Object newer = in(kV2).get(name);
+    return newer["spec"]["metrics"].to_json();
+  };
+  EXPECT_EQ(create_old("a", R"([{"type":"Resource","resource":{"name":"memory",
+                                 "targetAverageValue":"1Gi"}}])"),
+            R"([{"type":"Resource","resource":{"name":"memory",)"
+            R"("target":{"type":"AverageValue","averageValue":"1Gi"}}}])");
+  // What is no list of metrics is as if it were not there.
+  const std::string otherwise = R"([{"type":"Resource","resource":{"name":"cpu",)"
+                                R"("target":{"type":"Utilization","averageUtilization":80}}}])";
+  EXPECT_EQ(create_old("b", "no JSON"), otherwise);
+  EXPECT_EQ(create_old("c", R"([{"type":5}])"), otherwise);
+  EXPECT_EQ(create_old("d", std::string(100000, '[')), otherwise);
+}
+
+TEST_F(Autoscalers, ShowTheFirstOfSeveralTargetsForTheCpu) {
+  in(kV2).create(from_json(R"({"metadata":{"name":"h"},"spec":{"maxReplicas":5,
+      "scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"},"metrics":[
+      {"type":"Resource","resource":{"name":"cpu",
+          "target":{"type":"Utilization","averageUtilization":40}}},
+      {"type":"Resource","resource":{"name":"cpu",
+          "target":{"type":"Utilization","averageUtilization":70}}}]}})"));
+  EXPECT_EQ(
+      lookout::test::held(in(kV1).get("h"))["spec"]["targetCPUUtilizationPercentage"].as_int(), 40);
+}
+
+TEST_F(CreateAndUpdate, ANullIsTheEmptyValueOfAListOrMap) {
+  const auto create = [&](const std::string& path, const std::string& object) {
+    const auto answer = http(server_.port(), "POST", path, object);
+    EXPECT_EQ(answer.code, 201) << answer.body;
+    return from_json(answer.body);
+  };
+  const std::string ns = "/api/v1/namespaces/default/";
+  const Object policy =
+      create("/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+             R"({"metadata":{"name":"a","labels":{"team":null},"annotations":null},
+          "spec":{"podSelector":{"matchLabels":{"app":null}}}})");
+  EXPECT_EQ(policy["metadata"]["labels"].to_json(), R"({"team":""})");
+  EXPECT_FALSE(policy["metadata"].contains("annotations"));
+  EXPECT_EQ(policy["spec"]["podSelector"].to_json(), R"({"matchLabels":{"app":""}})");
+  const Object made = create(
+      ns + "pods", R"({"metadata":{"name":"a"},"spec":{"nodeSelector":{"a":null},"volumes":null,
+          "containers":[{"name":"c","image":"i","command":[null],"resources":{"limits":{"cpu":null}},
+          "env":null,"ports":null}]}})");
+  const api::Value container = made["spec"]["containers"][0];
+  EXPECT_EQ(container["command"].to_json(), R"([""])");
+  EXPECT_EQ(container["resources"]["limits"].to_json(), R"({"cpu":"0"})");
+  EXPECT_EQ(made["spec"]["nodeSelector"].to_json(), R"({"a":""})");
+  EXPECT_FALSE(container["env"].exists());
+  const Object secret = create(
+      ns + "secrets", R"({"metadata":{"name":"a"},"data":{"a":null},"stringData":{"b":null}})");
+  EXPECT_EQ(secret["data"].to_json(), R"({"a":"","b":""})");
+  // The last field of a revision is JSON of any kind.
+  const Object revision =
+      create("/apis/apps/v1/namespaces/default/controllerrevisions",
+             R"({"metadata":{"name":"a"},"revision":1,"data":{"a":null,"b":[null]}})");
+  EXPECT_EQ(revision["data"].to_json(), R"({"a":null,"b":[null]})");
+  const Object patched =
+      from_json(http(server_.port(), "PATCH", ns + "pods/a",
+                     R"([{"op":"add","path":"/metadata/labels","value":{"t":null}}])",
+                     {{"Content-Type", "application/json-patch+json"}})
+                    .body);
+  EXPECT_EQ(patched["metadata"]["labels"].to_json(), R"({"t":""})");
+}
+
+TEST_F(CreateAndUpdate, ANullThatIsAppliedIsOwnedAndThere) {
+  const auto answer = http(
+      server_.port(), "PATCH", "/api/v1/namespaces/default/configmaps/a?fieldManager=m",
+      R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":null,"b":"1"}})",
+      {{"Content-Type", "application/apply-patch+yaml"}});
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  EXPECT_EQ(lookout::test::held(from_json(answer.body))["data"].to_json(), R"({"a":"","b":"1"})");
+}
+
+TEST_F(CreateAndUpdate, SomeKindsAreUpdatedWithTheirVersionOnly) {
+  const std::string classes = "/apis/node.k8s.io/v1/runtimeclasses";
+  const std::string object = R"({"metadata":{"name":"a"},"handler":"h"})";
+  // A runtime class may also be created by a PUT.
+  EXPECT_EQ(http(server_.port(), "PUT", classes + "/a", object).code, 201);
+  const auto put_twice = [&](const std::string& path, const std::string& body) {
+    EXPECT_EQ(http(server_.port(), "POST", path, body).code, 201) << path;
+    const auto answer = http(server_.port(), "PUT", path + "/a", body);
+    EXPECT_EQ(answer.code, 422) << path;
+    return answer.body.find("must be specified for an update") != std::string::npos;
+  };
+  EXPECT_EQ(http(server_.port(), "PUT", classes + "/a", object).code, 422);
+  const std::string storage = "/apis/storage.k8s.io/v1/";
+  EXPECT_TRUE(put_twice(storage + "csidrivers", R"({"metadata":{"name":"a"},"spec":{}})"));
+  EXPECT_TRUE(
+      put_twice(storage + "csinodes", R"({"metadata":{"name":"a"},"spec":{"drivers":[]}})"));
+  EXPECT_TRUE(put_twice(storage + "volumeattachments",
+                        R"({"metadata":{"name":"a"},"spec":{"attacher":"x","nodeName":"n",
+                            "source":{"persistentVolumeName":"v"}}})"));
+  EXPECT_TRUE(put_twice(storage + "namespaces/default/csistoragecapacities",
+                        R"({"metadata":{"name":"a"},"storageClassName":"c"})"));
 }
 
 TEST_F(CreateAndUpdate, AdmissionPoliciesSayWhatTheyMatch) {

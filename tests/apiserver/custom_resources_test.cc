@@ -277,6 +277,29 @@ TEST_F(CustomResources, InstancesLiveLikeOtherObjects) {
             "crontabs.stable.example.com \"a\" not found");
 }
 
+TEST_F(CustomResources, HaveTheMetadataOfAllObjects) {
+  const Object owner = in(kConfigMaps).create(config_map("owner"));
+  const std::string reference =
+      fmt::format(R"("kind":"ConfigMap","name":"owner","apiVersion":"v1","uid":"{}")", owner.uid());
+  const std::string body = fmt::format(
+      R"({{"apiVersion":"stable.example.com/v1","kind":"CronTab","spec":{{"cronSpec":"1"}},
+           "metadata":{{"name":"a","Name":"b","foo":{{"a":1}},"labels":{{"bare":null}},
+                        "ownerReferences":[{{{},"zz":1}}]}}}})",
+      reference);
+  const auto answer =
+      http(server_.port(), "POST", "/apis/stable.example.com/v1/namespaces/default/crontabs", body);
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  const Object made = in(kTabs).get("a");
+  EXPECT_FALSE(made["metadata"].contains("Name"));
+  EXPECT_FALSE(made["metadata"].contains("foo"));
+  EXPECT_EQ(made["metadata"]["labels"].to_json(), R"({"bare":""})");
+  EXPECT_EQ(made["metadata"]["ownerReferences"].to_json(), "[{" + reference + "}]");
+  const Object patched = in(kTabs).patch("a", rest::PatchType::kMerge,
+                                         R"({"metadata":{"other":1,"labels":{"c":"d"}}})");
+  EXPECT_FALSE(patched["metadata"].contains("other"));
+  EXPECT_EQ(patched["metadata"]["labels"]["c"].as_string(), "d");
+}
+
 TEST_F(CustomResources, AllVersionsShowTheSameObjects) {
   auto watch = in(kBetaTabs).watch({});
   in(kTabs).create(tab("a"));

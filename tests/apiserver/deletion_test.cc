@@ -70,6 +70,28 @@ TEST_F(Deletion, OfAPodIsAnsweredWithThePod) {
   EXPECT_TRUE(is_gone(kPods, "p"));
 }
 
+TEST_F(Deletion, OfDeviceClassesIsAnsweredWithTheObject) {
+  const auto remove = [&](const std::string& path, const std::string& object) {
+    EXPECT_EQ(http(server_.port(), "POST", path, object).code, 201) << path;
+    return from_json(http(server_.port(), "DELETE", path + "/a").body).kind();
+  };
+  const std::string classes = "/apis/resource.k8s.io/v1/deviceclasses";
+  EXPECT_EQ(remove(classes, R"({"metadata":{"name":"a"},"spec":{}})"), "DeviceClass");
+  const std::string ns = "/apis/resource.k8s.io/v1/namespaces/default/";
+  EXPECT_EQ(remove(ns + "resourceclaims", R"({"metadata":{"name":"a"},"spec":{}})"),
+            "ResourceClaim");
+  EXPECT_EQ(
+      remove(ns + "resourceclaimtemplates", R"({"metadata":{"name":"a"},"spec":{"spec":{}}})"),
+      "ResourceClaimTemplate");
+  EXPECT_EQ(remove("/apis/resource.k8s.io/v1/resourceslices",
+                   R"({"metadata":{"name":"a"},"spec":{"driver":"d.example.com","allNodes":true,
+                       "pool":{"name":"p","resourceSliceCount":1}}})"),
+            "ResourceSlice");
+  EXPECT_EQ(remove("/apis/storage.k8s.io/v1/volumeattributesclasses",
+                   R"({"metadata":{"name":"a"},"driverName":"d","parameters":{"a":"b"}})"),
+            "VolumeAttributesClass");
+}
+
 TEST_F(Deletion, KeepsPreconditions) {
   const Object created = in(kConfigMaps).create(config_map("c"));
   rest::DeleteOptions other;

@@ -274,6 +274,35 @@ TEST_F(Quotas, HaveScopes) {
   pods().create(pod_with("a", cpu));
 }
 
+TEST_F(Quotas, HaveScopesThatFollowTheClassOfAPod) {
+  create_quota(R"({"pods":"0"})", R"(,"scopes":["NotBestEffort"])");
+  const std::string of_pod = R"(,"resources":{"requests":{"cpu":"1"}})";
+  EXPECT_THAT(refusal(kPods, pod("whole", of_pod)), testing::HasSubstr("exceeded quota: quota"));
+  // These resources do not make a class.
+  const auto class_of = [&](const std::string& name, const std::string& resources) {
+    const Object made = pods().create(pod_with(name, resources));
+    return std::string(made["status"]["qosClass"].as_string());
+  };
+  EXPECT_EQ(class_of("zero", R"({"requests":{"cpu":"0"},"limits":{"memory":"0"}})"), "BestEffort");
+  EXPECT_EQ(class_of("disk", R"({"requests":{"ephemeral-storage":"1Gi"}})"), "BestEffort");
+  in(kQuotas).remove("quota");
+  EXPECT_EQ(class_of("same", R"({"requests":{"cpu":"1","memory":"1Gi"},
+                                 "limits":{"cpu":"1","memory":"1073741824"}})"),
+            "Guaranteed");
+  create_quota(R"({"pods":"0"})", R"(,"scopes":["BestEffort"])");
+  pods().create(pod("whole", of_pod));
+}
+
+TEST_F(Quotas, DoNotCountAPodThatOnlyAFinalizerKeeps) {
+  create_quota(R"({"pods":"1","count/pods":"5"})");
+  pods().create(changed(pod("a"), R"({"metadata":{"finalizers":["example.com/wait"]}})"));
+  EXPECT_NE(refusal(kPods, pod("b")), "");
+  pods().remove("a", {.grace_period_seconds = 0});
+  EXPECT_TRUE(eventually([&] { return used("pods") == "0"; }));
+  EXPECT_EQ(used("count/pods"), "1");
+  pods().create(pod("b"));
+}
+
 TEST_F(Quotas, CountServicesAndClaimsThatGrow) {
   create_quota(R"({"services":"2","services.nodeports":"1","services.loadbalancers":"0",
                    "requests.storage":"3Gi",

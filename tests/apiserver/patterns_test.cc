@@ -43,6 +43,28 @@ TEST_F(CustomPatterns, AreGosAndMeanTheWholeText) {
   }
 }
 
+// Names of groups have two forms, and what looks like one of them may be something else.
+TEST_F(CustomPatterns, MayNameTheirGroupsInTwoWays) {
+  const auto takes = [&](const std::string& pattern, const std::string& text) {
+    all(kDefinitions).create(definition(R"(,"pattern":")" + pattern + "\""));
+    const auto status = status_of([&] { in(kTabs).create(tab(text), {.dry_run = true}); });
+    all(kDefinitions).remove("crontabs.stable.example.com");
+    return status.code == 0;
+  };
+  EXPECT_TRUE(takes("^(?<x>a)(?P<y>b)$", "ab"));
+  EXPECT_TRUE(takes(R"(^\\(?<a$)", "(<a"));
+  EXPECT_TRUE(takes(R"(^\\Q(?<a\\E$)", "(?<a"));
+  EXPECT_TRUE(takes("^[(?<a]+$", "(?<a"));
+  EXPECT_FALSE(takes("^[(?<a]+$", "P"));
+  EXPECT_FALSE(takes("^[](?<a[:digit:](?<a]+$", "P"));
+}
+
+TEST_F(CustomPatterns, MayRepeatAllLettersOften) {
+  all(kDefinitions).create(definition(R"(,"pattern":"^[\\p{L}\\p{N}]{1,63}$")"));
+  EXPECT_EQ(in(kTabs).create(tab("äöü1"), {.dry_run = true}).name(), "a");
+  EXPECT_EQ(status_of([&] { in(kTabs).create(tab("äöü.1")); }).code, 422);
+}
+
 // A pattern that keeps others busy for years, and texts that are long.
 TEST_F(CustomPatterns, TakeNoLongerThanTheTextIs) {
   all(kDefinitions).create(definition(R"(,"pattern":"^(([a-z])+.)+[A-Z]([a-z])+$")"));

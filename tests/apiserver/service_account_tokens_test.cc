@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apiserver/auth/authenticator.h"
 #include "lookout/api/error.h"
 #include "lookout/base/base64.h"
 #include "lookout/rest/subresources.h"
@@ -239,6 +240,19 @@ TEST_F(ServiceAccountTokens, EndWithThePodThatTheyAreBoundTo) {
   EXPECT_EQ(bearer(token), kCart);
   pods().remove("web", {.grace_period_seconds = 0});
   EXPECT_EQ(bearer(token), "401");
+}
+
+TEST(TokenObjects, AreGoneAMinuteAfterTheirDeletion) {
+  const auto now = api::parse_time("2026-11-28T12:01:30Z");
+  const auto deleted = [](const std::string& time) {
+    return from_json(R"({"metadata":{"uid":"u-1","deletionTimestamp":")" + time + R"("}})");
+  };
+  EXPECT_FALSE(auth::is_gone(from_json(R"({"metadata":{"uid":"u-1"}})"), "u-1", *now));
+  EXPECT_TRUE(auth::is_gone(from_json(R"({"metadata":{"uid":"u-2"}})"), "u-1", *now));
+  EXPECT_TRUE(auth::is_gone(api::Object(), "u-1", *now));
+  // A finalizer may keep it.
+  EXPECT_FALSE(auth::is_gone(deleted("2026-11-28T12:00:30Z"), "u-1", *now));
+  EXPECT_TRUE(auth::is_gone(deleted("2026-11-28T12:00:29Z"), "u-1", *now));
 }
 
 TEST_F(ServiceAccountTokens, AreForTheirAudience) {
