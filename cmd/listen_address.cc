@@ -4,6 +4,9 @@
 #include <boost/asio/ip/address.hpp>
 #include <charconv>
 
+#include "lookout/base/error.h"
+#include "lookout/base/http/server.h"
+
 namespace lookout::cmd {
 
 std::string ListenAddress::text() const {
@@ -33,10 +36,13 @@ ListenAddress parse_listen_address(const std::string& text, const std::string& o
   if (port.ec != std::errc() || port.ptr != end) {
     throw CLI::ValidationError(option, "\"" + text + "\" is not an address such as 127.0.0.1:8001");
   }
-  out.address = text.substr(0, colon);
-  if (out.address.empty()) out.address = "0.0.0.0";
-  if (out.address.front() == '[' && out.address.back() == ']') {
-    out.address = out.address.substr(1, out.address.size() - 2);
+  std::string host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  try {
+    out.address = http::address_of_host(host);
+  } catch (const Error& e) {
+    throw CLI::ValidationError(option, e.what());
   }
   return out;
 }

@@ -17,8 +17,8 @@ struct ListenAddress {
   bool is_any() const;
 };
 
-/// Reads "127.0.0.1:8001", "[::1]:8001", ":8001" (all addresses). Throws CLI::ValidationError, which
-/// names the option.
+/// Reads "127.0.0.1:8001", "[::1]:8001", "localhost:8001", ":8001" (all addresses, IPv4 and IPv6).
+/// Throws CLI::ValidationError, which names the option.
 ListenAddress parse_listen_address(const std::string& text, const std::string& option = "--listen");
 
 }  // namespace lookout::cmd

@@ -2,9 +2,11 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <exception>
 #include <utility>
 
 #include "controller/waiting.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::controller::detail {
 
@@ -74,7 +76,14 @@ void Attachment::end(std::unique_lock<std::mutex>& lock) {
   state_ = State::kStopping;
   auto source = std::exchange(source_, nullptr);
   lock.unlock();
-  source->stop();
+  // Whatever it throws, others wait for its end.
+  try {
+    source->stop();
+  } catch (const std::exception& e) {
+    log::error("the source {} threw while it was stopped: {}", name_, e.what());
+  } catch (...) {
+    log::error("the source {} threw while it was stopped", name_);
+  }
   source = nullptr;
   lock.lock();
   state_ = State::kStopped;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "controller/cache_core.h"
+#include "controller/waiting.h"
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
@@ -40,6 +41,15 @@ cache::TransformFunc with_type_of(const api::Resource& resource) {
   };
 }
 
+/// The one namespace whose objects a selector selects, if there is one. As in controller-runtime,
+/// only that is listed, for which a Role in it is enough.
+std::string only_namespace(const api::fields::Selector& selector) {
+  for (const auto& each : selector.requirements()) {
+    if (each.field == "metadata.namespace" && each.equal) return each.value;
+  }
+  return {};
+}
+
 /// How often it is looked whether a namespace was refused, which nobody announces.
 constexpr std::chrono::milliseconds kLookEvery{100};
 
@@ -60,6 +70,17 @@ std::string reason(const api::Resource& resource, const informer::SharedIndexInf
 }  // namespace
 
 namespace detail {
+
+namespace {
+
+/// An empty list means all namespaces.
+bool watches_all_of(const CachedKind& kind, const std::vector<std::string>& namespaces) {
+  if (namespaces.empty()) return kind.parts.front().ns.empty();
+  return std::all_of(namespaces.begin(), namespaces.end(),
+                     [&](const std::string& ns) { return kind.part_for(ns) != nullptr; });
+}
+
+}  // namespace
 
 bool CachedKind::refused(const Part& part) const {
   if (parts.size() == 1 || part.informer->has_synced()) return false;
@@ -112,8 +133,9 @@ std::shared_ptr<CachedKind> CacheCore::make(const api::Resource& resource, bool 
   kind->parts.reserve(namespaces.size());
   for (std::string& ns : namespaces) {
     informer::Scope scope = kind->scope;
-    scope.ns = ns;
-    CachedKind::Part part{std::move(ns), factory_.for_resource(resource, scope),
+    std::string listed = ns.empty() && resource.namespaced ? only_namespace(kind->fields) : ns;
+    scope.ns = listed;
+    CachedKind::Part part{std::move(ns), std::move(listed), factory_.for_resource(resource, scope),
                           std::make_shared<std::stop_source>()};
     if (metadata_only) part.informer->set_transform(with_type_of(resource));
     // The first of its handlers, so what was written is released about when it is told.
@@ -169,13 +191,10 @@ std::shared_ptr<const CachedKind> CacheCore::obtain(const api::Resource& resourc
         return each;
       }
       const auto same = [](const auto& given, const auto& has) { return !given || given == has; };
-      const bool equal =
-          same(options->label_selector, each->scope.label_selector) &&
-          same(options->field_selector, each->scope.field_selector) &&
-          same(options->projection, each->scope.projection) &&
-          (!options->namespaces ||
-           std::all_of(options->namespaces->begin(), options->namespaces->end(),
-                       [&](const std::string& ns) { return each->part_for(ns) != nullptr; }));
+      const bool equal = same(options->label_selector, each->scope.label_selector) &&
+                         same(options->field_selector, each->scope.field_selector) &&
+                         same(options->projection, each->scope.projection) &&
+                         (!options->namespaces || watches_all_of(*each, *options->namespaces));
       if (!equal) {
         throw InvalidArgument(fmt::format(
             "cache of {}: it has been declared with other options; declare a kind with its options "
@@ -281,8 +300,14 @@ std::shared_ptr<const CachedKind> CacheCore::require(const api::Resource& resour
 
 void CacheCore::wait_for(const CachedKind& kind, const CachedKind::Part& part,
                          const std::stop_token& stop) const {
+  if (!expected_ && !part.informer->has_synced()) {
+    throw NotCachedError(
+        fmt::format("the cache of {} has no complete list yet: it is read before Manager::run(), "
+                    "which fills it",
+                    part.informer->name()));
+  }
   const auto clock = this->clock();
-  const auto end = clock->now() + options_.sync_timeout;
+  const auto end = end_of(sync_limit(options_.sync_timeout), clock->now());
   while (!part.informer->has_synced()) {
     const auto now = clock->now();
     const bool hopeless =
@@ -329,6 +354,7 @@ std::vector<std::shared_ptr<const CachedKind>> CacheCore::kinds() const {
 }
 
 void CacheCore::start() {
+  expect_start();
   // Not all of the factory's: a kind that is being made is not complete yet, and starts itself.
   std::vector<std::shared_ptr<CachedKind>> kinds;
   {
@@ -344,7 +370,7 @@ void CacheCore::start() {
 Awaitable<void> CacheCore::wait_for_sync(std::vector<std::shared_ptr<const CachedKind>> kinds,
                                          std::stop_token stop) {
   const auto clock = this->clock();
-  const auto deadline = clock->now() + options_.sync_timeout;
+  const auto deadline = end_of(sync_limit(options_.sync_timeout), clock->now());
   for (const auto& kind : kinds) {
     for (const auto& part : kind->parts) {
       // A stop ends the sleep just as the sync does.

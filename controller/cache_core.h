@@ -23,7 +23,8 @@ namespace lookout::controller::detail {
 class CachedKind {
  public:
   struct Part {
-    std::string ns;  ///< empty: all namespaces
+    std::string ns;      ///< empty: all namespaces
+    std::string listed;  ///< the namespace that requests name; `ns` or that of the field selector
     std::shared_ptr<informer::SharedIndexInformer> informer;
     std::shared_ptr<std::stop_source> synced;  ///< requested once the first list is complete
   };
@@ -81,8 +82,8 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
   std::shared_ptr<const CachedKind> find_any(const api::Resource& resource) const;
   /// As find(); declares it if kinds are made lazily, else throws NotCachedError.
   std::shared_ptr<const CachedKind> require(const api::Resource& resource, bool metadata_only);
-  /// Waits for the first list of a part; throws NotCachedError if there is none in time, or on the
-  /// event loop if there is none yet.
+  /// Waits for the first list of a part; throws NotCachedError if there is none in time, or at once
+  /// before expect_start() and, if there is none yet, on the event loop.
   void wait_for(const CachedKind& kind, const CachedKind::Part& part,
                 const std::stop_token& stop) const;
   /// The caches that hold objects of this kind, whole or not.
@@ -91,6 +92,8 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
   api::Resource resource_of(const api::GroupVersionKind& gvk) const;
   std::vector<std::shared_ptr<const CachedKind>> kinds() const;
 
+  /// From here on start() follows, and reads wait for it.
+  void expect_start() { expected_ = true; }
   /// Starts all informers, also those that are declared later.
   void start();
   /// Waits until all are in sync, or refused, or until a stop; throws Error when that takes too
@@ -126,6 +129,7 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
   const CacheOptions options_;
   const std::shared_ptr<WriteBarrier> barrier_;
   informer::SharedInformerFactory factory_;
+  std::atomic<bool> expected_{false};
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   std::vector<std::shared_ptr<CachedKind>> kinds_;

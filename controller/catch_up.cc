@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "controller/waiting.h"
 #include "controller/write_barrier.h"
 #include "lookout/base/backoff.h"
 #include "lookout/base/detail/log.h"
@@ -47,7 +48,7 @@ Awaitable<void> compare(const rest::Client& client, std::shared_ptr<const Cached
   options.label_selector = *kind->scope.label_selector;
   options.field_selector = *kind->scope.field_selector;
   options.limit = kPage;
-  const rest::ResourceClient objects = client.resource(kind->resource, part.ns);
+  const rest::ResourceClient objects = client.resource(kind->resource, part.listed);
   do {
     const rest::ListMeta page = co_await objects.async_list_each(on_item, options, decode, call);
     options.continue_token = page.continue_token;
@@ -73,11 +74,11 @@ std::set<std::string> names(const std::vector<Write>& writes) {
 
 Awaitable<void> catch_up(std::shared_ptr<const CacheCore> cache,
                          std::vector<std::shared_ptr<const CachedKind>> kinds,
-                         Clock::Duration timeout, std::stop_token stop) {
-  if (timeout <= Clock::Duration::zero()) co_return;
+                         std::chrono::milliseconds timeout, std::stop_token stop) {
+  if (timeout <= std::chrono::milliseconds::zero()) co_return;
   const auto clock = cache->clock();
   const auto begun = clock->now();
-  const auto deadline = begun + timeout;
+  const auto deadline = end_of(timeout, begun);
   Backoff backoff(cache->options().backoff, clock);
   std::vector<Write> missing;
   std::set<std::string> late;

@@ -17,6 +17,6 @@ namespace lookout::controller::detail {
 /// names the late caches. Throws nothing.
 Awaitable<void> catch_up(std::shared_ptr<const CacheCore> cache,
                          std::vector<std::shared_ptr<const CachedKind>> kinds,
-                         Clock::Duration timeout, std::stop_token stop);
+                         std::chrono::milliseconds timeout, std::stop_token stop);
 
 }  // namespace lookout::controller::detail

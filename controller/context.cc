@@ -51,6 +51,18 @@ void Context::throw_not_found(const api::Resource& resource, const Request& requ
   throw api::StatusError::not_found(resource.group, resource.plural, request.name);
 }
 
+void Context::require_same_key(const api::Object& existing, const Request& request,
+                               const api::ObjectDraft& draft) {
+  const auto metadata = draft["metadata"];
+  const auto ns = metadata["namespace"].as<std::string_view>();
+  // A new object of a cluster-scoped kind has no namespace, whatever the request says.
+  const bool moved = existing ? ns != existing.ns() : !ns.empty() && ns != request.ns;
+  if (moved || metadata["name"].as<std::string_view>() != request.name) {
+    throw InvalidArgument(
+        fmt::format("{}: an object cannot change its name or namespace", request.key()));
+  }
+}
+
 void Context::report(const api::Object& regarding, EventType type, std::string_view reason,
                      const std::string& message) const {
   if (environment_->events)

@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstddef>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -123,6 +124,9 @@ constexpr unsigned kBurst = 32;
 /// No Retry-After of a server keeps a request waiting longer.
 constexpr std::chrono::minutes kLongestPause{2};
 
+/// The delay of a retry if the rate limiter names none.
+constexpr Clock::Duration kWithoutLimiter = std::chrono::seconds(5);
+
 bool is_terminal(const std::exception& e) {
   if (dynamic_cast<const TerminalError*>(&e) != nullptr) return true;
   try {
@@ -159,11 +163,13 @@ Clock::Duration asked_pause(const std::exception_ptr& error) {
 /// The events of one kind of the cache.
 class ControllerCore::KindSource : public controller::Source {
  public:
-  /// Nothing is called once `open` is false.
-  KindSource(std::string controller, std::shared_ptr<const CachedKind> kind, Watch watch,
-             Attachment::Flag open)
+  /// Nothing is called once `open` is false. `number`: which of the controller's watches of this kind
+  /// it is, from 1; the metrics of their handlers tell them apart by it.
+  KindSource(std::string controller, std::shared_ptr<const CachedKind> kind, std::size_t number,
+             Watch watch, Attachment::Flag open)
       : controller_(std::move(controller)),
         kind_(std::move(kind)),
+        number_(number),
         watch_(std::make_shared<const Watch>(std::move(watch))),
         open_(std::move(open)) {}
 
@@ -183,16 +189,20 @@ class ControllerCore::KindSource : public controller::Source {
         const InSource in_source;
         if (!passes(*watch, event, name)) return;
         Enqueue enqueue;
-        if (event.type == Event::Type::kUpdate) watch->map(event.before, enqueue);
-        watch->map(event.object, enqueue);
+        std::exception_ptr error;
+        if (event.type == Event::Type::kUpdate) error = map(*watch, event.before, enqueue);
+        if (const auto other = map(*watch, event.object, enqueue)) error = other;
         // Objects of a first list or a resync can wait; live events cannot.
         const bool old =
             event.initial || (event.type == Event::Type::kUpdate &&
                               event.before.resource_version() == event.object.resource_version());
         for (const Request& request : enqueue.requests()) add(request, old ? kLowPriority : 0);
+        // For the log and the metrics of the informer.
+        if (error) std::rethrow_exception(error);
       };
       informer::EventHandler<api::Object> handler;
       handler.name = fmt::format("controller {}, {}", controller_, part.informer->name());
+      if (number_ > 1) handler.name += fmt::format(", {}", number_);
       handler.on_add = [handle](const api::Object& object, informer::Origin origin) {
         Event event;
         event.object = object;
@@ -241,8 +251,19 @@ class ControllerCore::KindSource : public controller::Source {
     return true;
   }
 
+  /// What was enqueued before an exception counts: the event does not come again.
+  static std::exception_ptr map(const Watch& watch, const api::Object& object, Enqueue& enqueue) {
+    try {
+      watch.map(object, enqueue);
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+
   const std::string controller_;
   const std::shared_ptr<const CachedKind> kind_;
+  const std::size_t number_;
   const std::shared_ptr<const Watch> watch_;
   const Attachment::Flag open_;
   std::vector<informer::HandlerRegistration> registrations_;
@@ -264,7 +285,7 @@ class ControllerCore::Deadline {
                  }
                  state->stop.request_stop();
                }) {
-    alarm_.set(core.clock_->now() + timeout);
+    alarm_.set(end_of(timeout, core.clock_->now()));
   }
   std::stop_token token() const { return state_->stop.get_token(); }
 
@@ -342,10 +363,21 @@ std::shared_ptr<Attachment> ControllerCore::attachment(
 
 std::shared_ptr<Attachment> ControllerCore::attachment(std::shared_ptr<const CachedKind> kind,
                                                        Watch watch,
-                                                       std::function<void()> detached) const {
+                                                       std::function<void()> detached) {
   auto open = std::make_shared<std::atomic<bool>>(true);
-  auto source =
-      std::make_shared<KindSource>(options_.name, std::move(kind), std::move(watch), open);
+  std::shared_ptr<KindSource> source;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& watches = watches_[kind->name()];
+    // The number of one that has gone is free again.
+    auto place = std::find_if(watches.begin(), watches.end(),
+                              [](const auto& watched) { return watched.expired(); });
+    if (place == watches.end()) place = watches.emplace(place);
+    const auto number = static_cast<std::size_t>(place - watches.begin()) + 1;
+    source = std::make_shared<KindSource>(options_.name, std::move(kind), number, std::move(watch),
+                                          open);
+    *place = source;
+  }
   return std::make_shared<Attachment>(std::move(source), std::move(open),
                                       environment_->client.shared_loop(), clock_,
                                       std::move(detached));
@@ -428,7 +460,7 @@ Awaitable<void> ControllerCore::warm_up(std::stop_token stop) {
     };
     co_await on_thread(clock_, start_sources);
   }
-  const auto deadline = clock_->now() + options_.sync_timeout;
+  const auto deadline = end_of(sync_limit(options_.sync_timeout), clock_->now());
   for (const auto& source : sources) {
     std::stop_source wake;
     const std::stop_callback on_stop(stop, [&] { wake.request_stop(); });
@@ -608,7 +640,7 @@ void ControllerCore::finish(const PriorityQueue::Item& item, Context& context,
   if (!error) {
     settle(item, result);
   } else if (!stop_.stop_requested() && fail(item, error)) {
-    queue_->add_rate_limited(item.request, item.priority, asked_pause(error));
+    retry(item.request, item.priority, asked_pause(error));
   }
 
   auto writes = context.take_writes();
@@ -632,16 +664,16 @@ void ControllerCore::settle(const PriorityQueue::Item& item, const Result& resul
   switch (result.next) {
     case Result::Next::kDone:
       ++stats_.success;
-      queue_->forget(item.request);
+      forget(item.request);
       break;
     case Result::Next::kRequeueAfter:
       ++stats_.requeue_after;
-      queue_->forget(item.request);
+      forget(item.request);
       queue_->add_after(item.request, result.after, priority);
       break;
     case Result::Next::kRequeue:
       ++stats_.requeue;
-      queue_->add_rate_limited(item.request, priority);
+      retry(item.request, priority);
       break;
   }
 }
@@ -654,7 +686,7 @@ bool ControllerCore::fail(const PriorityQueue::Item& item, const std::exception_
   } catch (const std::exception& e) {
     if (is_terminal(e)) {
       ++stats_.terminal_errors;
-      queue_->forget(item.request);
+      forget(item.request);
       log::error("controller {}: {}: {}; it is not retried", name(), item.request.key(), e.what());
       return false;
     }
@@ -665,6 +697,33 @@ bool ControllerCore::fail(const PriorityQueue::Item& item, const std::exception_
                item.request.key());
   }
   return true;
+}
+
+void ControllerCore::retry(const Request& request, int priority, Clock::Duration at_least) {
+  try {
+    queue_->add_rate_limited(request, priority, at_least);
+  } catch (...) {
+    log_limiter(request, std::current_exception());
+    queue_->add_after(request, std::max(at_least, kWithoutLimiter), priority);
+  }
+}
+
+void ControllerCore::forget(const Request& request) {
+  try {
+    queue_->forget(request);
+  } catch (...) {
+    log_limiter(request, std::current_exception());
+  }
+}
+
+void ControllerCore::log_limiter(const Request& request, const std::exception_ptr& error) const {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    log::error("controller {}: {}: its rate limiter threw: {}", name(), request.key(), e.what());
+  } catch (...) {
+    log::error("controller {}: {}: its rate limiter threw", name(), request.key());
+  }
 }
 
 // ---------------------------------------------------------------------------------- numbers
@@ -686,7 +745,7 @@ std::optional<std::string> ControllerCore::check_stuck() const {
     const std::lock_guard lock(mutex_);
     const auto now = clock_->now();
     for (const Running& one : running_) {
-      if (now - one.since <= options_.stuck_after) continue;
+      if (now <= end_of(options_.stuck_after, one.since)) continue;
       ++stuck;
       if (now - one.since <= age) continue;
       age = now - one.since;

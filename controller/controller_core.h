@@ -7,6 +7,7 @@
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -83,7 +84,7 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
 
   std::shared_ptr<Attachment> attachment(std::shared_ptr<controller::Source> source) const;
   std::shared_ptr<Attachment> attachment(std::shared_ptr<const CachedKind> kind, Watch watch,
-                                         std::function<void()> detached = {}) const;
+                                         std::function<void()> detached = {});
   std::shared_ptr<Attachment> attach(std::shared_ptr<Attachment> source);
   SourceContext source_context() const;
   void work();
@@ -99,6 +100,11 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   void settle(const PriorityQueue::Item& item, const Result& result);
   /// Whether to retry.
   bool fail(const PriorityQueue::Item& item, const std::exception_ptr& error);
+  /// The rate limiter is the program's: what it throws is logged, and a fixed delay takes its place.
+  void retry(const Request& request, int priority,
+             Clock::Duration at_least = Clock::Duration::zero());
+  void forget(const Request& request);
+  void log_limiter(const Request& request, const std::exception_ptr& error) const;
 
   ControllerOptions options_;
   const unsigned concurrency_;
@@ -124,6 +130,7 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   std::vector<std::shared_ptr<Attachment>> sources_;
   std::size_t needed_ = 0;  // the first so many are waited for
   bool ended_ = false;
+  std::map<std::string, std::vector<std::weak_ptr<const KindSource>>> watches_;  // by their kinds
   boost::intrusive::list<Running> running_;
 };
 

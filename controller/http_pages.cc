@@ -37,10 +37,10 @@ http::ServerOptions listen_options(const std::string& address) {
     throw InvalidArgument(
         fmt::format("\"{}\" is not an address to listen on, such as \":8081\"", address));
   }
-  out.address = address.substr(0, colon);
-  if (out.address.empty()) out.address = "0.0.0.0";
-  if (out.address.size() > 2 && out.address.front() == '[' && out.address.back() == ']')
-    out.address = out.address.substr(1, out.address.size() - 2);
+  std::string host = address.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  out.address = http::address_of_host(host);
   // As controller-runtime's servers.
   out.limits.header_timeout = std::chrono::seconds(32);
   out.limits.idle_timeout = std::chrono::seconds(90);

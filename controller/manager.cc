@@ -17,6 +17,7 @@
 #include "controller/catch_up.h"
 #include "controller/controller_core.h"
 #include "controller/http_pages.h"
+#include "controller/lease_events.h"
 #include "controller/prometheus_text.h"
 #include "controller/waiting.h"
 #include "lookout/base/detail/log.h"
@@ -54,6 +55,7 @@ std::string own_namespace() {
 }
 
 leaderelection::Options election_options(const LeaderElection& given,
+                                         const std::shared_ptr<EventSink>& events,
                                          const std::shared_ptr<Clock>& clock) {
   leaderelection::Options out;
   out.name = given.name;
@@ -62,13 +64,14 @@ leaderelection::Options election_options(const LeaderElection& given,
     throw InvalidArgument(
         "leader election: no namespace was given, and this process does not run in a pod");
   }
-  out.identity = given.identity;
+  out.identity = given.identity.empty() ? leaderelection::make_identity() : given.identity;
   out.lease_duration = given.lease_duration;
   out.renew_deadline = given.renew_deadline;
   out.retry_period = given.retry_period;
   out.release = given.release;
   out.labels = given.labels;
   out.clock = clock;
+  if (events) out.recorder = std::make_shared<detail::LeaseEvents>(events, out.identity);
   return out;
 }
 
@@ -103,7 +106,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
         cache_(client_, cache_options()) {
     if (options_.leader_election) {
       elector_ = std::make_unique<leaderelection::LeaderElector>(
-          client_, election_options(*options_.leader_election, clock_));
+          client_, election_options(*options_.leader_election, options_.events, clock_));
     }
     if (elector_)
       health_.add("leaderElection", [this] { return elector_->check(kElectionTolerance); });
@@ -374,6 +377,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
 
   Awaitable<void> start_all() {
     const std::stop_token wake = wake_.get_token();
+    cache_.core()->expect_start();
     if (health_server_) {
       health_server_->start();
       log::info("manager: serves /healthz and /readyz on port {}", health_server_->port());
@@ -471,7 +475,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       bounded_ = lost || options_.graceful_shutdown_timeout.count() >= 0;
       const auto grace = lost ? std::chrono::milliseconds(0) : options_.graceful_shutdown_timeout;
       deadline_ =
-          clock_->now() + (bounded_ ? Clock::Duration(grace) : std::chrono::hours(24 * 365));
+          detail::end_of(bounded_ ? grace : std::chrono::milliseconds::max(), clock_->now());
     }
     // While work winds down, the elector goes on renewing; one that waits for the lease ends.
     elector_stop_.request_stop();
@@ -483,18 +487,19 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     co_await stop(Stage::kOthers);
     co_await stop(Stage::kWarmUp);
     co_await stop(Stage::kLeader);
-    const std::function<void()> end_caches = [this, controllers] {
+    const std::function<void()> end_controllers = [controllers] {
       for (const auto& controller : controllers) controller->end();
-      cache_.core()->shutdown();
     };
-    co_await detail::on_thread(clock_, end_caches);
+    co_await end(end_controllers);
+    const std::function<void()> end_caches = [this] { cache_.core()->shutdown(); };
+    co_await end(end_caches);
     co_await stop(Stage::kWebhooks);
     co_await stop(Stage::kServers);
     const std::function<void()> end_servers = [this] {
       if (health_server_) health_server_->stop();
       if (metrics_server_) metrics_server_->stop();
     };
-    co_await detail::on_thread(clock_, end_servers);
+    co_await end(end_servers);
     work_done_.request_stop();
     bool campaigning = false;
     {
@@ -508,6 +513,16 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     if (released) co_return;
     elector_->give_up_release();
     co_await detail::wait_for(clock_, elector_ended_.get_token());
+  }
+
+  /// Ends a part of the manager, on a thread of its own. If that fails, the others end all the same.
+  Awaitable<void> end(std::function<void()> part) {
+    try {
+      co_await detail::on_thread(clock_, std::move(part));
+    } catch (...) {
+      log::error("manager: a part of it could not be stopped");
+      fail(std::current_exception());
+    }
   }
 
   Awaitable<void> stop(Stage stage) {
@@ -545,7 +560,12 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
                     keys.empty() ? "" : "; reconciles: ", fmt::join(keys, ", "));
     log::error("manager: {}", message);
     fail(std::make_exception_ptr(ShutdownOverrunError(message)));
-    if (options_.on_shutdown_overrun) options_.on_shutdown_overrun();
+    if (!options_.on_shutdown_overrun) return;
+    try {
+      options_.on_shutdown_overrun();
+    } catch (...) {
+      log::error("manager: on_shutdown_overrun threw");
+    }
   }
 
   // ------------------------------------------------------------------------------ pages

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstddef>
 #include <exception>
 #include <thread>
 
@@ -11,8 +12,15 @@
 namespace lookout::controller {
 
 void Enqueue::operator()(Request request) {
+  // Most events concern a few requests, for which a set costs more than looking at each.
+  constexpr std::size_t kFew = 16;
   if (request.name.empty()) return;
-  if (std::find(requests_.begin(), requests_.end(), request) != requests_.end()) return;
+  if (requests_.size() < kFew) {
+    if (std::find(requests_.begin(), requests_.end(), request) != requests_.end()) return;
+  } else {
+    if (known_.empty()) known_.insert(requests_.begin(), requests_.end());
+    if (!known_.insert(request).second) return;
+  }
   requests_.push_back(std::move(request));
 }
 

@@ -1,6 +1,8 @@
 // Waits of coroutines.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -13,6 +15,17 @@
 #include "lookout/base/event_loop.h"
 
 namespace lookout::controller::detail {
+
+/// When a time limit is over. What no clock can count to is as good as for ever: ten years.
+inline Clock::TimePoint end_of(std::chrono::milliseconds limit, Clock::TimePoint now) {
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365 * 10);
+  return now + std::clamp(limit, std::chrono::milliseconds(0), kLongest);
+}
+
+/// A time limit for caches and sources; as in controller-runtime, 0 means the default.
+inline std::chrono::milliseconds sync_limit(std::chrono::milliseconds given) {
+  return given == std::chrono::milliseconds(0) ? std::chrono::minutes(2) : given;
+}
 
 /// Until `event` is requested.
 inline Awaitable<void> wait_for(std::shared_ptr<Clock> clock, std::stop_token event) {

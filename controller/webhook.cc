@@ -296,7 +296,7 @@ class WebhookServer::Impl : public metrics::Source {
 
   http::ServerOptions server_options() const {
     http::ServerOptions out;
-    out.address = options_.host.empty() ? "0.0.0.0" : options_.host;
+    out.address = http::address_of_host(options_.host);
     out.port = options_.port;
     out.limits.max_body_bytes = max_body_bytes();
     // As controller-runtime's servers. A client that sends or takes nothing for so long is cut off;
@@ -556,8 +556,7 @@ class WebhookServer::Impl : public metrics::Source {
 
   /// As a client does; why it failed, or nothing.
   std::string connect() const {
-    const std::string listens = options_.host.empty() ? "0.0.0.0" : options_.host;
-    std::string host = http::host_for_clients(listens);
+    std::string host = http::host_for_clients(http::address_of_host(options_.host));
     if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
     asio::io_context context;
     asio::ssl::context tls(asio::ssl::context::tls_client);

@@ -10,6 +10,8 @@
 #include "lookout/api/detail/texts.h"
 #include "lookout/base/base64.h"
 #include "lookout/base/enum_names.h"
+#include "lookout/base/structural_scanner.h"
+#include "lookout/tools/record/event.h"
 
 namespace lookout::controller {
 namespace {
@@ -61,6 +63,13 @@ api::Object member_object(Value request, const char* name, const api::GroupVersi
     draft["kind"].set(type.kind);
   }
   return draft.build();
+}
+
+/// As Go's encoding/json: what is no UTF-8 becomes U+FFFD.
+std::string repaired(std::string given) {
+  if (find_invalid_utf8(given) == std::string::npos) return given;
+  constexpr std::size_t kSizeOfReplacement = 3;
+  return record::limit_text(given, given.size() * kSizeOfReplacement);
 }
 
 /// RFC 6901.
@@ -259,10 +268,12 @@ std::string encode_admission_review(const std::string& uid, const AdmissionRespo
     out["patchType"].set("JSONPatch");
     out["patch"].set(encode_base64(patch));
   }
-  for (const std::string& warning : response.warnings) out["warnings"].append().set(warning);
+  for (const std::string& warning : response.warnings)
+    out["warnings"].append().set(repaired(warning));
   for (const auto& [key, value] : response.audit_annotations)
-    out["auditAnnotations"][key].set(value);
-  return review.build().to_json();
+    out["auditAnnotations"][repaired(key)].set(repaired(value));
+  // A status is taken as it is.
+  return repaired(review.build().to_json());
 }
 
 std::string json_patch(const api::Object& from, const api::Object& to) {

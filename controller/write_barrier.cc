@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controller/cache_core.h"
+#include "controller/waiting.h"
 #include "lookout/base/numbers.h"
 
 namespace lookout::controller::detail {
@@ -27,7 +28,7 @@ bool at_least(std::string_view resource_version, std::string_view wanted) {
 
 bool seen(const Write& write) {
   const CachedKind::Part* const part = write.kind->part_for(write.key.ns);
-  if (part == nullptr || write.kind->retired) return true;
+  if (part == nullptr || write.kind->retired || write.kind->refused(*part)) return true;
   const cache::Snapshot now = part->informer->store().snapshot();
   const api::Object object = now.get(write.key.ns, write.key.name);
   if (write.resource_version.empty())
@@ -62,12 +63,12 @@ bool WriteBarrier::advance(Waiter& waiter) {
   return waiter.next == waiter.writes.size();
 }
 
-void WriteBarrier::wait(std::vector<Write> writes, Clock::Duration timeout,
+void WriteBarrier::wait(std::vector<Write> writes, std::chrono::milliseconds timeout,
                         std::function<void(bool)> then) {
   const auto waiter = std::make_shared<Waiter>();
   waiter->writes = std::move(writes);
   waiter->since = clock_->now();
-  waiter->deadline = waiter->since + timeout;
+  waiter->deadline = end_of(timeout, waiter->since);
   waiter->then = std::move(then);
   bool done = false;
   {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -36,7 +37,8 @@ struct Write {
 /// Tells when the caches have seen a set of writes. What a cache cannot see ends by a deadline.
 ///
 /// A cache has seen a write when its object is that new, when it has followed the server that far
-/// (so whatever it shows is newer), or, after a deletion, when the object is gone.
+/// (so whatever it shows is newer), or, after a deletion, when the object is gone. A namespace that
+/// the server refuses counts as one that no cache has.
 class WriteBarrier : public std::enable_shared_from_this<WriteBarrier> {
  public:
   WriteBarrier(const std::shared_ptr<EventLoop>& loop, std::shared_ptr<Clock> clock);
@@ -44,7 +46,8 @@ class WriteBarrier : public std::enable_shared_from_this<WriteBarrier> {
 
   /// Calls `then(seen)` once, on any thread, maybe at once: with true when all writes have been
   /// seen, with false when `timeout` has passed before.
-  void wait(std::vector<Write> writes, Clock::Duration timeout, std::function<void(bool)> then);
+  void wait(std::vector<Write> writes, std::chrono::milliseconds timeout,
+            std::function<void(bool)> then);
 
   /// The object has changed in the cache.
   void on_change(const CachedKind* kind, const api::Object& object);

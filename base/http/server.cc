@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address_v6.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <condition_variable>
@@ -18,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -63,6 +65,22 @@ struct Worker {
 };
 
 }  // namespace
+
+std::string address_of_host(const std::string& host) {
+  if (host.empty()) return "0.0.0.0";
+  boost::system::error_code error;
+  asio::ip::make_address(host, error);
+  if (!error) return host;
+  asio::io_context context;
+  tcp::resolver resolver(context);
+  const auto found = resolver.resolve(host, "", error);
+  if (error || found.empty())
+    throw Error(fmt::format("'{}' is not an address to listen on: {}", host, error.message()));
+  const auto first = std::find_if(found.begin(), found.end(), [](const auto& entry) {
+    return entry.endpoint().address().is_v4();
+  });
+  return (first == found.end() ? found.begin() : first)->endpoint().address().to_string();
+}
 
 std::string host_for_clients(const std::string& address) {
   if (address == "0.0.0.0") return "127.0.0.1";
@@ -151,22 +169,35 @@ class Server::Impl {
     boost::system::error_code error;
     const auto address = asio::ip::make_address(options_.address, error);
     if (error) throw Error(fmt::format("'{}' is not an address to listen on", options_.address));
-    const tcp::endpoint endpoint(address, options_.port);
+    if (address.is_unspecified()) {
+      // Both families on one socket, as Go's net.Listen; a machine without IPv6 has the one.
+      error = listen_at({asio::ip::address_v6::any(), options_.port});
+      if (error == asio::error::address_family_not_supported ||
+          error == std::errc::address_not_available)
+        error = listen_at({asio::ip::address_v4::any(), options_.port});
+    } else {
+      error = listen_at({address, options_.port});
+    }
+    if (error)
+      throw Error(fmt::format("cannot listen on {}:{}: {}", options_.address, options_.port,
+                              error.message()));
+    port_ = acceptor_->local_endpoint().port();
+  }
+
+  boost::system::error_code listen_at(const tcp::endpoint& endpoint) {
+    boost::system::error_code error;
     acceptor_ = std::make_unique<tcp::acceptor>(workers_[0]->context);
-    const auto demand = [&](const char* what) {
-      if (error)
-        throw Error(fmt::format("cannot {} {}:{}: {}", what, options_.address, options_.port,
-                                error.message()));
-    };
     acceptor_->open(endpoint.protocol(), error);
-    demand("listen on");
+    if (error) return error;
     close_on_exec(acceptor_->native_handle());
     acceptor_->set_option(asio::socket_base::reuse_address(true), error);
+    // Whatever the machine's default is (net.ipv6.bindv6only).
+    if (endpoint.address().is_v6() && endpoint.address().is_unspecified())
+      acceptor_->set_option(asio::ip::v6_only(false), error);
     acceptor_->bind(endpoint, error);
-    demand("listen on");
+    if (error) return error;
     acceptor_->listen(asio::socket_base::max_listen_connections, error);
-    demand("listen on");
-    port_ = acceptor_->local_endpoint().port();
+    return error;
   }
 
   Awaitable<void> accept() {

@@ -29,8 +29,12 @@ constexpr std::size_t kReadSize = 16 * 1024;
 
 std::string address_of(const tcp::socket& socket) {
   error_code error;
-  const auto endpoint = socket.remote_endpoint(error);
-  return error ? std::string() : endpoint.address().to_string();
+  const auto address = socket.remote_endpoint(error).address();
+  if (error) return {};
+  // A client of IPv4, whichever socket it has come to.
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
+  return address.to_string();
 }
 
 void close_socket(tcp::socket& socket) {

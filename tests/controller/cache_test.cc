@@ -55,10 +55,8 @@ TEST_F(CacheTest, ALazyCacheIsMadeByTheFirstRead) {
   options.cache.lazy = true;
   Manager manager{client_, options};
   const Running running(manager);
-  EXPECT_TRUE(eventually([&] {
-    // Not before the manager runs.
-    return manager.cache().view().list<ConfigMap>("default").size() == 1;
-  }));
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
+  EXPECT_EQ(manager.cache().view().list<ConfigMap>("default").size(), 1u);
 }
 
 TEST_F(CacheTest, NothingIsReadBeforeTheFirstListIsComplete) {
@@ -70,6 +68,16 @@ TEST_F(CacheTest, NothingIsReadBeforeTheFirstListIsComplete) {
   EXPECT_THAT(refusal<NotCachedError>([&] { view.list<ConfigMap>(); }),
               HasSubstr("no complete list yet"));
   EXPECT_TRUE(manager.cache().check());
+}
+
+TEST_F(CacheTest, AReadBeforeTheRunDoesNotWait) {
+  Manager manager{client_};
+  manager.cache().declare<ConfigMap>();
+  const auto begun = std::chrono::steady_clock::now();
+  auto view = manager.cache().view();
+  EXPECT_THAT(refusal<NotCachedError>([&] { view.list<ConfigMap>(); }),
+              HasSubstr("before Manager::run()"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 1min);
 }
 
 TEST_F(CacheTest, SeveralNamespacesAreOne) {
@@ -150,6 +158,22 @@ TEST_F(CacheTest, DeclarationsMustAgree) {
   KindOptions mixed;
   mixed.namespaces = {{"", "default"}};
   EXPECT_THROW(manager.cache().declare<Secret>(mixed), InvalidArgument);
+}
+
+TEST_F(CacheTest, AllNamespacesAreMoreThanSome) {
+  make_namespace("a");
+  ManagerOptions options;
+  options.cache.namespaces = {"a"};
+  Manager manager{client_, options};
+  manager.cache().declare<ConfigMap>();
+  KindOptions everywhere;
+  everywhere.namespaces.emplace();
+  EXPECT_THROW(manager.cache().declare<ConfigMap>(everywhere), InvalidArgument);
+  KindOptions same;
+  same.namespaces = {{"a"}};
+  EXPECT_NO_THROW(manager.cache().declare<ConfigMap>(same));
+  manager.cache().declare<Secret>(everywhere);
+  EXPECT_NO_THROW(manager.cache().declare<Secret>(everywhere));
 }
 
 TEST_F(CacheTest, DefaultNamespacesDoNotConcernClusterScopedKinds) {

@@ -18,6 +18,7 @@
 
 #include "lookout/controller/builder.h"
 #include "lookout/k8s/coordination/v1_draft.h"
+#include "lookout/testing/fake_clock.h"
 #include "lookout/tools/workqueue/rate_limiter.h"
 #include "tests/controller/manager_fixture.h"
 #include "tests/support/gate.h"
@@ -38,11 +39,15 @@ class FakeSource : public Source {
     ++starts;
     start_(context, std::move(ready));
   }
-  void stop() override { ++stops; }
+  void stop() override {
+    ++stops;
+    if (stop_throws) throw std::runtime_error("cannot stop");
+  }
   std::string name() const override { return "fake"; }
 
   std::atomic<int> starts{0};
   std::atomic<int> stops{0};
+  std::atomic<bool> stop_throws{false};
 
  private:
   const Start start_;
@@ -82,6 +87,35 @@ TEST_F(ControllerTest, ASourceThatIsNotReadyInTimeFailsTheRun) {
       .reconcile(do_nothing);
   Running running(manager);
   EXPECT_THAT(error_of(running), HasSubstr("source fake was not ready"));
+  EXPECT_EQ(source->stops, 1);
+}
+
+TEST_F(ControllerTest, ASourceThatCannotStopKeepsNothingElse) {
+  const auto first = ready_source();
+  const auto second = ready_source();
+  first->stop_throws = true;
+  Manager manager{client_, elected("a")};
+  Builder<ConfigMap>(manager).source(first).source(second).reconcile(do_nothing);
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return first->starts == 1 && second->starts == 1; }));
+  running.stop();
+  EXPECT_EQ(first->stops, 1);
+  EXPECT_EQ(second->stops, 1);
+  EXPECT_FALSE(manager.is_leader());
+  const auto lease = client_.resource<Lease>("default").get("website");
+  EXPECT_EQ(lease.spec().holder_identity(), "");
+}
+
+TEST_F(ControllerTest, AWatchOfASourceThatCannotStopEnds) {
+  const auto source = ready_source();
+  source->stop_throws = true;
+  Manager manager{client_};
+  const auto controller = Builder<ConfigMap>(manager).reconcile(do_nothing);
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
+  auto watch = controller.watch(source);
+  ASSERT_TRUE(eventually([&] { return source->starts == 1; }));
+  EXPECT_NO_THROW(watch.remove());
   EXPECT_EQ(source->stops, 1);
 }
 
@@ -278,6 +312,54 @@ TEST_F(ControllerRetryTest, AResultSetsThePriorityOfTheNextRun) {
   };
   EXPECT_TRUE(again_with(9, [&] { return with_priority(requeue()); }));
   EXPECT_TRUE(again_with(9, [&] { return with_priority(requeue_after(1ms)); }));
+}
+
+/// A rate limiter of a program, with a fault.
+class BrokenLimiter : public workqueue::RateLimiter<Request> {
+ public:
+  Clock::Duration when(const Request&) override {
+    ++asked;
+    throw std::runtime_error("no such bucket");
+  }
+  void forget(const Request&) override {
+    ++asked;
+    throw 1;
+  }
+  int num_requeues(const Request&) const override { return 0; }
+
+  std::atomic<int> asked{0};
+};
+
+TEST_F(ControllerTest, ARateLimiterThatThrowsHoldsNoRequest) {
+  for (const bool coroutine : {false, true}) {
+    SCOPED_TRACE(coroutine);
+    const auto limiter = std::make_shared<BrokenLimiter>();
+    const auto channel = std::make_shared<Channel>();
+    const auto clock = std::make_shared<test::FakeClock>();
+    std::atomic<int> runs{0};
+    ManagerOptions options;
+    options.clock = clock;
+    Manager manager{client_, options};
+    Builder<ConfigMap> builder(manager);
+    builder.source(channel).rate_limiter(limiter);
+    const auto result = [&runs]() -> Result { return ++runs == 1 ? requeue() : done(); };
+    if (coroutine) {
+      builder.reconcile([&](Request, Context&) -> Awaitable<Result> { co_return result(); });
+    } else {
+      builder.reconcile([&](Request, Context&) -> Result { return result(); });
+    }
+    Running running(manager);
+    channel->send({"default", "m"});
+    ASSERT_TRUE(eventually([&] { return runs == 1 && limiter->asked == 1; }));
+    // It runs again, some seconds later.
+    ASSERT_TRUE(eventually([&] {
+      clock->advance(1s);
+      return runs == 2 && limiter->asked == 2;
+    }));
+    channel->send({"default", "m"});
+    EXPECT_TRUE(eventually([&] { return runs == 3; }));
+    running.stop();
+  }
 }
 
 TEST(ResultTest, SaysWhetherAndWhenTheRequestRunsAgain) {

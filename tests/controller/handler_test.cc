@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,17 @@ const api::Resource& replica_sets() {
 TEST(EnqueueObjectTest, NamesTheObject) {
   EXPECT_THAT(keys(enqueue_object(), pod("")), ElementsAre("shop/p"));
   EXPECT_THAT(keys(enqueue_object(), api::Object()), IsEmpty());
+}
+
+TEST(EnqueueTest, EachOfManyRequestsIsThereOnce) {
+  constexpr int kMany = 100'000;
+  Enqueue enqueue;
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < kMany; ++i) enqueue(Request("shop", std::to_string(i)));
+  }
+  ASSERT_EQ(enqueue.requests().size(), static_cast<std::size_t>(kMany));
+  EXPECT_EQ(enqueue.requests()[17], Request("shop", "17"));
+  EXPECT_EQ(enqueue.requests().back(), Request("shop", std::to_string(kMany - 1)));
 }
 
 TEST(EnqueueOwnerTest, OwnersOfTheKindCountWhateverTheirVersion) {
@@ -144,6 +157,73 @@ TEST_F(HandlerTest, AMapFunctionIsCalledForEveryKindOfEvent) {
   maps_.remove("m");
   EXPECT_TRUE(eventually([&] { return runs("shop/2") == 2 && runs("shop/all") == 3; }));
   EXPECT_EQ(runs("shop/1"), 2);
+}
+
+TEST_F(HandlerTest, AMapFunctionThatThrowsLosesNothingElse) {
+  put("m", "none");
+  Manager manager{client_};
+  Builder<Secret>(manager)
+      .watches<ConfigMap>([](const auto& map, auto& enqueue) {
+        const std::string value(map.data()["value"]);
+        if (value == "none") throw std::runtime_error("no value");
+        enqueue({"shop", value});
+        if (value == "half") throw 1;
+      })
+      .reconcile([&](Request request, Context&) -> Result { return note(request); });
+  const Running running(manager);
+  const auto exceptions = [&] {
+    return metric(manager, "informer_handler_exceptions_total", "controller secret, configmaps");
+  };
+  ASSERT_TRUE(eventually([&] { return exceptions() == 1; }));
+  // It throws for the old version.
+  change("m", "new");
+  EXPECT_TRUE(eventually([&] { return runs("shop/new") == 1; }));
+  // What it has enqueued before.
+  change("m", "half");
+  EXPECT_TRUE(eventually([&] { return runs("shop/new") == 2 && runs("shop/half") == 1; }));
+  EXPECT_TRUE(eventually([&] { return exceptions() == 3; }));
+}
+
+TEST_F(HandlerTest, EachWatchHasMetricsOfItsOwn) {
+  Manager manager{client_};
+  const auto map = [](const auto&, auto&) {};
+  const auto controller = Builder<ConfigMap>(manager)
+                              .owns<ConfigMap>()
+                              .watches<Secret>(map)
+                              .watches<Secret>(map)
+                              .reconcile([&](Request, Context&) -> Result { return {}; });
+  const Running running(manager);
+  const auto series = [&] {
+    std::vector<metrics::Sample> samples;
+    manager.collect(samples);
+    std::multiset<std::string> out;
+    for (const auto& sample : samples) {
+      if (sample.name != "informer_handler_duration_seconds") continue;
+      std::string one;
+      for (const auto& [label, value] : sample.labels) one += label + "=" + value + " ";
+      out.insert(one);
+    }
+    return out;
+  };
+  const auto distinct = [](const std::multiset<std::string>& all) {
+    return std::set<std::string>(all.begin(), all.end()).size();
+  };
+  // The four and, for each kind, the one that looks for writes.
+  constexpr std::size_t kAtFirst = 6;
+  ASSERT_TRUE(eventually([&] { return series().size() == kAtFirst; }));
+  EXPECT_EQ(distinct(series()), kAtFirst);
+  Watch late;
+  late.resource = api::Resource(Secret::kResource);
+  late.map = enqueue_object();
+  {
+    const auto watch = controller.watch(late);
+    ASSERT_TRUE(eventually([&] { return series().size() == kAtFirst + 1; }));
+    EXPECT_EQ(distinct(series()), kAtFirst + 1);
+  }
+  // No new series for each watch that comes and goes.
+  const auto again = controller.watch(late);
+  ASSERT_TRUE(eventually([&] { return series().size() == kAtFirst + 1; }));
+  EXPECT_EQ(distinct(series()), kAtFirst + 1);
 }
 
 TEST_F(HandlerTest, AResyncIsBehindWhatHappens) {

@@ -89,6 +89,69 @@ TEST_F(ManagerLifecycleTest, WithoutAGracefulTimeAStopTakesAsLongAsItTakes) {
   EXPECT_FALSE(overrun);
 }
 
+TEST_F(ManagerLifecycleTest, TheLongestTimesAreNoLimits) {
+  constexpr auto kForever = std::chrono::milliseconds::max();
+  put("m", "1");
+  std::atomic<bool> ran{false};
+  ManagerOptions options;
+  options.graceful_shutdown_timeout = kForever;
+  options.catch_up_timeout = kForever;
+  options.cache.sync_timeout = kForever;
+  Manager manager{client_, options};
+  Builder<ConfigMap>(manager)
+      .options([&](ControllerOptions& controller) {
+        controller.reconcile_timeout = kForever;
+        controller.stuck_after = kForever;
+        controller.sync_timeout = kForever;
+        controller.write_timeout = kForever;
+      })
+      .reconcile([&](Request request, Context& context) -> Result {
+        if (const auto map = context.find<ConfigMap>(request)) {
+          const auto change = map->edit();
+          change.data().set("seen", "yes");
+          context.patch(change);
+        }
+        ran = true;
+        return {};
+      });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return ran.load(); }));
+  EXPECT_EQ(metric(manager, "controller_runtime_reconcile_timeouts_total"), 0);
+  EXPECT_NO_THROW(running.stop());
+}
+
+TEST_F(ManagerLifecycleTest, ATimeToSyncOf0IsTheDefault) {
+  ManagerOptions options;
+  options.cache.sync_timeout = 0ms;
+  Manager manager{client_, options};
+  Builder<ConfigMap>(manager)
+      .options([](ControllerOptions& controller) { controller.sync_timeout = 0ms; })
+      .reconcile([](Request, Context&) -> Result { return {}; });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
+  EXPECT_NO_THROW(running.stop());
+}
+
+TEST_F(ManagerLifecycleTest, ACallbackThatThrowsDoesNotHoldUpTheStop) {
+  std::atomic<bool> begun{false};
+  std::atomic<bool> overrun{false};
+  ManagerOptions options = elected("a");
+  options.graceful_shutdown_timeout = 10ms;
+  options.on_shutdown_overrun = [&] {
+    overrun = true;
+    throw 1;
+  };
+  Manager manager{client_, options};
+  manager.add("deaf", [&](std::stop_token) {
+    begun = true;
+    EXPECT_TRUE(eventually([&] { return overrun.load(); }));
+  });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return begun.load(); }));
+  EXPECT_THROW(running.stop(), ShutdownOverrunError);
+  EXPECT_FALSE(manager.is_leader());
+}
+
 TEST_F(ManagerLifecycleTest, AsiosCancellationEndsARunAsAStopDoes) {
   std::atomic<bool> begun{false};
   std::atomic<bool> ended{false};

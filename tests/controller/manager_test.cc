@@ -220,6 +220,31 @@ TEST_F(ManagerTest, TheLeaseHasTheLabelsThatWereGiven) {
   EXPECT_EQ(lease.metadata().labels()["team"], "web");
 }
 
+TEST_F(ManagerTest, EventsAboutTheLeaseSayWhoLeads) {
+  struct Sink : EventSink {
+    void event(const api::Object& regarding, EventType type, std::string_view reason,
+               const std::string& message, std::string_view controller) override {
+      EXPECT_EQ(regarding.kind(), "Lease");
+      EXPECT_EQ(regarding.key(), "default/website");
+      EXPECT_FALSE(regarding.uid().empty());
+      EXPECT_EQ(type, EventType::kNormal);
+      const std::lock_guard lock(mutex);
+      texts.push_back(fmt::format("{}: {} {}", controller, reason, message));
+    }
+    std::mutex mutex;
+    std::vector<std::string> texts;
+  };
+  const auto sink = std::make_shared<Sink>();
+  ManagerOptions options = elected("a");
+  options.events = sink;
+  Manager manager{client_, options};
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
+  running.stop();
+  EXPECT_THAT(sink->texts, ElementsAre("a: LeaderElection a became leader",
+                                       "a: LeaderElection a stopped leading"));
+}
+
 TEST_F(ManagerTest, AStandbyWarmsUpAndRunsWhatNeedsNoLeader) {
   put("m", "1");
   Manager leader{client_, elected("leader")};
@@ -389,6 +414,35 @@ TEST_F(ManagerPagesTest, MetricsAreThereForPrometheus) {
   // A name is described once.
   EXPECT_EQ(all.find("# TYPE controller_runtime_reconcile_total"),
             all.rfind("# TYPE controller_runtime_reconcile_total"));
+}
+
+TEST_F(ManagerPagesTest, AreThereForBothFamiliesAndForNames) {
+  ManagerOptions options;
+  options.health_listen = ":0";
+  options.metrics_listen = "localhost:0";
+  Manager manager{client_, options};
+  const Running running(manager);
+  const auto answers = [](const std::string& url) {
+    rest::Config config;
+    config.server = url;
+    try {
+      return rest::Client(config).get_raw("/") == "";
+    } catch (const api::StatusError&) {
+      return true;  // 404
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(answers(fmt::format("http://127.0.0.1:{}", manager.health_port())));
+  EXPECT_TRUE(answers(fmt::format("http://127.0.0.1:{}", manager.metrics_port())));
+  ManagerOptions six;
+  six.health_listen = "[::1]:0";
+  try {
+    const Manager has_ipv6{client_, six};
+  } catch (const Error&) {
+    GTEST_SKIP() << "the machine has no IPv6";
+  }
+  EXPECT_TRUE(answers(fmt::format("http://[::1]:{}", manager.health_port())));
 }
 
 TEST_F(ManagerPagesTest, AnAddressThatCannotBeHadIsAnError) {

@@ -161,6 +161,33 @@ TEST_F(OwnershipTest, ACoroutineDoesNotEither) {
   EXPECT_FALSE(filled("site"));
 }
 
+TEST_F(OwnershipTest, AReconcileCannotRenameOrMoveWhatItWrites) {
+  const auto message = HasSubstr("an object cannot change its name or namespace");
+  const auto rename = [](const SecretDraft& secret) { secret["metadata"]["name"].set("another"); };
+  const auto move = [](const SecretDraft& secret) {
+    secret["metadata"]["namespace"].set("kube-system");
+  };
+  put("new", "1");
+  put("old", "1");
+  secret_of({}, "old");
+  for (const char* name : {"new", "old"}) {
+    for (const std::function<void(const SecretDraft&)>& change :
+         {std::function<void(const SecretDraft&)>(rename),
+          std::function<void(const SecretDraft&)>(move)}) {
+      const auto call = [&](const Request& request, Context& context) {
+        context.create_or_update<Secret>(request, change);
+      };
+      EXPECT_THAT(reconciled(name, call), message);
+      const auto coroutine = [&](const Request& request, Context& context) {
+        client_.loop().run(context.async_create_or_update<Secret>(request, change));
+      };
+      EXPECT_THAT(reconciled(name, coroutine), message);
+    }
+  }
+  EXPECT_FALSE(secrets_.find("another"));
+  EXPECT_FALSE(secrets_.find("new"));
+}
+
 TEST_F(OwnershipTest, AReconcileAdoptsOrphansUnlessItRefusesThem) {
   put("site", "1");
   secret_of({}, "site");

@@ -135,6 +135,15 @@ class ScarceThread : public std::jthread {
   }
 };
 
+TEST(EndOfTest, ALimitBeyondTheClockIsFarAway) {
+  using namespace std::chrono_literals;
+  const auto now = Clock::real()->now();
+  EXPECT_EQ(detail::end_of(5ms, now), now + 5ms);
+  EXPECT_EQ(detail::end_of(0ms, now), now);
+  EXPECT_EQ(detail::end_of(std::chrono::milliseconds::min(), now), now);
+  EXPECT_GT(detail::end_of(std::chrono::milliseconds::max(), now), now + 24h * 365);
+}
+
 TEST(RunOnThreadsTest, RunsOnAsManyAsAsked) {
   std::atomic<int> runs{0};
   run_on_threads(

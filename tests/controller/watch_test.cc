@@ -129,6 +129,7 @@ TEST_F(WatchTest, MayBeRemovedByItsOwnMapFunction) {
     handle.remove();
   });
   const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return calls > 0; }));
   EXPECT_TRUE(eventually([&] { return !reads_secrets(manager); }));
   EXPECT_EQ(calls, 1);
 }
@@ -164,6 +165,7 @@ TEST_F(WatchTest, AKindStaysAsLongAsSomebodyUsesIt) {
   Manager manager{client_};
   const Controller counter = count(manager);
   const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
   WatchHandle first = counter.watch<Secret>(by_name);
   WatchHandle second = counter.watch<Secret>(by_name);
   manager.cache().declare<Secret>();
@@ -186,6 +188,7 @@ TEST_F(WatchTest, MetadataAndWholeObjectsAreDeclaredSeparately) {
   Manager manager{client_};
   const Controller counter = count(manager);
   const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
   manager.cache().declare<Secret>();
   manager.cache().declare_metadata<Secret>();
   EXPECT_TRUE(manager.cache().undeclare_metadata<Secret>());
@@ -199,6 +202,7 @@ TEST_F(WatchTest, WhatTheBuilderWatchesStays) {
   const Controller both =
       Builder<Secret>(manager).reconcile([](Request, Context&) -> Result { return {}; });
   const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
   WatchHandle handle = both.watch<Secret>(by_name);
   handle.remove();
   EXPECT_TRUE(reads_secrets(manager));

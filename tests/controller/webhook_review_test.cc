@@ -121,6 +121,16 @@ TEST(AdmissionReviewTest, TheAnswerHasAllThatTheHandlerSays) {
   EXPECT_FALSE(given["patchType"].exists());
 }
 
+TEST(AdmissionReviewTest, TextThatIsNoUtf8IsRepaired) {
+  AdmissionResponse response = denied("\xC3").warn("half \xC3").warn("whole \xC3\xA9");
+  response.audit_annotations["key\xFF"] = "\xC3";
+  const Object answer = Object::parse(encode_admission_review("1", response, {}));
+  EXPECT_FALSE(answer["response"]["allowed"].as_bool(true));
+  EXPECT_EQ(answer["response"]["status"]["message"].as_string(), "\uFFFD");
+  EXPECT_EQ(answer["response"]["warnings"].to_json(), "[\"half \uFFFD\",\"whole \u00E9\"]");
+  EXPECT_EQ(answer["response"]["auditAnnotations"].to_json(), "{\"key\uFFFD\":\"\uFFFD\"}");
+}
+
 TEST(AdmissionReviewTest, AllowedIs200) {
   const Object answer = Object::parse(encode_admission_review("1", allowed("fine"), {}));
   EXPECT_TRUE(answer["response"]["allowed"].as_bool());

@@ -345,6 +345,15 @@ TEST_F(WebhookTest, TheStartedCheckSaysWhetherItServes) {
   EXPECT_EQ(check(), "webhook server has not been started yet");
 }
 
+TEST_F(WebhookTest, ItsHostMayBeAName) {
+  WebhookOptions named = options();
+  named.host = "localhost";
+  WebhookServer server(loop_, named);
+  const HealthCheck check = server.started_checker();
+  const Serving serving(server);
+  EXPECT_TRUE(test::eventually([&] { return !check(); }));
+}
+
 // ---------------------------------------------------------------------------------- the end
 
 TEST_F(WebhookTest, GoesOnUntilItsEndpointHasGone) {

@@ -28,8 +28,9 @@
 namespace lookout::controller {
 
 /// The error for reading something that no cache holds: an undeclared kind, an object outside the
-/// watched namespaces, or a kind with cached metadata only. controller-runtime's
-/// ErrResourceNotCached and its error for unknown namespaces.
+/// watched namespaces, or a kind with cached metadata only; and for reading before Manager::run().
+/// controller-runtime's ErrResourceNotCached, its error for unknown namespaces, and
+/// ErrCacheNotStarted.
 class NotCachedError : public Error {
  public:
   using Error::Error;
@@ -43,6 +44,7 @@ struct KindOptions {
   /// error, readiness names it, and it joins when the server allows it.
   LOOKOUT_OPTION std::optional<std::vector<std::string>> namespaces = {};
   LOOKOUT_OPTION std::optional<std::string> label_selector = {};
+  /// With "metadata.namespace=NAME", only that namespace is listed.
   LOOKOUT_OPTION std::optional<std::string> field_selector = {};
   /// The fields to keep. Do not write incomplete objects back as a whole: patch them.
   LOOKOUT_OPTION std::optional<api::Projection> projection = {};
@@ -56,7 +58,7 @@ struct CacheOptions {
   /// How often every object is reconciled without a change, with jitter of up to a tenth; 0: never.
   /// Costs no request.
   std::chrono::milliseconds resync_period = std::chrono::hours(10);
-  /// The time limit of the first lists; after it, the manager fails.
+  /// The time limit of the first lists; after it, the manager fails. 0: the default.
   std::chrono::milliseconds sync_timeout = std::chrono::minutes(2);
   /// Declares an undeclared kind when it is read, for the namespaces of these options. Otherwise
   /// such a read is an error, because caching a kind of a whole cluster is easily too expensive.

@@ -184,6 +184,7 @@ class Context {
   /// object if that changes anything. Reads the object from the cache, so that a call without
   /// changes costs no request; if the cache does not have the kind or has only parts of the object,
   /// it reads from the server. A conflict throws: the request is retried when the cache is newer.
+  /// Throws InvalidArgument if `mutate` changes the name or the namespace.
   /// See controller::create_or_update(), which reads from the server.
   ///
   /// An object of a kind that the builder owns() gets the request's object as its controller.
@@ -202,6 +203,7 @@ class Context {
     require_ownership(existing, ownership);
     const auto draft = draft_of(existing, request);
     mutate(draft);
+    require_same_key(existing, request, draft);
     if (ownership.owner) set_controller_reference(ownership.owner, draft);
     return {T(run(async_write_draft(api::Resource(T::kResource), existing, draft))),
             written(existing, draft)};
@@ -218,6 +220,7 @@ class Context {
     require_ownership(existing, ownership);
     const auto draft = draft_of(existing, request);
     mutate(draft);
+    require_same_key(existing, request, draft);
     if (ownership.owner) set_controller_reference(ownership.owner, draft);
     T now(co_await async_write_draft(api::Resource(T::kResource), existing, draft));
     co_return WriteResult<T>{std::move(now), written(existing, draft)};
@@ -304,6 +307,10 @@ class Context {
   EventLoop& loop() const;
   rest::ResourceClient client_for(const api::Resource& resource, std::string_view ns) const;
   api::Resource resource_by_kind(const api::ObjectDraft& draft) const;
+  /// Throws InvalidArgument if the draft of this object, or of a new one, has another name or
+  /// namespace.
+  static void require_same_key(const api::Object& existing, const Request& request,
+                               const api::ObjectDraft& draft);
   [[noreturn]] static void throw_not_found(const api::Resource& resource, const Request& request);
   void report(const api::Object& regarding, EventType type, std::string_view reason,
               const std::string& message) const;

@@ -33,14 +33,15 @@ struct ControllerOptions {
   /// How many requests are reconciled at the same time. A blocking reconciler uses one thread for
   /// each; for a coroutine, a large number such as 10,000 is fine. Empty: the manager's default.
   std::optional<unsigned> concurrency = {};
-  /// Null: 5 ms per request, doubling up to 1000 s.
+  /// Null: 5 ms per request, doubling up to 1000 s. If it throws, that is logged, and the request is
+  /// retried after 5 s.
   LOOKOUT_OPTION std::shared_ptr<workqueue::RateLimiter<Request>> rate_limiter = {};
   /// The time limit of one reconcile, after which Context::stop() is requested; 0: none.
   std::chrono::milliseconds reconcile_timeout{0};
   /// If a reconcile runs longer than this, /healthz fails, and /healthz/controller/NAME names the
   /// request: for programs that should be restarted when a reconciler hangs. 0: never.
   std::chrono::milliseconds stuck_after{0};
-  /// The time limit for sources to become ready; after it, the manager fails.
+  /// The time limit for sources to become ready; after it, the manager fails. 0: the default.
   std::chrono::milliseconds sync_timeout = std::chrono::minutes(2);
   /// True if only the leader runs the controller.
   bool needs_leader_election = true;

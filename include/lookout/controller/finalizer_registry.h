@@ -26,7 +26,9 @@ struct FinalizeResult {
   };
 
   /// True if the draft has changed outside the status, and in the status: call patch() and
-  /// patch_status() accordingly, even if there were failures.
+  /// patch_status() accordingly, even if there were failures. A patch replaces the list of
+  /// finalizers, so it must say if_unchanged: otherwise it removes what another controller has added
+  /// since the object was read.
   bool updated = false;
   bool status_updated = false;
   std::vector<Failure> failures = {};
@@ -45,7 +47,7 @@ struct FinalizeResult {
 ///
 ///     const auto change = site.edit();                     // in the reconciler
 ///     const auto result = finalizers.finalize(change);
-///     if (result.updated) sites.patch(change);
+///     if (result.updated) sites.patch(change, {.if_unchanged = true});
 ///     result.throw_if_failed();
 ///
 /// finalize() may be called from many threads at once, with different drafts; add() must not run at

@@ -47,8 +47,8 @@ struct ManagerOptions {
   /// after this time; 0: at once. It lists the metadata of the cached kinds once, which takes
   /// milliseconds for a few thousand objects.
   std::chrono::milliseconds catch_up_timeout = std::chrono::minutes(5);
-  /// The address for /healthz and /readyz, such as ":8081"; "" or "0": not served. Port 0 is any
-  /// free port; see Manager::health_port().
+  /// The address for /healthz and /readyz, such as ":8081" (all addresses, IPv4 and IPv6) or
+  /// "localhost:8081"; "" or "0": not served. Port 0 is any free port; see Manager::health_port().
   LOOKOUT_OPTION std::string health_listen = {};
   /// The address for /metrics, in Prometheus' text format.
   LOOKOUT_OPTION std::string metrics_listen = {};
@@ -62,13 +62,15 @@ struct ManagerOptions {
   LOOKOUT_OPTION CacheOptions cache = {};
   /// The concurrency of controllers that set none.
   unsigned concurrency = 1;
-  /// The time limit of an orderly stop; negative: none.
+  /// The time limit of an orderly stop; negative: none. With 0, a stop that has to wait for anything,
+  /// such as a controller's workers, counts as late.
   std::chrono::milliseconds graceful_shutdown_timeout = std::chrono::seconds(30);
   /// Called when a stop exceeds its time limit, or when leadership was lost and work is still
   /// running. run() cannot return while user code runs; a program that has to end calls std::_Exit
   /// here, as controller-runtime's programs exit in this case.
   LOOKOUT_OPTION std::function<void()> on_shutdown_overrun = {};
-  /// Receives the Events of Context::event(); null: they are dropped.
+  /// Receives the Events of Context::event() and, about the Lease, those of leader election ("became
+  /// leader", "stopped leading"; `controller` is the identity); null: they are dropped.
   LOOKOUT_OPTION std::shared_ptr<EventSink> events = {};
   /// Null: the machine's clock.
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -26,10 +27,12 @@ class Enqueue {
 
  private:
   std::vector<Request> requests_;
+  std::unordered_set<Request> known_;  // the same, once there are many
 };
 
 /// Maps an object of an event to requests: handler.MapFunc. For an update it is called with both
-/// versions. It runs on a handler thread and must be safe to call from several threads.
+/// versions. It runs on a handler thread and must be safe to call from several threads. An exception
+/// is logged; what the function enqueued before it counts.
 using MapFunction = std::function<void(const api::Object& object, Enqueue& enqueue)>;
 
 /// The environment of a source.
@@ -52,7 +55,8 @@ class Source {
   /// Called once, when the controller starts. Calls `ready` when the controller may start to work,
   /// immediately or later, from any thread.
   virtual void start(const SourceContext& context, std::function<void()> ready) = 0;
-  /// Called once, not on the event loop. After it returns, the source runs no user code.
+  /// Called once, not on the event loop. After it returns, the source runs no user code. An exception
+  /// is logged.
   virtual void stop() = 0;
   /// For messages.
   virtual std::string name() const = 0;

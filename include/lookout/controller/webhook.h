@@ -22,7 +22,8 @@ namespace lookout::controller {
 
 /// The options of a webhook server. The defaults are those of controller-runtime's webhook.Options.
 struct WebhookOptions {
-  /// The address to listen on, such as "127.0.0.1"; empty: all addresses.
+  /// The address to listen on, such as "127.0.0.1", or a host name; empty: all addresses, IPv4 and
+  /// IPv6.
   LOOKOUT_OPTION std::string host = {};
   /// 0: any free port; see WebhookServer::port().
   std::uint16_t port = 9443;

@@ -1,11 +1,16 @@
-// The end of a server: what it waits for, and what it cuts off.
+// Where a server listens. The end of a server: what it waits for, and what it cuts off.
 #include "lookout/base/http/server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/system/system_error.hpp>
 #include <chrono>
 #include <future>
@@ -15,9 +20,11 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "lookout/base/async_event.h"
+#include "lookout/base/error.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 
@@ -197,6 +204,58 @@ TEST_F(ServerTest, NobodyConnectsOnceItHasStopped) {
     return nullptr;
   });
   EXPECT_EQ(server.connections(), 0u);
+}
+
+/// What a server with this address says to a client that connects to `to`: the client's address. ""
+/// if it cannot be reached.
+std::string seen_by(const std::string& address, const std::string& to) {
+  ServerOptions some;
+  some.address = address;
+  const auto tell = [](Request request) -> Awaitable<Response> {
+    co_return Response::text(200, request.client_address + "!");
+  };
+  Server server(some, tell, [](int status, const std::string& message) {
+    return Response::text(status, message);
+  });
+  server.start();
+  asio::io_context context;
+  asio::ip::tcp::socket socket(context);
+  boost::system::error_code error;
+  socket.connect({asio::ip::make_address(to), server.port()}, error);
+  if (error) return "";
+  asio::write(socket, asio::buffer(std::string_view("GET / HTTP/1.1\r\nHost: a\r\n\r\n")));
+  std::string answer;
+  asio::read_until(socket, asio::dynamic_buffer(answer), '!');
+  return answer.substr(answer.rfind('\n') + 1);
+}
+
+bool has_ipv6() {
+  asio::io_context context;
+  try {
+    const asio::ip::tcp::acceptor probe(context, {asio::ip::make_address("::1"), 0});
+    return true;
+  } catch (const boost::system::system_error&) {
+    return false;
+  }
+}
+
+TEST(ListenTest, AllAddressesAreThoseOfBothFamilies) {
+  for (const char* all : {"0.0.0.0", "::"}) {
+    // A client of IPv4 is one, though the socket is of IPv6.
+    EXPECT_EQ(seen_by(all, "127.0.0.1"), "127.0.0.1!") << all;
+    EXPECT_EQ(seen_by(all, "::1"), has_ipv6() ? "::1!" : "") << all;
+  }
+  EXPECT_EQ(seen_by("127.0.0.1", "127.0.0.1"), "127.0.0.1!");
+  EXPECT_EQ(seen_by("127.0.0.1", "::1"), "");
+}
+
+TEST(ListenTest, AHostHasAnAddress) {
+  EXPECT_EQ(address_of_host(""), "0.0.0.0");
+  EXPECT_EQ(address_of_host("10.1.2.3"), "10.1.2.3");
+  EXPECT_EQ(address_of_host("::1"), "::1");
+  const std::string local = address_of_host("localhost");
+  EXPECT_TRUE(local == "127.0.0.1" || local == "::1") << local;
+  EXPECT_THROW(address_of_host("no host"), Error);
 }
 
 }  // namespace

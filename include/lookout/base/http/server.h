@@ -15,6 +15,7 @@ namespace lookout::http {
 struct ServerOptions {
   /// False: no socket; connections come from connect() only.
   bool listens = true;
+  /// An unspecified one ("0.0.0.0", "::") means all addresses of the machine, IPv4 and IPv6.
   LOOKOUT_OPTION std::string address = "127.0.0.1";
   /// 0: any free port.
   std::uint16_t port = 0;
@@ -27,6 +28,11 @@ struct ServerOptions {
   /// Null: no TLS.
   LOOKOUT_OPTION std::shared_ptr<boost::asio::ssl::context> tls = nullptr;
 };
+
+/// The address to listen on for a host: an address as it is, of a name its first IPv4 address or else
+/// its first one, as Go's net.Listen chooses; "0.0.0.0" if it is empty. May ask a name server.
+/// Throws lookout::Error if there is no such host.
+std::string address_of_host(const std::string& host);
 
 /// The host of a URL for clients on the same machine: "127.0.0.1" if the server listens on all
 /// addresses; IPv6 addresses in brackets ("[::1]").

@@ -1,0 +1,96 @@
+// Programs whose role does not reach beyond some namespaces.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+
+#include "lookout/controller/builder.h"
+#include "lookout/controller/cache.h"
+#include "tests/controller/manager_fixture.h"
+
+namespace lookout::controller {
+namespace {
+
+using k8s::core::v1::Namespace;
+
+class LimitedRoleTest : public testing::Test {
+ protected:
+  static apiserver::ServerOptions with_rbac() {
+    apiserver::ServerOptions out;
+    out.authorization = apiserver::Authorization::kRbac;
+    return out;
+  }
+
+  /// Lets the program use ConfigMaps and Secrets of a namespace, which is made.
+  void allow(const std::string& ns, const std::string& verbs) const {
+    const auto draft = Namespace::draft(ns);
+    admin_.resource<Namespace>().create(draft);
+    const std::string meta =
+        R"("apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"r"})";
+    const api::Resource roles("rbac.authorization.k8s.io", "v1", "Role", "roles", true);
+    admin_.resource(roles, ns).create(api::Object::parse(fmt::format(
+        R"({{{},"kind":"Role","rules":[{{"apiGroups":[""],"resources":["configmaps","secrets"],)"
+        R"("verbs":[{}]}}]}})",
+        meta, verbs)));
+    const api::Resource bindings("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings",
+                                 true);
+    admin_.resource(bindings, ns)
+        .create(api::Object::parse(fmt::format(
+            R"({{{},"kind":"RoleBinding","roleRef":{{"apiGroup":"rbac.authorization.k8s.io",)"
+            R"("kind":"Role","name":"r"}},"subjects":[{{"kind":"ServiceAccount","name":"program",)"
+            R"("namespace":"a"}}]}})",
+            meta)));
+  }
+
+  const apiserver::Server server_{with_rbac()};
+  const rest::Client admin_{server_.client_config()};
+};
+
+TEST_F(LimitedRoleTest, ASelectorOfOneNamespaceListsOnlyThat) {
+  allow("a", R"("*")");
+  const auto maps = admin_.resource<ConfigMap>("a");
+  maps.create(ConfigMap::draft("m", "a"));
+  const rest::Client client{server_.config_for_service_account("a", "program")};
+  ManagerOptions options;
+  options.cache.field_selector = "metadata.namespace=a";
+  // A new leader compares its caches with the server's lists, for which the same holds.
+  Manager manager{client, options};
+  std::atomic<int> runs{0};
+  Builder<ConfigMap>(manager).reconcile([&](Request, Context&) -> Result {
+    ++runs;
+    return {};
+  });
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] { return runs > 0; }));
+  // As before, others are known to be empty.
+  auto view = manager.cache().view();
+  EXPECT_TRUE(view.find<ConfigMap>({"a", "m"}));
+  EXPECT_FALSE(view.find<ConfigMap>({"b", "m"}));
+}
+
+TEST_F(LimitedRoleTest, AWriteToARefusedNamespaceDelaysNothing) {
+  allow("a", R"("*")");
+  allow("b", R"("create","patch")");
+  admin_.resource<ConfigMap>("a").create(ConfigMap::draft("m", "a"));
+  const rest::Client client{server_.config_for_service_account("a", "program")};
+  ManagerOptions options;
+  options.cache.namespaces = {"a", "b"};
+  Manager manager{client, options};
+  manager.cache().declare<Secret>();
+  std::atomic<int> writes{0};
+  Builder<ConfigMap>(manager).reconcile([&](Request, Context& context) -> Result {
+    if (writes == 5) return {};
+    context.create(Secret::draft(fmt::format("s{}", writes.load()), "b"));
+    ++writes;
+    return requeue_after(1ms);
+  });
+  const Running running(manager);
+  // Each would take write_timeout otherwise.
+  EXPECT_TRUE(eventually([&] { return writes == 5; }));
+}
+
+}  // namespace
+}  // namespace lookout::controller
