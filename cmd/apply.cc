@@ -11,7 +11,9 @@
 
 #include "cmd/commands.h"
 #include "cmd/manifests.h"
+#include "cmd/object_checks.h"
 #include "cmd/object_name.h"
+#include "cmd/say.h"
 #include "lookout/api/status.h"
 #include "lookout/rest/discovery.h"
 
@@ -64,16 +66,17 @@ class Kinds {
 };
 
 int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
-  const std::vector<Manifest> manifests = read_manifests(flags.files);
+  const Manifests manifests = read_manifests(flags.files);
   const rest::Client client{connection.config()};
   Kinds kinds(client);
   rest::ApplyOptions options;
   options.field_manager = flags.field_manager;
   options.force = flags.force;
   options.dry_run = flags.dry_run;
-  bool failed = false;
+  for (const std::string& error : manifests.errors) say("lookout: {}\n", error);
+  bool failed = !manifests.errors.empty();
   bool conflicted = false;
-  for (const auto& [object, place] : manifests) {
+  for (const auto& [object, place] : manifests.objects) {
     // If this fails, the manifest is not the reason, and nothing else would succeed.
     const std::optional<api::Resource> found = kinds.find(object);
     try {
@@ -90,22 +93,24 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
                                     : client.config().default_namespace;
       }
       client.resource(resource, ns).apply(object, options);
-      fmt::print("{} serverside-applied{}\n", name_of(resource, object.name()),
-                 flags.dry_run ? " (server dry run)" : "");
+      // Unlike fmt::print(), this does not throw if nobody reads: the object is applied.
+      const std::string line =
+          fmt::format("{} serverside-applied{}\n", name_of(resource, object.name()),
+                      flags.dry_run ? " (server dry run)" : "");
+      std::fwrite(line.data(), 1, line.size(), stdout);
       std::fflush(stdout);
       if (!flags.dry_run && resource.kind == "CustomResourceDefinition") kinds.expect_more();
     } catch (const std::exception& e) {
       // Nothing else would succeed.
       if (rest::is_connection_refused(e) || api::is_unauthorized(e)) throw;
-      fmt::print(stderr, "lookout: {}: {}\n", place, e.what());
+      say("lookout: {}: {}\n", place, e.what());
       failed = true;
       conflicted = conflicted || api::is_conflict(e);
     }
   }
   if (conflicted && !flags.force) {
-    fmt::print(stderr,
-               "lookout: other managers own these fields: leave the fields out, or take them over "
-               "with --force-conflicts\n");
+    say("lookout: other managers own these fields: leave the fields out, or take them over "
+        "with --force-conflicts\n");
   }
   return failed ? 1 : 0;
 }
@@ -125,6 +130,7 @@ void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action)
       ->add_option("-n,--namespace", flags->ns,
                    "The namespace of objects that name none (default: that of the context, or\n"
                    "default); an object with another namespace is an error")
+      ->check(check_namespace)
       ->type_name("NS");
   command
       ->add_option("--field-manager", flags->field_manager,
@@ -135,9 +141,11 @@ void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action)
   command->add_flag("--dry-run", flags->dry_run,
                     "Let the server check the objects, and change nothing");
   command->footer(
-      "Fields that this manager applied before and that are missing now are removed. Nothing is\n"
-      "applied if a file is malformed. Then objects are applied in the order of the files; one\n"
-      "that the server refuses does not keep the others from being applied.\n\n"
+      "Fields that this manager applied before and that are missing now are removed. Objects are\n"
+      "applied in the order of the files; one that is malformed or that the server refuses does "
+      "not\n"
+      "keep the others from being applied. What follows a document that is not YAML is left "
+      "out.\n\n"
       "Examples:\n"
       "  lookout apply -f web.yaml\n"
       "  lookout apply -f config/ -n shop --dry-run\n"

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cctype>
 #include <string_view>
+#include <utility>
 
+#include "cmd/printable.h"
 #include "lookout/api/status.h"
 
 namespace lookout::cmd {
@@ -44,6 +46,12 @@ apiserver::TablePrinter printer_of(const api::Resource& resource, const rest::Cl
 }
 
 constexpr std::size_t kGap = 3;
+
+/// Whoever may write an object decides what its cells are.
+Row for_terminal(Row row) {
+  for (std::string& cell : row) cell = printable(std::move(cell));
+  return row;
+}
 
 void widen(std::vector<std::size_t>& widths, const Row& row) {
   widths.resize(std::max(widths.size(), row.size()));
@@ -91,15 +99,19 @@ std::string heading(std::string_view column) {
   return out;
 }
 
-std::string align(const std::vector<Row>& rows) {
+std::string align(std::vector<Row> rows) {
   std::vector<std::size_t> widths;
-  for (const auto& row : rows) widen(widths, row);
+  for (auto& row : rows) {
+    row = for_terminal(std::move(row));
+    widen(widths, row);
+  }
   std::string out;
   for (const auto& row : rows) out += padded(row, widths);
   return out;
 }
 
-std::string StreamingTable::line(const Row& row) {
+std::string StreamingTable::line(Row row) {
+  row = for_terminal(std::move(row));
   if (widths_.empty()) {
     for (const auto& name : row) widths_.push_back(usual_width(name));
   }

@@ -34,14 +34,14 @@ class Columns {
 /// The names of columns as kubectl writes them: in capitals.
 std::string heading(std::string_view column);
 
-/// Rows as text with aligned columns, three blanks between them.
-std::string align(const std::vector<Row>& rows);
+/// Rows as text with aligned columns, three blanks between them, and without control characters.
+std::string align(std::vector<Row> rows);
 
 /// The same for rows that come one by one, the names of the columns first: columns are as wide as
 /// is usual for what they hold, and grow.
 class StreamingTable {
  public:
-  std::string line(const Row& row);
+  std::string line(Row row);
 
  private:
   std::vector<std::size_t> widths_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cmd/closest.h"
+#include "cmd/object_checks.h"
 #include "lookout/api/labels.h"
 #include "lookout/rest/discovery.h"
 
@@ -76,9 +77,12 @@ void SelectionFlags::add_to(CLI::App& app) {
   app.add_option("resource", resource, "pods, deploy, crontabs.stable.example.com ...")
       ->required()
       ->type_name("RESOURCE[.GROUP]");
-  app.add_option("name", name, "The name of a single object")->type_name("NAME");
+  app.add_option("name", name, "The name of a single object")
+      ->check(check_object_name)
+      ->type_name("NAME");
   app.add_option("-n,--namespace", ns,
                  "Use this namespace (default: that of the context, or default)")
+      ->check(check_namespace)
       ->type_name("NS");
   app.add_flag("-A,--all-namespaces", all_namespaces, "Use all namespaces");
   app.add_option("-l,--selector", label_selector,

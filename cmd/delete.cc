@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "cmd/commands.h"
+#include "cmd/object_checks.h"
 #include "cmd/object_name.h"
 #include "lookout/k8s/meta/v1.h"
 
@@ -25,13 +27,16 @@ struct DeleteFlags {
   bool dry_run = false;
 };
 
-/// Why an object that the server has marked for deletion is still there.
+/// Why an object that the server has marked for deletion is still there; ends the sentence.
 std::string what_it_waits_for(const api::Object& object) {
   std::vector<std::string> finalizers;
   for (const auto finalizer : object.metadata().finalizers()) finalizers.emplace_back(finalizer);
-  if (!finalizers.empty()) return fmt::format("finalizers {}", fmt::join(finalizers, ", "));
-  const auto seconds = object.metadata().deletion_grace_period_seconds().value_or(0);
-  return fmt::format("its grace period of {} s", seconds);
+  if (!finalizers.empty())
+    return fmt::format(": it waits for finalizers {}", fmt::join(finalizers, ", "));
+  // Those of a namespace.
+  if (object["spec"]["finalizers"].size() > 0) return ": it waits until its contents are deleted";
+  const auto seconds = object.metadata().deletion_grace_period_seconds();
+  return seconds ? fmt::format(": it waits for its grace period of {} s", *seconds) : "";
 }
 
 int run(const ConnectionFlags& connection, const DeleteFlags& flags) {
@@ -50,7 +55,7 @@ int run(const ConnectionFlags& connection, const DeleteFlags& flags) {
   } else if (!answer.metadata().deletion_timestamp()) {
     fmt::print("{} deleted\n", name);
   } else {
-    fmt::print("{} is being deleted: it waits for {}\n", name, what_it_waits_for(answer));
+    fmt::print("{} is being deleted{}\n", name, what_it_waits_for(answer));
   }
   return 0;
 }
@@ -63,10 +68,14 @@ void add_delete(CLI::App& app, const ConnectionFlags& connection, Action& action
   command->add_option("resource", flags->resource, "pods, deploy, crontabs.stable.example.com ...")
       ->required()
       ->type_name("RESOURCE[.GROUP]");
-  command->add_option("name", flags->name, "The name of the object")->required()->type_name("NAME");
+  command->add_option("name", flags->name, "The name of the object")
+      ->required()
+      ->check(check_object_name)
+      ->type_name("NAME");
   command
       ->add_option("-n,--namespace", flags->ns,
                    "Use this namespace (default: that of the context, or default)")
+      ->check(check_namespace)
       ->type_name("NS");
   const std::map<std::string, rest::PropagationPolicy> policies = {
       {"background", rest::PropagationPolicy::kBackground},
@@ -84,7 +93,7 @@ void add_delete(CLI::App& app, const ConnectionFlags& connection, Action& action
   command
       ->add_option("--grace-period", flags->grace_period,
                    "Give a pod so many seconds to end (default: what the pod says)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->type_name("SECONDS");
   command->add_flag("--dry-run", flags->dry_run, "Let the server check the request only");
   command->footer(

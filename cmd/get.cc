@@ -6,6 +6,7 @@
 
 #include "cmd/commands.h"
 #include "cmd/object_name.h"
+#include "cmd/say.h"
 #include "cmd/server_table.h"
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/detail/yaml_writer.h"
@@ -23,7 +24,8 @@ struct GetFlags {
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-/// Prints objects one after another, in one of the formats.
+/// Writes objects one after another, in one of the formats, and prints them at the end: half an
+/// answer might be taken for a whole one.
 class Printer {
  public:
   Printer(api::Resource resource, const GetFlags& flags, bool list)
@@ -34,14 +36,14 @@ class Printer {
 
   void begin() {
     if (!list_) return;
-    if (format_ == "json") print("{\n    \"apiVersion\": \"v1\",\n    \"items\": [");
-    if (format_ == "yaml") print("apiVersion: v1\nitems:");
+    if (format_ == "json") add("{\n    \"apiVersion\": \"v1\",\n    \"items\": [");
+    if (format_ == "yaml") add("apiVersion: v1\nitems:");
   }
 
   void object(const api::Object& object) {
     ++count_;
     if (format_ == "name") {
-      print(name_of(resource_, object.name()) + "\n");
+      add(name_of(resource_, object.name()) + "\n");
       return;
     }
     const api::Object shown =
@@ -57,36 +59,39 @@ class Printer {
 
   void end() {
     if (format_ == "json" && list_) {
-      print(
+      add(
           fmt::format("{}],\n    \"kind\": \"List\",\n    \"metadata\": {{\n        "
                       "\"resourceVersion\": \"\"\n    }}\n}}\n",
                       count_ == 0 ? "" : "\n    "));
     } else if (format_ == "yaml" && list_) {
-      print(fmt::format("{}kind: List\nmetadata:\n  resourceVersion: \"\"\n",
-                        count_ == 0 ? " []\n" : ""));
+      add(fmt::format("{}kind: List\nmetadata:\n  resourceVersion: \"\"\n",
+                      count_ == 0 ? " []\n" : ""));
     }
+    print(text_);
   }
 
  private:
-  void json(const api::Object& object) const {
+  void add(std::string_view text) { text_ += text; }
+
+  void json(const api::Object& object) {
     std::string text = object.to_pretty_json(4);
     if (!list_) {
-      print(text + "\n");
+      add(text + "\n");
       return;
     }
     // No string in JSON has a line break of its own: every one starts a line to indent.
-    print(count_ > 1 ? ",\n        " : "\n        ");
-    print(indented(text, "        "));
+    add(count_ > 1 ? ",\n        " : "\n        ");
+    add(indented(text, "        "));
   }
 
-  void yaml(const api::Object& object) const {
+  void yaml(const api::Object& object) {
     const std::string text = api::detail::to_yaml(object.to_json());
     if (!list_) {
-      print(text);
+      add(text);
       return;
     }
-    if (count_ == 1) print("\n");
-    print("- " + indented(text.substr(0, text.size() - 1), "  ") + "\n");
+    if (count_ == 1) add("\n");
+    add("- " + indented(text.substr(0, text.size() - 1), "  ") + "\n");
   }
 
   static std::string indented(std::string_view text, std::string_view indent) {
@@ -103,6 +108,7 @@ class Printer {
   bool shows_managed_fields_;
   bool list_;
   std::size_t count_ = 0;
+  std::string text_;
 };
 
 int run(const ConnectionFlags& connection, const GetFlags& flags) {
@@ -115,8 +121,7 @@ int run(const ConnectionFlags& connection, const GetFlags& flags) {
   if (flags.output == "table") {
     const ServerTable table(client, resource, ns, flags.selection);
     if (table.rows().empty()) {
-      fmt::print(stderr, "No resources found{}.\n",
-                 ns.empty() ? "" : fmt::format(" in {} namespace", ns));
+      say("No resources found{}.\n", ns.empty() ? "" : fmt::format(" in {} namespace", ns));
     } else {
       print(table.text());
     }

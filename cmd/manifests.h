@@ -13,10 +13,18 @@ struct Manifest {
   std::string place;  // "web.yaml:12", for messages
 };
 
+struct Manifests {
+  std::vector<Manifest> objects;
+  /// What could not be read, each with its place. They quote nothing of the content.
+  std::vector<std::string> errors;
+};
+
 /// Reads the objects of files in YAML or JSON, in the order of the files. A file may have several
-/// documents and lists. "-" is standard input; of a folder, all *.yaml, *.yml and *.json files
-/// count, in the order of their names. Throws Error with the place of what is wrong; the message
-/// quotes nothing of the content.
-std::vector<Manifest> read_manifests(const std::vector<std::string>& files);
+/// documents, JSON objects that follow each other, and lists. "-" is standard input; of a folder,
+/// all *.yaml, *.yml and *.json files count, in the order of their names. As with kubectl, an object
+/// that is malformed does not keep the others from being read, but behind a document that is not
+/// YAML its file is not read any further. Throws Error if a file does not exist, or if there is
+/// nothing to read.
+Manifests read_manifests(const std::vector<std::string>& files);
 
 }  // namespace lookout::cmd

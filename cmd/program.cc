@@ -1,5 +1,6 @@
 #include "cmd/program.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -8,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <system_error>
@@ -15,6 +17,8 @@
 
 #include "cmd/closest.h"
 #include "cmd/colours.h"
+#include "cmd/say.h"
+#include "cmd/short_options.h"
 #include "lookout/version.h"
 
 namespace lookout::cmd {
@@ -22,6 +26,15 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
+
+/// Closed standard streams get /dev/null, as Go's runtime has it: else the next file that the program
+/// opens would take the number of one, and get what is meant for it.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // The lowest free number is this one.
+    if (fcntl(stream, F_GETFD) == -1 && errno == EBADF) open("/dev/null", O_RDWR);
+  }
+}
 
 void set_up_logging(const std::string& level) {
   // The sink uses colours only on a terminal.
@@ -42,7 +55,7 @@ bool reader_has_gone() {
 int finished(int status) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (written || reader_has_gone()) return status;
-  fmt::print(stderr, "lookout: standard output cannot be written\n");
+  say("lookout: standard output cannot be written\n");
   return kFailed;
 }
 
@@ -115,6 +128,7 @@ void check_options(const CLI::App& app, int argc) {
 }  // namespace
 
 int run_program(int argc, char** argv, AddCommands add_commands) {
+  open_standard_streams();
   // Without this, a closed pipe would end the program; now the write fails.
   signal(SIGPIPE, SIG_IGN);
 
@@ -154,7 +168,10 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
   add_commands(app, flags, action);
   try {
     try {
-      app.parse(argc, argv);
+      std::vector<std::string> arguments = with_long_options(app, flags.arguments);
+      // CLI11 takes them from the end.
+      std::ranges::reverse(arguments);
+      app.parse(std::move(arguments));
     } catch (const CLI::ExtrasError&) {
       // In "register web --version v1", the option is wrong, not the extra value.
       check_options(app, argc);
@@ -180,11 +197,11 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
   } catch (const std::exception& e) {
     // fmt::print() throws if standard output cannot be written.
     if (std::ferror(stdout) != 0 && dynamic_cast<const std::system_error*>(&e) != nullptr)
-      return finished(kFailed);
-    fmt::print(stderr, "lookout: {}\n", e.what());
+      return finished(0);
+    say("lookout: {}\n", e.what());
     try {
       const std::string hint = advice(e, flags.connection);
-      if (!hint.empty()) fmt::print(stderr, "lookout: {}\n", hint);
+      if (!hint.empty()) say("lookout: {}\n", hint);
     } catch (const std::exception&) {
       // The configuration is what is wrong, and its message has said so.
     }

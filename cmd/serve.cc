@@ -22,6 +22,7 @@
 #include "cmd/duration.h"
 #include "cmd/listen_address.h"
 #include "cmd/quiet_warnings.h"
+#include "cmd/say.h"
 #include "cmd/stop_signals.h"
 #include "lookout/apiserver/encryption.h"
 #include "lookout/apiserver/server.h"
@@ -101,7 +102,7 @@ std::unique_ptr<apiserver::Server> server_on_etcd(apiserver::ServerOptions optio
   const QuietWarnings quiet;
   const std::jthread notice([&](std::stop_token stop) {
     if (wait_for_stop(std::move(stop), std::chrono::seconds(2)))
-      fmt::print(stderr, "lookout: waiting for etcd ({})\n", flags.etcd_endpoints);
+      say("lookout: waiting for etcd ({})\n", flags.etcd_endpoints);
   });
   try {
     return std::make_unique<apiserver::Server>(std::move(options));
@@ -148,16 +149,12 @@ int run(const ServeFlags& flags) {
   if (!flags.kubeconfig.empty()) {
     rest::write_kubeconfig(flags.kubeconfig, server.client_config());
     if (identifies && flags.server.tls_cert_file.empty()) {
-      fmt::print(
-          stderr,
-          "lookout: clients send no credentials over plain http: set --tls-cert and --tls-key\n");
+      say("lookout: clients send no credentials over plain http: set --tls-cert and --tls-key\n");
     }
   }
   const ListenAddress listen{flags.server.address, server.port()};
   if (!identifies && !listen.is_loopback()) {
-    fmt::print(
-        stderr,
-        "lookout: no credentials are required: anybody who can reach port {} of this machine may "
+    say("lookout: no credentials are required: anybody who can reach port {} of this machine may "
         "read and\n"
         "lookout: change everything; set --token-file or --client-ca, or listen on 127.0.0.1:{}\n",
         server.port(), server.port());

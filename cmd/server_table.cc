@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "lookout/api/error.h"
 #include "lookout/rest/discovery.h"
 
 namespace lookout::cmd {
@@ -78,8 +79,10 @@ void ServerTable::add_page(const api::Object& answer) {
   } else if (answer["items"].is_array()) {
     for (const api::Value item : answer["items"].elements())
       add_object(api::Object::parse(item.to_json()));
-  } else {
+  } else if (answer.kind() == resource_.kind) {
     add_object(answer);
+  } else {
+    throw api::DecodeError(fmt::format("the answer has neither a table nor {}", resource_.plural));
   }
 }
 

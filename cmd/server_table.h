@@ -19,7 +19,8 @@ inline constexpr std::int64_t kPageSize = 500;
 /// kubectl does. A server that answers with objects all the same has them shown by Columns.
 class ServerTable {
  public:
-  /// Asks for one object or a list, page by page. Throws what the client throws.
+  /// Asks for one object or a list, page by page. Throws what the client throws, and
+  /// api::DecodeError for an answer with something else.
   ServerTable(const rest::Client& client, const api::Resource& resource, const std::string& ns,
               const SelectionFlags& selection);
 

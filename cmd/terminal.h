@@ -24,9 +24,6 @@ class LiveScreen : public base::Pinned {
   void show(const std::string& text) const;
 };
 
-/// Without control characters, which others than us could use to play with the terminal.
-std::string printable(std::string text);
-
 /// As it fits: the lines cut at `columns`, and no more than `rows` of them. Colours take no room.
 std::string fitted(const std::string& text, std::size_t rows, std::size_t columns);
 

@@ -13,6 +13,7 @@
 #include "cmd/listen_address.h"
 #include "cmd/metrics.h"
 #include "cmd/stop_signals.h"
+#include "lookout/api/fields.h"
 #include "lookout/informer/shared_informer_factory.h"
 
 namespace lookout::cmd {
@@ -113,7 +114,7 @@ int run(const ConnectionFlags& connection, const std::string& metrics_listen,
   options.field_selector = flags.selection.field_selector;
   if (!flags.selection.name.empty()) {
     if (!options.field_selector.empty()) options.field_selector += ',';
-    options.field_selector += "metadata.name=" + flags.selection.name;
+    options.field_selector += "metadata.name=" + api::fields::escape_value(flags.selection.name);
   }
   {
     // An informer never gives up. What is wrong from the start is said at once instead.

@@ -4,10 +4,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/packages.sh build
+scripts/packages.sh debian
+# In an argument, a failure would not end this script.
+multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 (($#)) || set -- --preset release
 cmake "$@" -B build/deb -DBUILD_SHARED_LIBS=ON -DLOOKOUT_BUILD_TESTS=OFF -DLOOKOUT_BUILD_EXAMPLES=OFF -DLOOKOUT_BUILD_BENCH=OFF \
-  -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_LIBDIR="lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)" >/dev/null
+  -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_LIBDIR="lib/$multiarch" >/dev/null
 cmake --build build/deb
 rm -f build/deb/*.deb
 (cd build/deb && cpack -G DEB)

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a job needs; does nothing if they are installed already.
-# usage: scripts/packages.sh build|test|bench     (bench: additional programs for bench/compare.sh)
+# usage: scripts/packages.sh build|debian|test|bench     (debian: to make packages; bench: additional programs for bench/compare.sh)
 set -euo pipefail
 
 build=(ca-certificates cmake g++ libboost1.81-dev libcli11-dev libcurl4-openssl-dev libfmt-dev
   libnghttp2-dev libre2-dev libspdlog-dev libssl-dev libyaml-cpp-dev ninja-build pkg-config prometheus-cpp-dev rapidjson-dev
   zlib1g-dev)
-test=("${build[@]}" ccache chromium chromium-driver clang-16 clang-format-16 clang-tidy-16 curl
+# CPack asks these about programs and libraries.
+debian=("${build[@]}" dpkg-dev file)
+test=("${debian[@]}" ccache chromium chromium-driver clang-16 clang-format-16 clang-tidy-16 curl
   etcd-client etcd-server iproute2 jq libbenchmark-dev libclang-rt-16-dev libgmock-dev libgrpc++-dev
   libgtest-dev libprotobuf-dev lld-16 llvm-16 nghttp2-proxy openssl procps protobuf-compiler-grpc python3
   python3-kubernetes shellcheck util-linux valgrind)
@@ -18,10 +20,11 @@ command -v kubectl >/dev/null || test+=(kubernetes-client)
 
 case ${1:-} in
   build) wanted=("${build[@]}") ;;
+  debian) wanted=("${debian[@]}") ;;
   test) wanted=("${test[@]}") ;;
   bench) wanted=("${bench[@]}") ;;
   *)
-    echo "usage: $0 build|test|bench" >&2
+    echo "usage: $0 build|debian|test|bench" >&2
     exit 2
     ;;
 esac

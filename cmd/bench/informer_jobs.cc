@@ -10,6 +10,7 @@
 #include "cmd/bench/jobs.h"
 #include "cmd/bench/usage.h"
 #include "cmd/duration.h"
+#include "cmd/say.h"
 #include "lookout/base/numbers.h"
 #include "lookout/informer/shared_informer_factory.h"
 #include "lookout/registry/kratos/registry.h"
@@ -219,9 +220,9 @@ Result soak_job(const JobOptions& options, std::stop_token stop) {
         !wait_for_stop(stop, std::min<std::chrono::milliseconds>(left, std::chrono::seconds(10))))
       break;
     const Usage now = Usage::now();
-    fmt::print(stderr, "{:.0f} s: {} updates, {:.2f} s of CPU, {} KB\n",
-               std::chrono::duration<double>(now.wall - begin.wall).count(), updates.load(),
-               now.cpu_seconds_since(begin), process_status("RssAnon") / 1024);
+    say("{:.0f} s: {} updates, {:.2f} s of CPU, {} KB\n",
+        std::chrono::duration<double>(now.wall - begin.wall).count(), updates.load(),
+        now.cpu_seconds_since(begin), process_status("RssAnon") / 1024);
   }
   Result result;
   describe("soak", options, result);

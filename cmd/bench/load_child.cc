@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdint>
 
+#include "cmd/say.h"
 #include "lookout/api/error.h"
 
 namespace lookout::cmd::bench {
@@ -28,7 +29,7 @@ LoadChild::LoadChild(lookout::bench::LoadServerOptions options) {
         server.run();
       }
     } catch (const std::exception& e) {
-      fmt::print(stderr, "lookout: {}\n", e.what());
+      say("lookout: {}\n", e.what());
     }
     _exit(1);
   }

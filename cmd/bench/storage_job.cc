@@ -28,6 +28,7 @@
 #include "cmd/bench/lag_histogram.h"
 #include "cmd/bench/usage.h"
 #include "cmd/programs.h"
+#include "cmd/say.h"
 #include "cmd/scratch_folder.h"
 #include "lookout/api/object.h"
 #include "lookout/api/resource.h"
@@ -275,7 +276,7 @@ class Writers {
       if (response.result_int() == 200) {
         ++acknowledged_;
       } else {
-        if (refused_++ == 0) fmt::print(stderr, "a write was refused: {}\n", response.body());
+        if (refused_++ == 0) say("a write was refused: {}\n", response.body());
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "cmd/say.h"
 #include "lookout/registry/dubbo/providers.h"
 #include "lookout/registry/kratos/registry.h"
 #include "lookout/registry/services/registry.h"
@@ -65,8 +66,7 @@ std::unique_ptr<registry::InformerDiscovery> make_discovery(const rest::Client& 
   options.label_selector = flags.label_selector;
   options.include_unready = include_unready;
   options.on_malformed = [told, on_malformed](const registry::Malformed& malformed) {
-    fmt::print(stderr, "lookout: left out {}/{}: {}\n", malformed.ns, malformed.name,
-               malformed.reason);
+    say("lookout: left out {}/{}: {}\n", malformed.ns, malformed.name, malformed.reason);
     if (on_malformed) on_malformed(malformed);
     ++*told;
   };

@@ -8,11 +8,12 @@
 #include <utility>
 
 #include "cmd/columns.h"
+#include "cmd/printable.h"
 #include "cmd/registry/discovery.h"
 #include "cmd/registry/instance_commands.h"
 #include "cmd/registry/instance_json.h"
+#include "cmd/say.h"
 #include "cmd/stop_signals.h"
-#include "cmd/terminal.h"
 #include "lookout/registry/dubbo/client.h"
 #include "lookout/registry/dubbo/provider_url.h"
 
@@ -28,7 +29,7 @@ ClientOptions observer(const rest::Client& client, const Flags& flags) {
   out.observer = true;
   out.namespaces = {flags.all_namespaces ? registry::kAllNamespaces : namespace_of(client, flags)};
   out.on_malformed = [](const registry::Malformed& malformed) {
-    fmt::print(stderr, "lookout: {}/{}: {}\n", malformed.ns, malformed.name, malformed.reason);
+    say("lookout: {}/{}: {}\n", malformed.ns, malformed.name, malformed.reason);
   };
   probe(client, flags);
   return out;
@@ -106,7 +107,7 @@ int dubbo_get(const ConnectionFlags& connection, const Flags& flags) {
                  json.EndArray();
                }));
   } else if (records.empty()) {
-    fmt::print(stderr, "No keys with the prefix {} found.\n", flags.name);
+    say("No keys with the prefix {} found.\n", flags.name);
   } else {
     std::vector<Row> rows = {{"KEY", "VALUE"}};
     for (const auto& record : records)

@@ -11,8 +11,10 @@
 
 #include "cmd/closest.h"
 #include "cmd/columns.h"
+#include "cmd/printable.h"
 #include "cmd/registry/discovery.h"
 #include "cmd/registry/instance_json.h"
+#include "cmd/say.h"
 #include "cmd/stop_signals.h"
 #include "cmd/terminal.h"
 #include "lookout/k8s/core/v1.h"
@@ -184,8 +186,7 @@ int get_service(const ConnectionFlags& connection, const Flags& flags) {
   if (flags.output == "json") {
     fmt::print("{}\n", json_of(*found));
   } else if (found->empty()) {
-    fmt::print(stderr, "No instances of {} found{}\n", flags.name,
-               why_none(client, flags, registry->services()));
+    say("No instances of {} found{}\n", flags.name, why_none(client, flags, registry->services()));
   } else {
     fmt::print("{}", table(*found));
   }
@@ -208,9 +209,9 @@ int list_services(const ConnectionFlags& connection, const Flags& flags) {
                }));
   } else if (sets.empty()) {
     const std::string ns = namespace_of(client, flags);
-    fmt::print(stderr, "No services (of style {}) found in {}\n", flags.style,
-               ns.empty() ? "any namespace."
-                          : fmt::format("the namespace {}. -A looks in all namespaces.", ns));
+    say("No services (of style {}) found in {}\n", flags.style,
+        ns.empty() ? "any namespace."
+                   : fmt::format("the namespace {}. -A looks in all namespaces.", ns));
   } else {
     std::vector<Row> rows = {{"SERVICE", "INSTANCES", "READY", "VERSIONS", "ZONES"}};
     for (const auto& set : sets) rows.push_back(summary(*set));

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cmd/listen_address.h"
+#include "cmd/object_checks.h"
 #include "cmd/programs.h"
 #include "cmd/registry/dubbo_commands.h"
 #include "cmd/registry/flags.h"
@@ -40,6 +41,7 @@ void add_pod(CLI::App& command, Flags& flags) {
   command
       .add_option("-n,--namespace", flags.ns,
                   "The pod's namespace; default: that of the pod that lookout runs in")
+      ->check(check_namespace)
       ->type_name("NS");
   command.add_option("--pod", flags.pod, "The pod to change; default: the one lookout runs in")
       ->type_name("NAME");
@@ -112,7 +114,8 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   CLI::App* add = group->add_subcommand("register", "Announce a service on a pod");
   add->add_option("NAME", flags->name,
                   "The service; for dubbo, the interface or a key (/dubbo/...)")
-      ->required();
+      ->required()
+      ->check(check_not_empty);
   add_style(*add, *flags, {"kratos", "dubbo"});
   add_pod(*add, *flags);
   add->add_option("--id", flags->id, "kratos: the id of the instance");
@@ -142,9 +145,11 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   });
 
   CLI::App* remove = group->add_subcommand("deregister", "Withdraw an announcement");
-  remove->add_option("NAME", flags->name,
-                     "kratos: fail if the pod announces another service; for dubbo, the interface "
-                     "or a key (/dubbo/...)");
+  remove
+      ->add_option("NAME", flags->name,
+                   "kratos: fail if the pod announces another service; for dubbo, the interface "
+                   "or a key (/dubbo/...)")
+      ->check(check_not_empty);
   add_style(*remove, *flags, {"kratos", "dubbo"});
   add_pod(*remove, *flags);
   add_service(*remove, *flags);
@@ -169,7 +174,8 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
 
   CLI::App* get = group->add_subcommand("get", "Show the instances of a service");
   get->add_option("NAME", flags->name, "The service; for dubbo also a prefix of keys: /dubbo/...")
-      ->required();
+      ->required()
+      ->check(check_not_empty);
   add_scope(*get, *flags);
   add_unready(*get, *flags);
   add_output(*get, *flags);
@@ -201,7 +207,8 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
 
   CLI::App* watch = group->add_subcommand("watch", "Follow the instances of a service");
   watch->add_option("NAME", flags->name, "The service; for dubbo also a prefix of keys: /dubbo/...")
-      ->required();
+      ->required()
+      ->check(check_not_empty);
   add_scope(*watch, *flags);
   add_unready(*watch, *flags);
   add_output(*watch, *flags);

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
+#include "cmd/object_checks.h"
 #include "lookout/api/labels.h"
 
 namespace lookout::cmd::registry_cmd {
@@ -19,6 +20,7 @@ void add_scope(CLI::App& command, Flags& flags) {
   command
       .add_option("-n,--namespace", flags.ns,
                   "Use this namespace (default: that of the context, or default)")
+      ->check(check_namespace)
       ->type_name("NS");
   command.add_flag("-A,--all-namespaces", flags.all_namespaces, "Use all namespaces");
   command

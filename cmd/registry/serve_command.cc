@@ -9,6 +9,7 @@
 #include "cmd/registry/page/cluster_notes.h"
 #include "cmd/registry/page/page_server.h"
 #include "cmd/registry/serving.h"
+#include "cmd/say.h"
 
 namespace lookout::cmd::registry_cmd {
 
@@ -26,8 +27,7 @@ int serve_page(const ConnectionFlags& connection, const Flags& flags) {
   const auto server = make_server([&] { return std::make_unique<PageServer>(discovery, options); });
   server->start();
   if (!options.listen.is_loopback()) {
-    fmt::print(stderr,
-               "lookout: anybody who can reach this address can read what services announce\n");
+    say("lookout: anybody who can reach this address can read what services announce\n");
   }
   serving.announce_and_wait(
       fmt::format("Serving services ({}) at {}", options.source, server->url()));

@@ -12,7 +12,9 @@ using base::parse_number;
 
 Seeds Seeds::take(std::uint64_t most) {
   const Seeds out{first, first + std::min(most, count()) - 1};
-  first = out.last + 1;
+  // Behind the largest number there is none.
+  if (out.last == last) last = 0;
+  first = std::max<std::uint64_t>(out.last + 1, 1);
   return out;
 }
 

@@ -1,4 +1,5 @@
 // lookout apply.
+#include <filesystem>
 #include <fstream>
 
 #include "lookout/k8s/core/v1.h"
@@ -74,6 +75,21 @@ TEST_F(Apply, TakesSeveralDocumentsListsAndFiles) {
       testing::ElementsAre("configmap/one serverside-applied", "configmap/two serverside-applied",
                            "configmap/three serverside-applied"));
   EXPECT_EQ(colour("three"), "yes");
+}
+
+TEST_F(Apply, TakesAStreamOfJsonObjects) {
+  const auto json = [](const std::string& name) {
+    return R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")" + name +
+           R"("},"data":{"colour":"\ud83d\ude80"}})";
+  };
+  const auto result = apply({"-f", file("stream.json", json("one") + "\n" + json("two") + "\n"),
+                             "-f", file("close.json", json("three") + json("four"))});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(test::lines(result.output),
+              testing::ElementsAre(
+                  "configmap/one serverside-applied", "configmap/two serverside-applied",
+                  "configmap/three serverside-applied", "configmap/four serverside-applied"));
+  EXPECT_EQ(colour("four"), "\U0001F680");
 }
 
 TEST_F(Apply, TakesTheFilesOfAFolderInTheOrderOfTheirNames) {
@@ -167,13 +183,13 @@ struct BadManifest {
 void PrintTo(const BadManifest& bad, std::ostream* out) { *out << bad.name; }
 class BadManifests : public Apply, public testing::WithParamInterface<BadManifest> {};
 
-TEST_P(BadManifests, AreRefusedBeforeAnythingIsApplied) {
+TEST_P(BadManifests, AreReportedAndTheOthersAreApplied) {
   const std::string good = file("a-good.yaml", map("good", "blue"));
   const auto result = apply({"-f", good, "-f", file("bad.yaml", GetParam().text)});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.errors, HasSubstr(GetParam().error));
   EXPECT_THAT(result.errors, testing::Not(HasSubstr("secret")));
-  EXPECT_EQ(colour("good"), "none");
+  EXPECT_EQ(colour("good"), "blue");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -186,6 +202,40 @@ INSTANTIATE_TEST_SUITE_P(
                                 "apiVersion: v1\nkind: Secret\ndata: {secret: c2VjcmV0}\n",
                                 "bad.yaml:1: the object needs metadata.name"}),
     [](const auto& test) { return test.param.name; });
+
+// What kubectl applies and reports of the same folder.
+TEST_F(Apply, ReportsEachBadFileOfAFolderAndAppliesTheOthers) {
+  file("a.yaml", map("a", "red"));
+  file("b.yaml", map("b", "red") + "---\nc: [\n---\n" + map("c", "red"));
+  file("d.yaml", "kind: ConfigMap\n---\n" + map("d", "red"));
+  std::filesystem::create_symlink("nowhere", folder_ / "e.yaml");
+  file("f.yaml", map("f", "red"));
+  const auto result = apply({"-f", folder_.path().string()});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.output,
+            "configmap/a serverside-applied\nconfigmap/b serverside-applied\n"
+            "configmap/d serverside-applied\nconfigmap/f serverside-applied\n");
+  EXPECT_THAT(test::lines(result.errors),
+              testing::ElementsAre(HasSubstr("b.yaml:7: "),
+                                   HasSubstr("d.yaml:1: the object needs apiVersion"),
+                                   HasSubstr("e.yaml cannot be read: No such file or directory")));
+}
+
+TEST_F(Apply, TakesListsOfAKindWhoseItemsDoNotNameIt) {
+  const auto result =
+      apply({"-f", file("list.yaml",
+                        "apiVersion: v1\nkind: ConfigMapList\nitems:\n"
+                        "- metadata: {name: one}\n  data: {colour: red}\n"
+                        "- {apiVersion: v1, kind: ConfigMap, metadata: {name: two}}\n")});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(colour("one"), "red");
+  EXPECT_TRUE(client_.resource<ConfigMap>("default").find("two"));
+  const auto half = apply({"-f", file("half.yaml",
+                                      "apiVersion: v1\nkind: ConfigMapList\nitems:\n"
+                                      "- {kind: ConfigMap, metadata: {name: three}}\n")});
+  EXPECT_EQ(half.status, 1);
+  EXPECT_THAT(half.errors, HasSubstr("half.yaml:4: the object needs apiVersion and kind"));
+}
 
 TEST_F(Apply, NeedsFiles) {
   EXPECT_EQ(apply({}).status, 2);

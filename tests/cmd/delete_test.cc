@@ -37,6 +37,14 @@ TEST_F(Delete, SaysWhyAnObjectIsStillThere) {
             "configmap/settings is being deleted: it waits for finalizers example.com/keep\n");
 }
 
+TEST_F(Delete, ANamespaceWaitsForItsContents) {
+  create("namespaces", "", R"({"metadata":{"name":"shop"}})");
+  const auto result = lookout({"delete", "ns", "shop"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.output,
+            "namespace/shop is being deleted: it waits until its contents are deleted\n");
+}
+
 TEST_F(Delete, ChangesNothingInADryRun) {
   create("configmaps", "default", R"({"metadata":{"name":"settings"}})");
   const auto result = lookout({"delete", "cm", "settings", "--dry-run"});

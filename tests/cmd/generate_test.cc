@@ -113,5 +113,32 @@ TEST_F(Generate, SaysWhatIsWrongAndWritesNothing) {
   EXPECT_EQ(generate({}).status, 2);
 }
 
+TEST_F(Generate, KeepsItsInputAndLeavesNothingHalf) {
+  const std::string widget = file("widget.yaml", kDefinition);
+  std::filesystem::create_symlink(widget, folder_ / "link.yaml");
+  for (const std::string& output : {widget, (folder_ / "link.yaml").string()}) {
+    const auto result = generate({widget, "-o", output});
+    EXPECT_EQ(result.status, 1) << output;
+    EXPECT_THAT(result.errors, HasSubstr(" is read: it cannot be written, too\n"));
+    EXPECT_EQ(test::read_file(widget), kDefinition);
+  }
+  std::filesystem::create_directory(folder_ / "folder");
+  EXPECT_THAT(generate({widget, "-o", (folder_ / "folder").string()}).errors,
+              HasSubstr("folder cannot be written: Is a directory\n"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "folder.partial"));
+}
+
+// As with `get` and --help.
+TEST_F(Generate, SaysNothingIfItsReaderHasGone) {
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  // Whoever could read it has closed it when the program writes.
+  const auto result = environment_.run(
+      "sh", {"-c", R"(exec 3<>"$2" 4>"$2" 3<&-; "$0" generate "$1" >&4; echo "status $?")",
+             test::lookout_program(), file("widget.yaml", kDefinition), pipe});
+  EXPECT_EQ(result.errors, "");
+  EXPECT_EQ(result.output, "status 0\n");
+}
+
 }  // namespace
 }  // namespace lookout::cmd

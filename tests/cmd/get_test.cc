@@ -166,6 +166,44 @@ TEST_F(Get, SaysNothingIfItsReaderHasGone) {
   EXPECT_EQ(result.errors, "status 0\n");
 }
 
+// As Go's fmt.Fprint(os.Stderr), whose errors kubectl ignores.
+TEST_F(Get, EndsAsItWouldIfNobodyReadsItsMessages) {
+  for (const char* const errors : {"2>&-", "2>/dev/full"}) {
+    for (const auto& [resource, status] : {std::pair{"secrets", 0}, std::pair{"nothings", 1}}) {
+      const auto result = environment_.run(
+          "sh", {"-c", std::string(R"("$0" "$@" )") + errors + "; echo status $?",
+                 test::lookout_program(), "--server", server_.url(), "get", resource});
+      EXPECT_EQ(result.output, "status " + std::to_string(status) + "\n") << errors << resource;
+    }
+  }
+}
+
+TEST_F(Get, TakesTheValuesOfShortOptionsAsKubectlDoes) {
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"-n=kube-system", "-o=name"},
+        {"-nkube-system", "-oname"},
+        {"-A=false", "-n=kube-system", "-l=app=dns", "-o", "name"},
+        {"-A", "-l=app=dns", "-o=name", "-v=error"}}) {
+    std::vector<std::string> arguments{"get", "pods"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const auto result = lookout(arguments);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    EXPECT_EQ(result.output, "pod/dns\n") << testing::PrintToString(flags);
+  }
+}
+
+TEST_F(Get, TakesNoOrdersForTheTerminalFromObjects) {
+  create("events", "default",
+         R"({"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"type":"Normal",)"
+         R"("message":"a\u001b]0;title\u0007\u009b2Jb"})");
+  for (const auto& command :
+       {std::vector<std::string>{"get", "events"}, {"watch", "events", "--exit-after-sync"}}) {
+    const auto result = lookout(command);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    EXPECT_THAT(result.output, HasSubstr("a?]0;title??2Jb\n")) << command[0];
+  }
+}
+
 TEST_F(Get, SaysWhenThereIsNothing) {
   const auto result = lookout({"get", "secrets"});
   EXPECT_EQ(result.status, 0);

@@ -296,7 +296,8 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{{"register", "bad name", "--pod", "web-1"}, 1, "label kratos-service-app"},
         WrongCall{
             {"register", "web", "--pod", "web-1", "--endpoint", "http://h"}, 1, "has no port"},
-        WrongCall{{"serve", "--listen", "no.such.address:0"}, 1, "choose another address"}));
+        WrongCall{
+            {"serve", "--listen", "no.such.address:0"}, 2, "is not an address to listen on"}));
 
 TEST_F(RegistryCmd, WatchTellsEachChange) {
   const auto log = environment_.home() / "watch.log";

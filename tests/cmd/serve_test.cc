@@ -1,11 +1,13 @@
 // lookout serve.
 #include <csignal>
+#include <filesystem>
 
 #include "lookout/api/status.h"
 #include "lookout/rest/client.h"
 #include "lookout/rest/kubeconfig.h"
 #include "tests/cmd/cmd_fixture.h"
 #include "tests/rest/certificates.h"
+#include "tests/support/eventually.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::cmd {
@@ -47,6 +49,26 @@ TEST_F(Serve, EndsInGoodOrderWithWatchesOpen) {
   ASSERT_TRUE(watch.next());
   EXPECT_EQ(serve.terminate(), 0);
   EXPECT_FALSE(watch.next()) << "the end, and no error";
+}
+
+// Whatever a wrapper has closed: the files of the program get other numbers than 0 to 2.
+TEST_F(Serve, WritesNoMessagesIntoItsAuditLog) {
+  const std::string log = (dir_ / "audit.log").string();
+  const std::string kubeconfig = (dir_ / "config").string();
+  const std::string tokens = file("tokens.csv", "secret,ann,1\n");
+  // The kubeconfig makes it warn that clients send no credentials over plain HTTP.
+  test::Process process =
+      environment_.start("sh",
+                         {"-c", R"(exec "$0" "$@" <&- >&- 2>&-)", test::lookout_program(), "serve",
+                          "--listen", "127.0.0.1:0", "--audit-log-path", log, "--write-kubeconfig",
+                          kubeconfig, "--token-file", tokens},
+                         dir_ / "log");
+  ASSERT_TRUE(test::eventually([&] { return std::filesystem::exists(kubeconfig); }));
+  EXPECT_EQ(lookout({"get", "ns", "-o", "name", "--kubeconfig", kubeconfig}).status, 1);
+  ASSERT_TRUE(test::eventually([&] { return test::read_file(log).ends_with("}\n"); }));
+  EXPECT_TRUE(test::read_file(log).starts_with("{")) << test::read_file(log);
+  process.signal(SIGTERM);
+  EXPECT_EQ(process.wait(), 0);
 }
 
 TEST_F(Serve, WritesAKubeconfig) {
@@ -144,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
             "PortIsTooLarge", {"--listen", "127.0.0.1:65536"}, 2, "is not an address such as"},
         WrongFlags{"PortIsNegative", {"--listen", "127.0.0.1:-1"}, 2, "is not an address such as"},
         WrongFlags{"NoAddress", {"--listen", ""}, 2, "is not an address such as"},
-        WrongFlags{"AddressIsAName", {"--listen", "example:0"}, 1, "'example' is not an address"},
+        WrongFlags{"AddressIsAName", {"--listen", "example:0"}, 2, "'example' is not an address"},
         WrongFlags{"AddressOfOthers", {"--listen", "192.0.2.1:0"}, 1, "192.0.2.1:0"},
         WrongFlags{"UnknownStorage", {"--storage", "disk"}, 2, "--storage"},
         WrongFlags{"EncryptionOfMemory",

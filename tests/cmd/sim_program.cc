@@ -30,6 +30,11 @@ LOOKOUT_SIM_TEST(CrashingWorlds, EndTheProgram, {.seeds = 2}) {
   world.run(1s);
 }
 
+LOOKOUT_SIM_TEST(ExitingWorlds, EndTheProgram, {.seeds = 2}) {
+  if (world.seed() == 3) std::exit(0);
+  world.run(1s);
+}
+
 TEST(OtherTest, HasNoWorlds) { FAIL() << "not to be run for seeds"; }
 
 }  // namespace

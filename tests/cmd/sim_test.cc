@@ -1,6 +1,7 @@
 // lookout sim.
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ TEST(SimSeeds, AreTakenFromTheFront) {
   EXPECT_EQ(seeds.take(3), (Seeds{4, 5}));
   EXPECT_TRUE(seeds.empty());
   EXPECT_EQ(seeds.count(), 0u);
+  const std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
+  seeds = {last, last};
+  EXPECT_EQ(seeds.take(50), (Seeds{last, last}));
+  EXPECT_TRUE(seeds.empty()) << "there is none behind the largest number";
 }
 
 TEST(SimTestProgram, ListsItsTests) {
@@ -132,6 +137,17 @@ TEST_F(Sim, ShowsTheLastWordsOfAProgramThatCrashes) {
   EXPECT_EQ(alone.status, 1);
   EXPECT_THAT(alone.output, AllOf(HasSubstr("signal 6"), HasSubstr("sim: seed 3: the last words"),
                                   HasSubstr("LOOKOUT_SIM_SEED=3 ")));
+}
+
+// exit(0) in the program's own process must not look like a program without worlds.
+TEST_F(Sim, AWorldThatEndsItsProgramFails) {
+  for (const char* seeds : {"10", "3-3"}) {
+    const auto result = sim({"--filter", "Exiting*", "--seeds", seeds, "--keep-going"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_THAT(result.output, AllOf(HasSubstr("sim: seed 3: the world has called exit(0)"),
+                                     HasSubstr("  seeds 3\n")))
+        << result.errors;
+  }
 }
 
 TEST_F(Sim, SaysThatThereIsNothingToRun) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cmd/colours.h"
+#include "cmd/printable.h"
 
 namespace lookout::cmd {
 namespace {

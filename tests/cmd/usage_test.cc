@@ -227,6 +227,21 @@ INSTANTIATE_TEST_SUITE_P(
                        "name cannot be provided when a selector is specified"},
         WrongArguments{{"get", "pods", "web", "--field-selector", "metadata.name=web"},
                        "name cannot be provided when a selector is specified"},
+        WrongArguments{{"get", "pods", "-n", ".."}, "invalid namespace \"..\""},
+        WrongArguments{{"get", "pods", "-n=a/b"}, "invalid namespace \"a/b\""},
+        WrongArguments{{"watch", "pods", "-n=="}, "invalid namespace \"=\""},
+        WrongArguments{{"apply", "-f=a.yaml", "-n", "."}, "invalid namespace \".\""},
+        WrongArguments{{"delete", "pods", "web", "-n", "A"}, "invalid namespace \"A\""},
+        WrongArguments{{"registry", "ls", "-n", "a_b"}, "invalid namespace \"a_b\""},
+        WrongArguments{{"get", "pods", ".."}, "invalid name \"..\": may not be '..'"},
+        WrongArguments{{"delete", "pods", "."}, "invalid name \".\": may not be '.'"},
+        WrongArguments{{"get", "pods", ""}, "the name may not be empty"},
+        WrongArguments{{"watch", "pods", ""}, "the name may not be empty"},
+        WrongArguments{{"registry", "get", ""}, "the name may not be empty"},
+        WrongArguments{{"registry", "watch", ""}, "the name may not be empty"},
+        WrongArguments{{"registry", "deregister", ""}, "the name may not be empty"},
+        WrongArguments{{"delete", "pods", "web", "--grace-period", "x"},
+                       "not in range 0 to 9223372036854775807\n"},
         WrongArguments{{"watch", "pods", "--metrics-listen", "foo"},
                        "--metrics-listen: \"foo\" is not an address"},
         WrongArguments{{"--nonsense"}, "--nonsense"}, WrongArguments{{"get"}, "resource"},
@@ -275,6 +290,34 @@ TEST_F(Usage, AnAnswerThatIsNoJsonIsShown) {
                       HasSubstr("it begins \"<html>hello</html>\"")))
         << testing::PrintToString(arguments);
   }
+}
+
+/// Answers a list of config maps in two pages; the second one is an error.
+test::HttpResponse half_of_a_list(const test::HttpRequest& request) {
+  if (request.target.find("continue=") != std::string::npos) return {.status = 410};
+  return {.body = R"({"kind":"ConfigMapList","apiVersion":"v1","metadata":{"continue":"more"},)"
+                  R"("items":[{"metadata":{"name":"a","namespace":"default"}}]})"};
+}
+
+// kubectl, too, prints nothing before it has all pages.
+TEST_F(Usage, AnAnswerOfWhichAPageIsMissingIsNotShown) {
+  const test::HttpServer server(test::HttpServer::answering(half_of_a_list));
+  for (const char* const format : {"table", "json", "yaml", "name"}) {
+    const auto result = lookout({"get", "cm", "-o", format, "--server", server.url()});
+    EXPECT_EQ(result.status, 1) << format;
+    EXPECT_EQ(result.output, "") << format;
+  }
+}
+
+TEST_F(Usage, AnAnswerWithAnotherKindIsNoRowOfATable) {
+  const test::HttpServer server(
+      test::HttpServer::answering([](const test::HttpRequest&) -> test::HttpResponse {
+        return {.body = R"({"kind":"APIVersions","versions":["v1"]})"};
+      }));
+  const auto result = lookout({"get", "cm", "--server", server.url()});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.output, "");
+  EXPECT_THAT(result.errors, HasSubstr("the answer has neither a table nor configmaps"));
 }
 
 TEST_F(Usage, AServerWithoutTlsIsAnErrorThatSaysSo) {

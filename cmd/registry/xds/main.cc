@@ -12,6 +12,7 @@
 #include "cmd/registry/serving.h"
 #include "cmd/registry/xds/server.h"
 #include "cmd/registry/xds_flags.h"
+#include "cmd/say.h"
 
 namespace lookout::cmd::registry_cmd {
 namespace {
@@ -25,9 +26,8 @@ int serve(const ConnectionFlags& connection, const Flags& flags) {
     return std::make_unique<xds::Server>(make_discovery(serving.client(), flags, true), options);
   });
   if (!options.listen.is_loopback()) {
-    fmt::print(stderr,
-               "lookout: anybody who can reach this address can read the services; there is no "
-               "TLS\n");
+    say("lookout: anybody who can reach this address can read the services; there is no "
+        "TLS\n");
   }
   serving.announce_and_wait(
       fmt::format("Serving services ({}) over xDS at {}", serving.source(), server->address()));

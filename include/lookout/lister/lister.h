@@ -47,7 +47,8 @@ class NamespaceLister {
                   std::string ns)
       : store_(std::move(store)), resource_(std::move(resource)), ns_(std::move(ns)) {}
 
-  /// Uses the index by namespace, or one by label as Lister::list() does if that has fewer objects.
+  /// Uses the index by namespace, or one by label as Lister::list() does if that has fewer objects;
+  /// without any index, checks every object.
   ListRange<T> list(api::labels::Selector selector = {}) const {
     auto found = detail::candidates(store_->snapshot(), selector, ns_);
     return {std::move(found.objects), std::move(selector),

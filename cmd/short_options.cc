@@ -1,0 +1,70 @@
+#include "cmd/short_options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+
+namespace lookout::cmd {
+namespace {
+
+/// An option of the command, or of one that it belongs to.
+const CLI::Option* find_option(const CLI::App* command, const std::string& name) {
+  for (; command != nullptr; command = command->get_parent()) {
+    if (const CLI::Option* const found = command->get_option_no_throw(name)) return found;
+  }
+  return nullptr;
+}
+
+/// Null if the command has none of this name.
+const CLI::App* find_subcommand(const CLI::App& command, const std::string& name) {
+  const auto found =
+      command.get_subcommands([&](const CLI::App* each) { return each->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+bool takes_value(const CLI::Option* option) {
+  return option != nullptr && option->get_items_expected_min() > 0;
+}
+
+/// Rewrites "-n=shop", and "-An=shop" too. Returns whether the next argument is a value.
+bool rewrite_short(const CLI::App* command, std::string& argument) {
+  for (std::size_t i = 1; i < argument.size(); ++i) {
+    const CLI::Option* const option = find_option(command, std::string("-") + argument[i]);
+    if (option == nullptr) return false;
+    const bool has_value = i + 2 < argument.size() && argument[i + 1] == '=';
+    if (has_value && i == 1 && !option->get_lnames().empty()) {
+      argument = "--" + option->get_lnames().front() + argument.substr(2);
+      return false;
+    }
+    if (takes_value(option)) {
+      // CLI11 takes what follows for the value, as it is.
+      if (has_value) argument.erase(i + 1, 1);
+      return i + 1 == argument.size();
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> with_long_options(const CLI::App& app,
+                                           std::vector<std::string> arguments) {
+  const CLI::App* command = &app;
+  bool is_value = false;
+  for (std::string& argument : arguments) {
+    if (is_value) {
+      is_value = false;
+    } else if (argument == "--") {
+      break;
+    } else if (argument.starts_with("--")) {
+      is_value =
+          argument.find('=') == std::string::npos && takes_value(find_option(command, argument));
+    } else if (argument.starts_with('-')) {
+      is_value = rewrite_short(command, argument);
+    } else if (const CLI::App* const chosen = find_subcommand(*command, argument)) {
+      command = chosen;
+    }
+  }
+  return arguments;
+}
+
+}  // namespace lookout::cmd
