@@ -8,6 +8,16 @@
 
 namespace lookout::test {
 
+namespace {
+
+/// The end of time for durations that lead beyond it: Duration::max() is a sleep without an end.
+Clock::TimePoint later(Clock::TimePoint time, Clock::Duration duration) {
+  const bool beyond = duration > Clock::TimePoint::max() - time;
+  return beyond ? Clock::TimePoint::max() : time + duration;
+}
+
+}  // namespace
+
 struct FakeClock::Sleeper {
   Sleeper(boost::asio::any_io_executor executor, TimePoint time)
       : event(std::move(executor)), until(time) {}
@@ -47,10 +57,10 @@ Awaitable<bool> FakeClock::sleep(Duration duration, std::stop_token stop) {
     const std::lock_guard lock(mutex_);
     slept_.push_back(duration);
     if (duration < skipped_below_) {
-      now_ += duration;
+      move_to(later(now_, duration));
       co_return !stop.stop_requested();
     }
-    until = now_ + duration;
+    until = later(now_, duration);
   }
   const auto sleeper = std::make_shared<Sleeper>(executor, until);
   const Entry entry(*this, sleeper);
@@ -67,7 +77,11 @@ Awaitable<bool> FakeClock::sleep(Duration duration, std::stop_token stop) {
 
 void FakeClock::advance(Duration duration) {
   const std::lock_guard lock(mutex_);
-  now_ += duration;
+  move_to(later(now_, duration));
+}
+
+void FakeClock::move_to(TimePoint time) {
+  now_ = time;
   for (const auto& sleeper : sleepers_) {
     if (sleeper->until <= now_) sleeper->event.ring();
   }

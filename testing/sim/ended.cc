@@ -32,6 +32,7 @@ class Reader {
     return out;
   }
   std::string text() { return std::string(take(number())); }
+  bool at_end() const { return left_.empty(); }
 
  private:
   std::string_view take(std::uint64_t size) {
@@ -46,6 +47,26 @@ class Reader {
 
 std::uint64_t bits(std::int64_t number) { return static_cast<std::uint64_t>(number); }
 
+void put(Writer& out, const Fault& fault) {
+  out.put(static_cast<std::uint64_t>(fault.kind));
+  out.put(fault.process);
+  out.put(fault.at);
+  out.put(bits(fault.status));
+  out.put(bits(fault.duration.count()));
+  out.put(fault.call);
+}
+
+Fault fault_in(Reader& in) {
+  Fault out;
+  out.kind = static_cast<FaultKind>(in.number());
+  out.process = in.text();
+  out.at = in.number();
+  out.status = static_cast<int>(in.number());
+  out.duration = std::chrono::milliseconds(static_cast<std::int64_t>(in.number()));
+  out.call = in.text();
+  return out;
+}
+
 }  // namespace
 
 std::string encode(const Ended& ended) {
@@ -53,14 +74,7 @@ std::string encode(const Ended& ended) {
   out.put(ended.violation ? 1 : 0);
   out.put(ended.violation.value_or(""));
   out.put(ended.struck.size());
-  for (const Fault& fault : ended.struck) {
-    out.put(static_cast<std::uint64_t>(fault.kind));
-    out.put(fault.process);
-    out.put(fault.at);
-    out.put(bits(fault.status));
-    out.put(bits(fault.duration.count()));
-    out.put(fault.call);
-  }
+  for (const Fault& fault : ended.struck) put(out, fault);
   out.put(ended.story);
   out.put(ended.state.size());
   for (const auto& [key, json] : ended.state) {
@@ -81,22 +95,25 @@ std::string encode(const Ended& ended) {
   return out.take();
 }
 
+std::string encode(const Fault& fault) {
+  Writer out;
+  put(out, fault);
+  return out.take();
+}
+
+Plan decode_faults(std::string_view text) {
+  Plan out;
+  for (Reader in(text); !in.at_end();) out.push_back(fault_in(in));
+  return out;
+}
+
 Ended decode(std::string_view text) {
   Reader in(text);
   Ended out;
   const bool violated = in.number() != 0;
   std::string violation = in.text();
   if (violated) out.violation = std::move(violation);
-  for (std::uint64_t left = in.number(); left > 0; --left) {
-    Fault fault;
-    fault.kind = static_cast<FaultKind>(in.number());
-    fault.process = in.text();
-    fault.at = in.number();
-    fault.status = static_cast<int>(in.number());
-    fault.duration = std::chrono::milliseconds(static_cast<std::int64_t>(in.number()));
-    fault.call = in.text();
-    out.struck.push_back(std::move(fault));
-  }
+  for (std::uint64_t left = in.number(); left > 0; --left) out.struck.push_back(fault_in(in));
   out.story = in.text();
   for (std::uint64_t left = in.number(); left > 0; --left) {
     std::string key = in.text();

@@ -19,6 +19,8 @@ struct Traced {
   std::string method;
   std::string target;
   Time time{0};
+
+  bool operator==(const Traced&) const = default;
 };
 
 struct Ended {
@@ -33,7 +35,10 @@ struct Ended {
 };
 
 std::string encode(const Ended& ended);
+std::string encode(const Fault& fault);
 /// Throws lookout::Error if the text is cut off.
 Ended decode(std::string_view text);
+/// Several faults, one behind the other.
+Plan decode_faults(std::string_view text);
 
 }  // namespace lookout::sim

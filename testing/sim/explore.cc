@@ -1,15 +1,15 @@
 #include "lookout/testing/sim/explore.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <deque>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <map>
-#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -19,6 +19,7 @@
 #include "testing/sim/forked_call.h"
 #include "testing/sim/kernel.h"
 #include "testing/sim/logs_apart.h"
+#include "testing/sim/random.h"
 #include "testing/sim/world_impl.h"
 
 namespace lookout::sim {
@@ -26,40 +27,88 @@ namespace {
 
 using State = std::map<std::string, std::string>;
 
-Ended run_here(const Scenario& scenario, std::uint64_t seed, const ExploreOptions& options,
-               const FaultOptions& faults, const Plan& plan, const State* expected) {
-  Ended out;
-  World world(seed, options.world);
-  world.impl().have_only(faults, plan);
-  world.impl().expect(expected);
-  if (!options.stable) world.impl().forget_end();
-  try {
-    scenario(world);
-  } catch (const std::exception& e) {
-    out.violation = e.what();
+detail::Assertions& assertions() {
+  static detail::Assertions out;
+  return out;
+}
+
+/// The violations that no exception tells of: assertions of the test framework that have failed
+/// since this was made.
+class FailedAssertions {
+ public:
+  std::optional<std::string> first() const {
+    if (assertions().failure == nullptr) return std::nullopt;
+    std::string out = assertions().failure(before_);
+    return out.empty() ? std::nullopt : std::optional(std::move(out));
   }
+
+ private:
+  const int before_ = assertions().count == nullptr ? 0 : assertions().count();
+};
+
+struct Run {
+  const Scenario& scenario;
+  const ExploreOptions& options;
+  /// The end of the run without faults; null: no end is expected.
+  const State* expected;
+};
+
+using OnStruck = std::function<void(const Fault&)>;
+
+void fill(Ended& out, World& world, const ExploreOptions& options) {
   out.struck = world.struck();
-  if (out.violation) out.story = world.story(options.story);
+  if (out.violation || options.twice) out.story = world.story(options.story);
   out.state = world.impl().final_state();
   out.digest = world.digest();
   out.requests = world.requests();
   out.simulated = world.now();
   out.trace = world.impl().trace();
+}
+
+Ended run_here(const Run& run, std::uint64_t seed, const FaultOptions& faults, const Plan& plan,
+               const OnStruck& on_struck = {}) {
+  Ended out;
+  const FailedAssertions failed;
+  World world(seed, run.options.world);
+  world.impl().on_struck = on_struck;
+  world.impl().have_only(faults, plan);
+  world.impl().expect(run.expected);
+  if (!run.options.stable) world.impl().forget_end();
+  try {
+    run.scenario(world);
+    world.impl().conclude();
+  } catch (const std::exception& e) {
+    out.violation = e.what();
+  } catch (...) {
+    out.violation = "the scenario threw what is no std::exception";
+  }
+  if (!out.violation) out.violation = failed.first();
+  fill(out, world, run.options);
+  // Processes may find something while they end.
+  world.impl().end_processes();
+  if (out.violation) return out;
+  out.violation = world.impl().violation();
+  if (!out.violation) out.violation = failed.first();
+  if (out.violation) out.story = world.story(run.options.story);
   return out;
 }
 
 /// The same in a process of its own: each world finds memory, thread-local storage and everything
 /// that is made only once as this process has left them, so that a seed tells the same story
-/// whatever has run before it; and a world that crashes ends alone.
-Ended run_world(const Scenario& scenario, std::uint64_t seed, const ExploreOptions& options,
-                const FaultOptions& faults, const Plan& plan, const State* expected) {
+/// whatever has run before it; and a world that crashes ends alone. `prepare` is called there first.
+Ended run_world(const Run& run, std::uint64_t seed, const FaultOptions& faults, const Plan& plan,
+                void (*prepare)() = nullptr) {
   Kernel::prepare();
-  const ForkedCall call(
-      [&] { return encode(run_here(scenario, seed, options, faults, plan, expected)); });
+  SharedText struck;
+  const ForkedCall call([&] {
+    if (prepare != nullptr) prepare();
+    return encode(
+        run_here(run, seed, faults, plan, [&](const Fault& fault) { struck.add(encode(fault)); }));
+  });
   if (const auto& died = call.why_it_died()) {
     Ended out;
     out.violation = *died;
-    out.struck = plan;
+    out.struck = decode_faults(struck.text());
     return out;
   }
   return decode(call.result());
@@ -102,12 +151,11 @@ Plan renumbered(Plan plan, const std::vector<Traced>& run, const std::vector<Tra
 
 /// Drops faults as long as an oracle still objects (delta debugging): halves at first, single ones
 /// in the end.
-Ended shrink(const Scenario& scenario, std::uint64_t seed, const ExploreOptions& options,
-             Ended failure, const State* expected) {
-  unsigned left = options.shrink;
+Ended shrink(const Run& run, std::uint64_t seed, Ended failure) {
+  unsigned left = run.options.shrink;
   const auto attempt = [&](const Plan& plan) {
     --left;
-    return run_world(scenario, seed, options, no_faults(), plan, expected);
+    return run_world(run, seed, no_faults(), plan);
   };
   if (left == 0) return failure;
   // Without the draws, the same faults have to do it.
@@ -173,7 +221,9 @@ void apply_environment(ExploreOptions& options) {
     } else {
       options.first_seed = demand_number(text.substr(0, dash), "LOOKOUT_SIM_SEEDS");
       const std::uint64_t last = demand_number(text.substr(dash + 1), "LOOKOUT_SIM_SEEDS");
-      options.seeds = last < options.first_seed ? 0 : last - options.first_seed + 1;
+      if (last < options.first_seed)
+        throw InvalidArgument(fmt::format("LOOKOUT_SIM_SEEDS is '{}': no seeds", text));
+      options.seeds = std::max(last - options.first_seed, last - options.first_seed + 1);
     }
   }
   if (const char* seed = std::getenv("LOOKOUT_SIM_SEED")) {
@@ -184,7 +234,30 @@ void apply_environment(ExploreOptions& options) {
     options.twice = std::string_view(twice) != "0";
   if (const char* lines = std::getenv("LOOKOUT_SIM_STORY"))
     options.story = demand_number(lines, "LOOKOUT_SIM_STORY");
+  if (options.seeds == 0)
+    throw InvalidArgument("there are no seeds to run (ExploreOptions::seeds)");
 }
+
+/// All of them, up to the largest number.
+class SeedsOf {
+ public:
+  explicit SeedsOf(const ExploreOptions& options)
+      : next_(options.first_seed),
+        left_(std::min(options.seeds - 1,
+                       std::numeric_limits<std::uint64_t>::max() - options.first_seed)) {}
+
+  std::optional<std::uint64_t> next() {
+    if (over_) return std::nullopt;
+    over_ = left_ == 0;
+    --left_;
+    return next_++;
+  }
+
+ private:
+  std::uint64_t next_;
+  std::uint64_t left_;  // behind the next one
+  bool over_ = false;
+};
 
 /// $LOOKOUT_SIM_DIGESTS names a file that gets a line for each world: to compare what two programs,
 /// builds or machines make of the same seeds.
@@ -198,7 +271,7 @@ void note_digest(const std::string& name, std::uint64_t seed, const Ended& ended
 /// The end without faults; its violation is a defect of the scenario or of the code.
 Ended baseline_of(const Scenario& scenario, const ExploreOptions& options) {
   constexpr std::uint64_t kSeed = 0;
-  return run_world(scenario, kSeed, options, no_faults(), {}, nullptr);
+  return run_world({scenario, options, nullptr}, kSeed, no_faults(), {});
 }
 
 /// One more fault, wherever a kind of fault can strike behind those of a plan.
@@ -223,17 +296,79 @@ std::vector<Plan> with_one_more(const Plan& plan, const std::vector<Traced>& tra
   return out;
 }
 
+std::string without_faults(const Ended& baseline) {
+  return fmt::format("without any fault: {}\n\n{}", *baseline.violation, baseline.story);
+}
+
 Outcome without_faults(const std::string& name, const Ended& baseline) {
   Outcome out;
   out.passed = false;
   out.worlds = 1;
   out.violation = *baseline.violation;
-  out.report =
-      fmt::format("{}: without any fault: {}\n\n{}", name, *baseline.violation, baseline.story);
+  out.report = name + ": " + without_faults(baseline);
+  return out;
+}
+
+/// Puts memory elsewhere, and in another order, so that a world that depends on addresses differs.
+void move_memory() {
+  constexpr std::size_t kMoved = 1'000'003;
+  constexpr std::size_t kSmallest = 24;
+  constexpr std::size_t kLargest = 1000;
+  constexpr std::size_t kStep = 16;
+  constexpr int kChunks = 200;
+  // Stacks of threads come behind it.
+  mmap(nullptr, kMoved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  Random random(kMoved);
+  std::vector<void*> kept{std::malloc(kMoved)};
+  for (std::size_t size = kSmallest; size <= kLargest; size += kStep) {
+    std::vector<void*> chunks;
+    // Those between them stay, or what is free would become one piece.
+    for (int i = 0; i < kChunks; ++i) {
+      chunks.push_back(std::malloc(size));
+      kept.push_back(std::malloc(kSmallest));
+    }
+    for (; !chunks.empty(); chunks.pop_back()) {
+      std::swap(chunks[random.below(chunks.size())], chunks.back());
+      std::free(chunks.back());
+    }
+  }
+}
+
+/// The violation of two runs that should be the same.
+std::optional<std::string> difference(const Ended& one, const Ended& again) {
+  if (one.digest == again.digest) return std::nullopt;
+  std::string out =
+      "two runs with this seed differ: something in it depends on more than the seed (a "
+      "pointer's value, a real clock, a thread from outside the world)";
+  const auto [first, second] = std::ranges::mismatch(one.trace, again.trace);
+  const auto describe = [](const auto& trace, const auto& at) {
+    if (at == trace.end()) return std::string("no request");
+    return fmt::format("at {:.6f} s {}: {} {}", std::chrono::duration<double>(at->time).count(),
+                       at->process, at->method, at->target);
+  };
+  if (first == one.trace.end() && second == again.trace.end())
+    return out + "; their requests are the same";
+  return out + fmt::format("; request {} is\n  {}\n  {}", first - one.trace.begin() + 1,
+                           describe(one.trace, first), describe(again.trace, second));
+}
+
+/// The report of the first failure.
+Outcome& fail(Outcome& out, const std::string& name, std::uint64_t seed, const Ended& failure,
+              std::size_t faults_at_first) {
+  out.passed = false;
+  out.seed = seed;
+  out.plan = failure.struck;
+  out.violation = *failure.violation;
+  out.report = report_of(name, seed, failure, faults_at_first);
   return out;
 }
 
 }  // namespace
+
+bool detail::note_assertions(const Assertions& some) {
+  assertions() = some;
+  return true;
+}
 
 Outcome explore(const std::string& name, const Scenario& scenario, ExploreOptions options) {
   apply_environment(options);
@@ -242,46 +377,35 @@ Outcome explore(const std::string& name, const Scenario& scenario, ExploreOption
   const Quiet quiet(options.seeds > 1);
   const Ended baseline = baseline_of(scenario, options);
   if (baseline.violation) return without_faults(name, baseline);
-  const State* const expected = options.stable ? &baseline.state : nullptr;
-  for (std::uint64_t seed = options.first_seed; seed < options.first_seed + options.seeds; ++seed) {
+  const Run run{scenario, options, options.stable ? &baseline.state : nullptr};
+  for (SeedsOf seeds(options); const auto seed = seeds.next();) {
     // A single one runs in this process, where a debugger is, if no other one has left its traces.
     const bool here = options.seeds == 1 && !options.twice && !Kernel::has_been();
-    const auto run = here ? &run_here : &run_world;
-    Ended ended = run(scenario, seed, options, options.faults, {}, expected);
-    note_digest(name, seed, ended);
+    Ended ended =
+        here ? run_here(run, *seed, options.faults, {}) : run_world(run, *seed, options.faults, {});
+    note_digest(name, *seed, ended);
     ++out.worlds;
     out.requests += ended.requests;
     out.simulated += ended.simulated;
-    if (options.twice) {
-      // Elsewhere in memory, so that a story that depends on addresses differs.
-      const auto moved = std::make_unique<std::array<char, 1'000'003>>();
-      const Ended again = run_world(scenario, seed, options, options.faults, {}, expected);
-      if (again.digest != ended.digest && !ended.violation) {
-        ended.violation =
-            "two runs with this seed differ: something in it depends on more than the seed (a "
-            "pointer's value, a real clock, a thread from outside the world)";
-      }
-    }
+    if (options.twice && !ended.violation)
+      ended.violation = difference(ended, run_world(run, *seed, options.faults, {}, &move_memory));
     if (!ended.violation) continue;
-    out.passed = false;
-    out.seed = seed;
     const std::size_t at_first = ended.struck.size();
-    const Ended smallest = shrink(scenario, seed, options, std::move(ended), expected);
-    out.plan = smallest.struck;
-    out.violation = *smallest.violation;
-    out.report = report_of(name, seed, smallest, at_first);
-    return out;
+    return fail(out, name, *seed, shrink(run, *seed, std::move(ended)), at_first);
   }
   return out;
 }
 
 Outcome explore_each(const std::string& name, const Scenario& scenario,
                      const std::vector<FaultKind>& kinds, ExploreOptions options) {
+  if (std::ranges::any_of(kinds, &is_of_time))
+    throw InvalidArgument(
+        "explore_each() tries faults of requests; a fault of time has no place there");
   apply_environment(options);
   const Quiet quiet(true);
   const Ended baseline = baseline_of(scenario, options);
   if (baseline.violation) return without_faults(name, baseline);
-  const State* const expected = options.stable ? &baseline.state : nullptr;
+  const Run run{scenario, options, options.stable ? &baseline.state : nullptr};
   Outcome out;
   std::deque<Plan> plans;
   const auto add = [&](const Plan& plan, const std::vector<Traced>& trace) {
@@ -290,34 +414,44 @@ Outcome explore_each(const std::string& name, const Scenario& scenario,
   };
   for (add({}, baseline.trace); !plans.empty(); plans.pop_front()) {
     const Plan plan = plans.front();
-    for (std::uint64_t seed = options.first_seed; seed < options.first_seed + options.seeds;
-         ++seed) {
-      Ended ended = run_world(scenario, seed, options, no_faults(), plan, expected);
+    for (SeedsOf seeds(options); const auto seed = seeds.next();) {
+      Ended ended = run_world(run, *seed, no_faults(), plan);
       ++out.worlds;
       out.requests += ended.requests;
       out.simulated += ended.simulated;
       if (!ended.violation) {
-        if (seed == options.first_seed) add(plan, ended.trace);
+        if (*seed == options.first_seed) add(plan, ended.trace);
         continue;
       }
-      out.passed = false;
-      out.seed = seed;
-      out.plan = plan;
-      out.violation = *ended.violation;
       ended.struck = plan;
-      out.report = report_of(name, seed, ended, plan.size());
-      return out;
+      return fail(out, name, *seed, ended, plan.size());
     }
   }
+  if (out.worlds > 0) return out;
+  out.passed = false;
+  out.violation = "no request of the run without faults can have one of these faults";
+  out.report = name + ": " + out.violation;
   return out;
 }
 
 std::optional<std::string> replay(const Scenario& scenario, std::uint64_t seed, const Plan& plan,
                                   ExploreOptions options) {
   State expected;
-  if (options.stable) expected = baseline_of(scenario, options).state;
-  return run_world(scenario, seed, options, no_faults(), plan, options.stable ? &expected : nullptr)
-      .violation;
+  if (options.stable) {
+    Ended baseline = baseline_of(scenario, options);
+    if (baseline.violation) return without_faults(baseline);
+    expected = std::move(baseline.state);
+  }
+  const Run run{scenario, options, options.stable ? &expected : nullptr};
+  const Ended ended = run_world(run, seed, no_faults(), plan);
+  if (ended.violation) return ended.violation;
+  std::string missed;
+  for (const Fault& fault : plan) {
+    if (std::ranges::find(ended.struck, fault) == ended.struck.end())
+      missed += "\n  " + describe(fault);
+  }
+  if (missed.empty()) return std::nullopt;
+  return "the plan does not fit (any more): these faults have not struck:" + missed;
 }
 
 }  // namespace lookout::sim

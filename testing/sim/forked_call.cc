@@ -1,23 +1,29 @@
 #include "testing/sim/forked_call.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <system_error>
 
 namespace lookout::sim {
 namespace {
 
-constexpr int kThrew = 3;
+/// The last character that the child tells: without it, it has told nothing whole.
+constexpr char kReturned = 'r';
+constexpr char kThrew = 't';
 
 /// The child lives for some milliseconds, and one of its threads runs at a time. With the defaults,
 /// page faults take half of its time: it gets one heap of huge pages, which returns no memory.
@@ -35,24 +41,36 @@ void prepare_memory() {
   std::free(heap);
 }
 
+/// The child's own processes must not keep it open: the parent would wait for their end.
+void make_pipe(std::array<int, 2>& ends) {
+  if (pipe2(ends.data(), O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "pipe");
+}
+
+/// A child that outlives a parent that was killed would run for nobody, perhaps for ever.
+void end_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+}
+
 [[noreturn]] void run_child(const std::function<std::string()>& function, int out) {
   prepare_memory();
-  int status = 0;
   std::string result;
   try {
     result = function();
+    result += kReturned;
   } catch (const std::exception& e) {
     result = e.what();
-    status = kThrew;
+    result += kThrew;
   }
   for (std::size_t written = 0; written < result.size();) {
     const ssize_t n = ::write(out, result.data() + written, result.size() - written);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) _exit(kThrew);
+    if (n <= 0) _exit(1);
     written += static_cast<std::size_t>(n);
   }
   std::fflush(nullptr);
-  _exit(status);
+  _exit(0);
 }
 
 std::string read_all(int fd) {
@@ -70,13 +88,15 @@ std::string read_all(int fd) {
 
 ForkedCall::ForkedCall(const std::function<std::string()>& function) {
   std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  make_pipe(ends);
   // Otherwise both processes would write what is buffered.
   std::fflush(nullptr);
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (child == 0) {
     close(ends[0]);
+    end_with(parent);
     run_child(function, ends[1]);
   }
   close(ends[1]);
@@ -85,15 +105,38 @@ ForkedCall::ForkedCall(const std::function<std::string()>& function) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  const char last = result_.empty() ? '\0' : result_.back();
   if (WIFSIGNALED(status)) {
     why_ = fmt::format("the world was ended by signal {} ({}); its last words are above",
                        WTERMSIG(status), strsignal(WTERMSIG(status)));
-  } else if (WEXITSTATUS(status) == kThrew) {
-    why_ = "the world could not be made: " + result_;
-  } else if (WEXITSTATUS(status) != 0) {
-    why_ = fmt::format("the world ended with exit status {}; its last words are above",
+  } else if (WEXITSTATUS(status) != 0 || (last != kReturned && last != kThrew)) {
+    why_ = fmt::format("the world has ended its process with status {}; its last words are above",
                        WEXITSTATUS(status));
+  } else {
+    result_.pop_back();
+    if (last == kThrew) why_ = "the world could not be made: " + result_;
   }
+}
+
+SharedText::SharedText()
+    : memory_([] {
+        void* const memory = mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+        return new (memory) Memory;
+      }()) {}
+
+SharedText::~SharedText() { munmap(memory_, sizeof(Memory)); }
+
+void SharedText::add(std::string_view text) {
+  const std::size_t size = memory_->size.load(std::memory_order_relaxed);
+  if (text.size() > sizeof memory_->bytes - size) return;
+  std::memcpy(memory_->bytes + size, text.data(), text.size());
+  memory_->size.store(size + text.size(), std::memory_order_release);
+}
+
+std::string_view SharedText::text() const {
+  return {memory_->bytes, memory_->size.load(std::memory_order_acquire)};
 }
 
 }  // namespace lookout::sim

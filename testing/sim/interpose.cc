@@ -8,6 +8,7 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <openssl/sha.h>
+#include <semaphore.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -20,6 +21,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <string>
@@ -80,6 +83,18 @@ LibC look_up() {
   FIND(pthread_rwlock_wrlock);
   FIND(pthread_rwlock_trywrlock);
   FIND(pthread_rwlock_unlock);
+  FIND(pthread_rwlock_timedrdlock);
+  FIND(pthread_rwlock_timedwrlock);
+  FIND(pthread_rwlock_clockrdlock);
+  FIND(pthread_rwlock_clockwrlock);
+  FIND(pthread_barrier_init);
+  FIND(pthread_barrier_destroy);
+  FIND(pthread_barrier_wait);
+  FIND(sem_wait);
+  FIND(sem_trywait);
+  FIND(sem_timedwait);
+  FIND(sem_clockwait);
+  FIND(sem_post);
   FIND(pthread_cond_wait);
   FIND(pthread_cond_timedwait);
   FIND(pthread_cond_clockwait);
@@ -88,11 +103,13 @@ LibC look_up() {
   FIND(pthread_once);
   FIND(clock_gettime);
   FIND(gettimeofday);
+  FIND(timespec_get);
   FIND(time);
   FIND(nanosleep);
   FIND(clock_nanosleep);
   FIND(sched_yield);
   FIND(epoll_wait);
+  FIND(epoll_pwait);
   FIND(epoll_ctl);
   FIND(poll);
   FIND(timerfd_create);
@@ -125,11 +142,17 @@ Nanos offset(clockid_t clock) {
   return is_wall(clock) ? kWallBase + Kernel::current()->group->clock_error : kSteadyBase;
 }
 
-Nanos nanos(const timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
+/// Clocks end in 292 years: who waits until shortly before that waits for ever.
+constexpr Nanos kEndOfClocks = 9'000'000'000 * kSecond;
+
+Nanos nanos(const timespec& time) {
+  return time.tv_sec < kEndOfClocks / kSecond ? time.tv_sec * kSecond + time.tv_nsec : kNever;
+}
 timespec spec(Nanos time) { return {time / kSecond, time % kSecond}; }
 
 Nanos deadline_of(clockid_t clock, const timespec* time) {
-  return time == nullptr ? kNever : nanos(*time) - offset(clock);
+  const Nanos until = time == nullptr ? kNever : nanos(*time);
+  return until == kNever ? kNever : until - offset(clock);
 }
 Nanos deadline_in(Nanos duration) {
   const Nanos now = Kernel::instance()->now();
@@ -158,12 +181,52 @@ int wait(Kernel& k, pthread_cond_t* condition, pthread_mutex_t* mutex, Nanos dea
 }
 
 template <class Try>
-int lock_rw(Kernel& k, pthread_rwlock_t* rwlock, Try attempt) {
+int lock_rw(Kernel& k, pthread_rwlock_t* rwlock, Try attempt, Nanos deadline = kNever) {
   for (;;) {
     const int error = attempt(rwlock);
     if (error != EBUSY) return error;
-    k.wait(rwlock, kNever, "a shared mutex");
+    if (!k.wait(rwlock, deadline, "a shared mutex")) return ETIMEDOUT;
   }
+}
+
+/// The clock that pthread_condattr_setclock() has given it.
+clockid_t clock_of(const pthread_cond_t& condition) {
+  constexpr unsigned kMonotonic = 2;  // in glibc's internals
+  return (condition.__data.__wrefs & kMonotonic) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
+
+int wait_for_semaphore(Kernel& k, sem_t* semaphore, Nanos deadline) {
+  for (;;) {
+    if (libc().sem_trywait(semaphore) == 0) return 0;
+    if (errno != EAGAIN) return -1;
+    if (k.wait(semaphore, deadline, "a semaphore")) continue;
+    errno = ETIMEDOUT;
+    return -1;
+  }
+}
+
+/// A barrier that was made in a world.
+struct Barrier {
+  unsigned threads = 0;
+  unsigned waiting = 0;
+  std::uint64_t round = 0;
+};
+std::map<pthread_barrier_t*, std::shared_ptr<Barrier>>& barriers() {
+  static std::map<pthread_barrier_t*, std::shared_ptr<Barrier>> out;
+  return out;
+}
+
+int wait_for_all(Kernel& k, pthread_barrier_t* address, const std::shared_ptr<Barrier>& barrier) {
+  if (++barrier->waiting == barrier->threads) {
+    barrier->waiting = 0;
+    ++barrier->round;
+    k.wake(address, INT_MAX);
+    k.preempt();
+    return PTHREAD_BARRIER_SERIAL_THREAD;
+  }
+  const std::uint64_t round = barrier->round;
+  while (barrier->round == round) k.wait(address, kNever, "a barrier");
+  return 0;
 }
 
 void fill(Kernel& k, void* out, std::size_t size) {
@@ -301,6 +364,34 @@ int pthread_rwlock_wrlock(pthread_rwlock_t* rwlock) {
   return libc().pthread_rwlock_wrlock(rwlock);
 }
 
+int pthread_rwlock_timedrdlock(pthread_rwlock_t* rwlock, const timespec* until) {
+  if (auto* k = kernel())
+    return lookout::sim::lock_rw(*k, rwlock, libc().pthread_rwlock_tryrdlock,
+                                 lookout::sim::deadline_of(CLOCK_REALTIME, until));
+  return libc().pthread_rwlock_timedrdlock(rwlock, until);
+}
+
+int pthread_rwlock_timedwrlock(pthread_rwlock_t* rwlock, const timespec* until) {
+  if (auto* k = kernel())
+    return lookout::sim::lock_rw(*k, rwlock, libc().pthread_rwlock_trywrlock,
+                                 lookout::sim::deadline_of(CLOCK_REALTIME, until));
+  return libc().pthread_rwlock_timedwrlock(rwlock, until);
+}
+
+int pthread_rwlock_clockrdlock(pthread_rwlock_t* rwlock, clockid_t clock, const timespec* until) {
+  if (auto* k = kernel())
+    return lookout::sim::lock_rw(*k, rwlock, libc().pthread_rwlock_tryrdlock,
+                                 lookout::sim::deadline_of(clock, until));
+  return libc().pthread_rwlock_clockrdlock(rwlock, clock, until);
+}
+
+int pthread_rwlock_clockwrlock(pthread_rwlock_t* rwlock, clockid_t clock, const timespec* until) {
+  if (auto* k = kernel())
+    return lookout::sim::lock_rw(*k, rwlock, libc().pthread_rwlock_trywrlock,
+                                 lookout::sim::deadline_of(clock, until));
+  return libc().pthread_rwlock_clockwrlock(rwlock, clock, until);
+}
+
 int pthread_rwlock_unlock(pthread_rwlock_t* rwlock) {
   const int error = libc().pthread_rwlock_unlock(rwlock);
   if (auto* k = kernel()) {
@@ -319,7 +410,7 @@ int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                            const timespec* until) {
   if (auto* k = kernel())
     return lookout::sim::wait(*k, condition, mutex,
-                              lookout::sim::deadline_of(CLOCK_REALTIME, until));
+                              lookout::sim::deadline_of(lookout::sim::clock_of(*condition), until));
   return libc().pthread_cond_timedwait(condition, mutex, until);
 }
 
@@ -342,6 +433,55 @@ int pthread_cond_broadcast(pthread_cond_t* condition) {
   if (k == nullptr) return libc().pthread_cond_broadcast(condition);
   k->wake(condition, INT_MAX);
   return 0;
+}
+
+int sem_wait(sem_t* semaphore) {
+  if (auto* k = kernel()) return lookout::sim::wait_for_semaphore(*k, semaphore, kNever);
+  return libc().sem_wait(semaphore);
+}
+
+int sem_timedwait(sem_t* semaphore, const timespec* until) {
+  if (auto* k = kernel())
+    return lookout::sim::wait_for_semaphore(*k, semaphore,
+                                            lookout::sim::deadline_of(CLOCK_REALTIME, until));
+  return libc().sem_timedwait(semaphore, until);
+}
+
+int sem_clockwait(sem_t* semaphore, clockid_t clock, const timespec* until) {
+  if (auto* k = kernel())
+    return lookout::sim::wait_for_semaphore(*k, semaphore, lookout::sim::deadline_of(clock, until));
+  return libc().sem_clockwait(semaphore, clock, until);
+}
+
+int sem_post(sem_t* semaphore) {
+  const int error = libc().sem_post(semaphore);
+  if (auto* k = kernel()) {
+    if (k->anybody_waits()) k->wake(semaphore, 1);
+    k->preempt();
+  }
+  return error;
+}
+
+int pthread_barrier_init(pthread_barrier_t* barrier, const pthread_barrierattr_t* attributes,
+                         unsigned threads) {
+  const int error = libc().pthread_barrier_init(barrier, attributes, threads);
+  if (error == 0 && kernel() != nullptr)
+    lookout::sim::barriers()[barrier] =
+        std::make_shared<lookout::sim::Barrier>(lookout::sim::Barrier{.threads = threads});
+  return error;
+}
+
+int pthread_barrier_destroy(pthread_barrier_t* barrier) {
+  if (kernel() != nullptr) lookout::sim::barriers().erase(barrier);
+  return libc().pthread_barrier_destroy(barrier);
+}
+
+int pthread_barrier_wait(pthread_barrier_t* barrier) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().pthread_barrier_wait(barrier);
+  const auto found = lookout::sim::barriers().find(barrier);
+  if (found == lookout::sim::barriers().end()) return libc().pthread_barrier_wait(barrier);
+  return lookout::sim::wait_for_all(*k, barrier, std::shared_ptr(found->second));
 }
 
 int pthread_once(pthread_once_t* control, void (*function)()) {
@@ -384,6 +524,11 @@ time_t time(time_t* out) {
       lookout::sim::spec(k->read_clock() + lookout::sim::offset(CLOCK_REALTIME)).tv_sec;
   if (out != nullptr) *out = now;
   return now;
+}
+
+int timespec_get(timespec* out, int base) {
+  if (kernel() == nullptr || base != TIME_UTC) return libc().timespec_get(out, base);
+  return clock_gettime(CLOCK_REALTIME, out) == 0 ? base : 0;
 }
 
 int nanosleep(const timespec* duration, timespec* left) {
@@ -431,13 +576,18 @@ int epoll_wait(int epoll, epoll_event* events, int most, int timeout) {
   return k->wait_for_events(epoll, events, most, deadline);
 }
 
+int epoll_pwait(int epoll, epoll_event* events, int most, int timeout, const sigset_t* signals) {
+  if (kernel() == nullptr) return libc().epoll_pwait(epoll, events, most, timeout, signals);
+  return epoll_wait(epoll, events, most, timeout);
+}
+
 int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
   if (auto* k = kernel()) k->poll_soon();
   return libc().epoll_ctl(epoll, operation, fd, event);
 }
 
 int timerfd_create(int clock, int flags) {
-  if (auto* k = kernel()) return k->create_timer();
+  if (auto* k = kernel()) return k->create_timer(clock);
   return libc().timerfd_create(clock, flags);
 }
 
@@ -446,13 +596,14 @@ int timerfd_settime(int fd, int flags, const itimerspec* value, itimerspec* old)
   if (k == nullptr || !k->is_timer(fd)) return libc().timerfd_settime(fd, flags, value, old);
   if (old != nullptr) *old = {};
   const timespec& time = value->it_value;
+  const auto interval = lookout::sim::nanos(value->it_interval);
   if (time.tv_sec == 0 && time.tv_nsec == 0) {
-    k->set_timer(fd, kNever);
+    k->set_timer(fd, kNever, 0);
   } else if ((flags & TFD_TIMER_ABSTIME) != 0) {
-    k->set_timer(
-        fd, std::max<lookout::sim::Nanos>(0, lookout::sim::deadline_of(CLOCK_MONOTONIC, &time)));
+    const auto deadline = lookout::sim::deadline_of(k->clock_of_timer(fd), &time);
+    k->set_timer(fd, std::max<lookout::sim::Nanos>(0, deadline), interval);
   } else {
-    k->set_timer(fd, lookout::sim::deadline_in(lookout::sim::nanos(time)));
+    k->set_timer(fd, lookout::sim::deadline_in(lookout::sim::nanos(time)), interval);
   }
   return 0;
 }
@@ -475,6 +626,13 @@ long syscall(long number, ...) {
                                  static_cast<int>(a[2]), reinterpret_cast<timespec*>(a[3]));
     // NOLINTEND(performance-no-int-to-ptr)
   }
+  if (number == SYS_getrandom) {
+    if (auto* k = kernel()) {
+      // NOLINTNEXTLINE(performance-no-int-to-ptr)
+      lookout::sim::fill(*k, reinterpret_cast<void*>(a[0]), static_cast<std::size_t>(a[1]));
+      return a[1];
+    }
+  }
   return libc().syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
@@ -490,6 +648,31 @@ int getentropy(void* out, size_t size) {
   if (k == nullptr) return libc().getentropy(out, size);
   lookout::sim::fill(*k, out, size);
   return 0;
+}
+
+// Outside of worlds, too, they read the system's random bytes, as older C libraries do not have them.
+
+void arc4random_buf(void* out, size_t size) {
+  auto* bytes = static_cast<unsigned char*>(out);
+  constexpr std::size_t kMost = 256;
+  for (std::size_t done = 0; done < size; done += kMost)
+    getentropy(bytes + done, std::min(kMost, size - done));
+}
+
+std::uint32_t arc4random() {
+  std::uint32_t out = 0;
+  arc4random_buf(&out, sizeof out);
+  return out;
+}
+
+std::uint32_t arc4random_uniform(std::uint32_t bound) {
+  if (bound < 2) return 0;
+  // The numbers below this are too many for the bound.
+  const std::uint32_t least = (0U - bound) % bound;
+  for (;;) {
+    const std::uint32_t out = arc4random();
+    if (out >= least) return out % bound;
+  }
 }
 
 // Worlds look the same on every machine.

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,9 +24,17 @@ constexpr std::uint64_t kPreemptOneIn = 64;
 /// A thread that reads the clock so often without a wait is waiting for it to change.
 constexpr std::uint64_t kManyClockReads = 10'000;
 constexpr Nanos kClockStep = 1000;
+/// A thread that yields so often without a wait is waiting for time to pass: the steps grow then.
+constexpr std::uint64_t kManyYields = 32;
+constexpr Nanos kLongestStep = 1'000'000'000;
+/// The same of threads that yield to each other.
+constexpr std::uint64_t kManyYieldsOfSeveral = 10'000;
 /// A thread that has not given up the processor for so long (in real time) is stuck in a function
 /// that the kernel does not know.
 constexpr int kStuckSeconds = 120;
+/// Threads that run in turn, but never all wait, for so long (in real time) wait for each other in a
+/// loop.
+constexpr int kTimelessSeconds = 600;
 
 constinit thread_local Thread* current_thread = nullptr;
 constinit thread_local int exit_rounds = 0;
@@ -33,6 +42,7 @@ constinit Kernel* the_kernel = nullptr;
 
 /// The watchdog compares these between two looks.
 constinit std::atomic<std::uint64_t> steps{0};
+constinit std::atomic<Nanos> time_of_world{0};
 constinit std::atomic<bool> in_world{false};
 
 pthread_key_t exit_key;
@@ -40,22 +50,68 @@ bool has_exit_key = false;
 bool has_made_one = false;
 /// The process that has a watchdog: a fork has none.
 pid_t watched = 0;
+/// The thread that has handed on the baton for the last time, and may not have ended yet; 0: none.
+pid_t ending = 0;
+/// That thread holds it, robust, until it is no more.
+pthread_mutex_t end_mutex;
+
+void prepare_end_mutex() {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_init(&end_mutex, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+/// On a thread that ends, before it hands on the baton.
+void announce_end() {
+  libc().pthread_mutex_lock(&end_mutex);
+  ending = static_cast<pid_t>(libc().syscall(SYS_gettid));
+}
+
+/// What the C library does when a thread ends (its memory goes back to the heap that all share) must
+/// not be done beside the next thread of the world: the heap would not be the same in two runs.
+void await_real_end() {
+  const pid_t thread = std::exchange(ending, 0);
+  if (thread == 0) return;
+  if (libc().pthread_mutex_lock(&end_mutex) == EOWNERDEAD) pthread_mutex_consistent(&end_mutex);
+  libc().pthread_mutex_unlock(&end_mutex);
+  // It does nothing any more, but its stack may not be free yet. (Who gives way with sched_yield()
+  // comes behind all other programs of the machine.)
+  const timespec moment{0, 1000};
+  while (libc().syscall(SYS_tgkill, getpid(), thread, 0) == 0) libc().nanosleep(&moment, nullptr);
+}
+
+/// On the watchdog's thread, beside the world: it must take no memory, whose lock may be taken.
+[[noreturn]] void give_up(int seconds, const char* why) {
+  const Thread* const running = the_kernel == nullptr ? nullptr : the_kernel->running();
+  std::fprintf(stderr, "sim: %s (thread %d) runs, and for %d s %s\n",
+               running == nullptr ? "?" : running->group->name.c_str(),
+               running == nullptr ? 0 : running->id, seconds, why);
+  std::abort();
+}
 
 void* watch_over(void*) {
   std::uint64_t last = 0;
   int still = 0;
+  Nanos last_time = 0;
+  int timeless = 0;
   for (;;) {
     const timespec second{1, 0};
     libc().nanosleep(&second, nullptr);
     const std::uint64_t now = steps.load(std::memory_order_relaxed);
     still = in_world.load(std::memory_order_relaxed) && now == last ? still + 1 : 0;
     last = now;
-    if (still < kStuckSeconds) continue;
-    std::fprintf(stderr,
-                 "sim: a thread of the world has not waited for %d s: it computes, or it is in a "
-                 "call that the simulator does not control (a socket, a pipe, a child process)\n",
-                 kStuckSeconds);
-    std::abort();
+    const Nanos time = time_of_world.load(std::memory_order_relaxed);
+    timeless = in_world.load(std::memory_order_relaxed) && time == last_time ? timeless + 1 : 0;
+    last_time = time;
+    if (still >= kStuckSeconds)
+      give_up(kStuckSeconds,
+              "it has not waited: it computes, or it is in a call that the simulator does not "
+              "control (a socket, a pipe, a child process, a lock that it does not know)");
+    if (timeless >= kTimelessSeconds)
+      give_up(kTimelessSeconds,
+              "no time has passed in the world: its threads run in turn and never all wait");
   }
 }
 
@@ -68,13 +124,24 @@ void futex_wake(std::atomic<int>& word) {
 }
 
 /// A switch between threads of two processors takes several times as long.
-void stay_on_this_processor() {
+void stay_on_this_processor(cpu_set_t& before) {
+  CPU_ZERO(&before);
+  sched_getaffinity(0, sizeof before, &before);
   const int here = sched_getcpu();
   if (here < 0) return;
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<unsigned>(here), &set);
   sched_setaffinity(0, sizeof set, &set);
+}
+
+/// A world that ends its process ends as a failure: exit(0) must not pass for a success.
+void on_exit_in_world(int status, void*) {
+  if (Kernel::instance() == nullptr) return;
+  std::fprintf(stderr, "sim: seed %llu: the world has called exit(%d)\n",
+               static_cast<unsigned long long>(Kernel::instance()->seed()), status);
+  std::fflush(nullptr);
+  _exit(status == 0 ? 1 : status);
 }
 
 }  // namespace
@@ -86,13 +153,16 @@ bool Kernel::has_been() { return has_made_one; }
 void Kernel::prepare() {
   if (std::exchange(has_exit_key, true)) return;
   pthread_key_create(&exit_key, &Kernel::at_exit);
+  prepare_end_mutex();
+  on_exit(&on_exit_in_world, nullptr);
   let_openssl_draw();
 }
 
 Kernel::Apart::Apart() : thread_(std::exchange(current_thread, nullptr)) {}
 Kernel::Apart::~Apart() { current_thread = thread_; }
 
-Kernel::Kernel(std::uint64_t seed) : random_(mix(seed)), content_(mix(seed ^ 0x636f6e74656e74)) {
+Kernel::Kernel(std::uint64_t seed)
+    : seed_(seed), random_(mix(seed)), content_(mix(seed ^ 0x636f6e74656e74)) {
   if (the_kernel != nullptr) {
     std::fprintf(stderr, "sim: there is another world in this process already\n");
     std::abort();
@@ -104,7 +174,7 @@ Kernel::Kernel(std::uint64_t seed) : random_(mix(seed)), content_(mix(seed ^ 0x6
     if (libc().pthread_create(&watchdog, nullptr, &watch_over, nullptr) == 0)
       libc().pthread_detach(watchdog);
   }
-  stay_on_this_processor();
+  stay_on_this_processor(processors_);
   auto first = std::make_unique<Thread>();
   first->group = &world_;
   first->handle = pthread_self();
@@ -113,6 +183,7 @@ Kernel::Kernel(std::uint64_t seed) : random_(mix(seed)), content_(mix(seed ^ 0x6
   threads_.push_back(std::move(first));
   the_kernel = this;
   current_thread = running_;
+  time_of_world = 0;
   in_world = true;
 }
 
@@ -124,6 +195,7 @@ Kernel::~Kernel() {
   in_world = false;
   current_thread = nullptr;
   the_kernel = nullptr;
+  if (CPU_COUNT(&processors_) > 0) sched_setaffinity(0, sizeof processors_, &processors_);
 }
 
 void Kernel::enter(ThreadGroup& group) { current_thread->group = &group; }
@@ -167,6 +239,7 @@ void Kernel::block(Thread& self, Nanos deadline, const char* reason) {
   self.reason = reason;
   self.timed_out = false;
   self.state = Thread::State::kBlocked;
+  yields_ = 0;
   ++waiting_;
   if (deadline <= now_) expire();
   reschedule(self);
@@ -199,12 +272,34 @@ int Kernel::wake(const void* address, int most) {
 }
 
 void Kernel::yield() {
-  const bool others = std::any_of(alive_.begin(), alive_.end(), [&](const Thread* thread) {
-    return thread != running_ && thread->state == Thread::State::kRunnable && may_run(*thread);
-  });
-  // Nobody else changes anything before the next deadline.
-  if (!others) advance();
+  const auto others = [this] {
+    return std::any_of(alive_.begin(), alive_.end(), [&](const Thread* thread) {
+      return thread != running_ && thread->state == Thread::State::kRunnable && may_run(*thread);
+    });
+  };
+  ++yields_;
+  if (!others()) {
+    poll_descriptors();
+    // Nobody else changes anything before time has passed.
+    if (!others()) step();
+  } else if (yields_ > kManyYieldsOfSeveral) {
+    step();
+  }
   reschedule(*current_thread);
+}
+
+/// A thread may yield some times before it waits: that must not take as long as the world is idle.
+void Kernel::step() {
+  constexpr std::uint64_t kDoublings = 20;
+  const std::uint64_t doublings = yields_ < kManyYields ? 0 : yields_ - kManyYields;
+  const Nanos step = std::min(kLongestStep, kClockStep << std::min(doublings, kDoublings));
+  pass(std::min(now_ + step, std::max(now_, first_deadline())));
+}
+
+void Kernel::pass(Nanos time) {
+  now_ = time;
+  time_of_world.store(time, std::memory_order_relaxed);
+  expire();
 }
 
 void Kernel::preempt() {
@@ -212,10 +307,7 @@ void Kernel::preempt() {
 }
 
 Nanos Kernel::read_clock() {
-  if (++clock_reads_ > kManyClockReads) {
-    now_ += kClockStep;
-    expire();
-  }
+  if (++clock_reads_ > kManyClockReads) pass(now_ + kClockStep);
   return now_;
 }
 
@@ -237,6 +329,7 @@ void Kernel::hand_over(Thread& self, Thread& next) {
 void Kernel::wait_for_baton(Thread& self) {
   while (self.baton.load(std::memory_order_acquire) == 0) futex_wait(self.baton, 0);
   self.baton.store(0, std::memory_order_relaxed);
+  await_real_end();
 }
 
 Thread& Kernel::choose() {
@@ -265,7 +358,7 @@ Thread& Kernel::choose() {
   }
 }
 
-bool Kernel::advance() {
+Nanos Kernel::first_deadline() const {
   Nanos next = kNever;
   for (const Thread* thread : alive_) {
     const Nanos frozen = thread->group->frozen_until;
@@ -276,10 +369,15 @@ bool Kernel::advance() {
     }
   }
   for (const auto& [fd, timer] : timers_) next = std::min(next, timer.deadline);
+  return next;
+}
+
+bool Kernel::advance() {
+  const Nanos next = first_deadline();
   if (next == kNever) return false;
-  now_ = std::max(now_, next);
   clock_reads_ = 0;
-  expire();
+  yields_ = 0;
+  pass(std::max(now_, next));
   return true;
 }
 
@@ -292,8 +390,13 @@ void Kernel::expire() {
   }
   for (auto& [fd, timer] : timers_) {
     if (timer.deadline > now_) continue;
-    timer = {.rung = true};
-    eventfd_write(fd, 1);
+    eventfd_t times = 1;
+    if (timer.interval > 0)
+      times += static_cast<eventfd_t>((now_ - timer.deadline) / timer.interval);
+    timer.deadline =
+        timer.interval > 0 ? timer.deadline + static_cast<Nanos>(times) * timer.interval : kNever;
+    timer.rung = true;
+    eventfd_write(fd, times);
     poll_ = true;
   }
 }
@@ -324,8 +427,7 @@ int Kernel::create(pthread_t* out, const pthread_attr_t* attributes, void* (*sta
 
 void* Kernel::entry(void* pointer) {
   Thread& self = *static_cast<Thread*>(pointer);
-  while (self.baton.load(std::memory_order_acquire) == 0) futex_wait(self.baton, 0);
-  self.baton.store(0, std::memory_order_relaxed);
+  wait_for_baton(self);
   current_thread = &self;
   pthread_setspecific(exit_key, &self);
   self.result = self.start(self.argument);
@@ -351,6 +453,7 @@ void Kernel::at_exit(void* pointer) {
   ++kernel.switches_;
   steps.fetch_add(1, std::memory_order_relaxed);
   current_thread = nullptr;
+  announce_end();
   next.baton.store(1, std::memory_order_release);
   futex_wake(next.baton);
 }
@@ -405,17 +508,18 @@ void Kernel::poll_descriptors() {
   }
 }
 
-int Kernel::create_timer() {
+int Kernel::create_timer(int clock) {
   const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (fd >= 0) timers_[fd] = {};
+  if (fd >= 0) timers_[fd] = {.clock = clock};
   return fd;
 }
 
-void Kernel::set_timer(int fd, Nanos deadline) {
+void Kernel::set_timer(int fd, Nanos deadline, Nanos interval) {
   Timer& timer = timers_[fd];
   eventfd_t ignored = 0;
   if (std::exchange(timer.rung, false)) eventfd_read(fd, &ignored);
   timer.deadline = deadline;
+  timer.interval = interval;
   if (deadline <= now_) expire();
 }
 

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <atomic>
 #include <cstdint>
@@ -94,6 +95,8 @@ class Kernel {
     Thread* const thread_;
   };
 
+  std::uint64_t seed() const { return seed_; }
+  const Thread* running() const { return running_; }
   Nanos now() const { return now_; }
   Random& random() { return random_; }
   /// For texts that are random but decide nothing: UIDs, tokens.
@@ -122,7 +125,7 @@ class Kernel {
   /// how many.
   int wake(const void* address, int most);
   bool anybody_waits() const { return waiting_ > 0; }
-  /// Lets another thread go on, if one can.
+  /// Lets another thread go on, if one can; else some time passes, at most until the next deadline.
   void yield();
   /// A place where another thread may go on.
   void preempt();
@@ -136,15 +139,18 @@ class Kernel {
   int wait_for_events(int epoll, epoll_event* events, int most, Nanos deadline);
   /// An event may have come in on some descriptor.
   void poll_soon() { poll_ = true; }
-  int create_timer();
+  int create_timer(int clock);
   bool is_timer(int fd) const { return timers_.contains(fd); }
-  void set_timer(int fd, Nanos deadline);
+  int clock_of_timer(int fd) const { return timers_.at(fd).clock; }
+  void set_timer(int fd, Nanos deadline, Nanos interval);
   void closed(int fd) { timers_.erase(fd); }
 
  private:
   struct Timer {
+    int clock = 0;
     Nanos deadline = kNever;
-    bool rung = false;  // and its descriptor not read since
+    Nanos interval = 0;  // 0: it rings once
+    bool rung = false;   // and its descriptor not read since
   };
 
   static void* entry(void* thread);
@@ -160,12 +166,18 @@ class Kernel {
   void poll_descriptors();
   /// Moves to the first deadline; false if there is none.
   bool advance();
+  /// The time at which something happens if all threads wait; kNever: nothing does.
+  Nanos first_deadline() const;
+  void step();
+  /// Moves to this time.
+  void pass(Nanos time);
   bool may_run(const Thread& thread) const { return thread.group->frozen_until <= now_; }
   void hand_over(Thread& self, Thread& next);
-  void wait_for_baton(Thread& self);
+  static void wait_for_baton(Thread& self);
   /// Ends the waits whose deadline has come.
   void expire();
 
+  const std::uint64_t seed_;
   Random random_;
   Random content_;
   Nanos now_ = 0;
@@ -181,6 +193,8 @@ class Kernel {
   std::map<int, Timer> timers_;
   std::uint64_t switches_ = 0;
   std::uint64_t clock_reads_ = 0;
+  std::uint64_t yields_ = 0;
+  cpu_set_t processors_{};  // on which the first thread could run before
   std::uint64_t digest_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/epoll.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -28,6 +29,18 @@ struct LibC {
   int (*pthread_rwlock_wrlock)(pthread_rwlock_t*);
   int (*pthread_rwlock_trywrlock)(pthread_rwlock_t*);
   int (*pthread_rwlock_unlock)(pthread_rwlock_t*);
+  int (*pthread_rwlock_timedrdlock)(pthread_rwlock_t*, const timespec*);
+  int (*pthread_rwlock_timedwrlock)(pthread_rwlock_t*, const timespec*);
+  int (*pthread_rwlock_clockrdlock)(pthread_rwlock_t*, clockid_t, const timespec*);
+  int (*pthread_rwlock_clockwrlock)(pthread_rwlock_t*, clockid_t, const timespec*);
+  int (*pthread_barrier_init)(pthread_barrier_t*, const pthread_barrierattr_t*, unsigned);
+  int (*pthread_barrier_destroy)(pthread_barrier_t*);
+  int (*pthread_barrier_wait)(pthread_barrier_t*);
+  int (*sem_wait)(sem_t*);
+  int (*sem_trywait)(sem_t*);
+  int (*sem_timedwait)(sem_t*, const timespec*);
+  int (*sem_clockwait)(sem_t*, clockid_t, const timespec*);
+  int (*sem_post)(sem_t*);
   int (*pthread_cond_wait)(pthread_cond_t*, pthread_mutex_t*);
   int (*pthread_cond_timedwait)(pthread_cond_t*, pthread_mutex_t*, const timespec*);
   int (*pthread_cond_clockwait)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
@@ -36,11 +49,13 @@ struct LibC {
   int (*pthread_once)(pthread_once_t*, void (*)());
   int (*clock_gettime)(clockid_t, timespec*);
   int (*gettimeofday)(timeval*, void*);
+  int (*timespec_get)(timespec*, int);
   time_t (*time)(time_t*);
   int (*nanosleep)(const timespec*, timespec*);
   int (*clock_nanosleep)(clockid_t, int, const timespec*, timespec*);
   int (*sched_yield)();
   int (*epoll_wait)(int, epoll_event*, int, int);
+  int (*epoll_pwait)(int, epoll_event*, int, int, const sigset_t*);
   int (*epoll_ctl)(int, int, int, epoll_event*);
   int (*poll)(pollfd*, nfds_t, int);
   int (*timerfd_create)(int, int);

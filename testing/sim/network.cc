@@ -484,7 +484,7 @@ bool RequestNote::watches() const {
 }
 
 bool RequestNote::asks_any_version() const {
-  return !writes() && target.find("resourceVersion=0") != std::string::npos;
+  return !writes() && !watches() && target.find("resourceVersion=0") != std::string::npos;
 }
 
 bool RequestNote::asks_first_state() const {

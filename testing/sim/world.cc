@@ -20,6 +20,7 @@
 #include "testing/sim/draw.h"
 #include "testing/sim/kernel.h"
 #include "testing/sim/network.h"
+#include "testing/sim/noted_storage.h"
 #include "testing/sim/snapshot.h"
 #include "testing/sim/story.h"
 #include "testing/sim/world_impl.h"
@@ -88,6 +89,10 @@ void Life::run(const std::function<void(Process&)>& body) {
     world_.fail(e.what());
   } catch (const std::exception& e) {
     why = fmt::format("its function threw: {}", e.what());
+    threw_ = true;
+  } catch (...) {
+    why = "its function threw what is no std::exception";
+    threw_ = true;
   }
   {
     const std::lock_guard lock(mutex_);
@@ -126,12 +131,14 @@ void World::Impl::begin_server(ApiServer& server, unsigned number) {
   server.admin.emplace(config, std::make_shared<EventLoop>(1));
 }
 
-apiserver::ServerOptions World::Impl::server_options(unsigned number) const {
+apiserver::ServerOptions World::Impl::server_options(unsigned number) {
   apiserver::ServerOptions out;
   out.listens = false;
   out.threads = 1;
-  out.first_revision = kFirstRevision;
-  if (etcd_ == nullptr) return out;
+  if (etcd_ == nullptr) {
+    out.storage = std::make_shared<NotedStorage>(kFirstRevision, [this] { on_stored(); });
+    return out;
+  }
   apiserver::storage::EtcdOptions etcd;
   etcd.endpoints = etcd_->endpoints();
   // Each begins with another member.
@@ -145,19 +152,23 @@ apiserver::ServerOptions World::Impl::server_options(unsigned number) const {
 }
 
 World::Impl::~Impl() {
-  over_ = true;
-  for (auto& [name, slot] : slots_) {
-    for (auto& life : slot.lives) end(*life, "the world ends");
-  }
-  for (auto& [name, slot] : slots_) {
-    for (auto& life : slot.lives) await_end(*life);
-  }
+  end_processes();
   slots_.clear();
   if (etcd_ != nullptr) etcd_->heal();
   for (ApiServer& server : servers_) server.admin.reset();
   for (ApiServer& server : servers_) {
     server.server->stop(milliseconds(0));
     server.server.reset();
+  }
+}
+
+void World::Impl::end_processes() {
+  if (std::exchange(over_, true)) return;
+  for (auto& [name, slot] : slots_) {
+    for (auto& life : slot.lives) end(*life, "the world ends");
+  }
+  for (auto& [name, slot] : slots_) {
+    for (auto& life : slot.lives) await_end(*life);
   }
 }
 
@@ -273,7 +284,7 @@ void World::Impl::partition(std::string_view name, milliseconds duration) {
 
 /// Durations that a fault does not have are drawn from its time.
 void World::Impl::strike_etcd(const Fault& fault) {
-  struck_.push_back(fault);
+  note_struck(fault);
   Random random(mix(fault.at));
   const auto drawn_member = [&] {
     return static_cast<int>(random.below(etcd_->endpoints().size()));
@@ -327,11 +338,16 @@ void World::Impl::strike_etcd(const Fault& fault) {
   }
 }
 
+void World::Impl::note_struck(const Fault& fault) {
+  struck_.push_back(fault);
+  if (on_struck) on_struck(fault);
+}
+
 void World::Impl::strike(const Fault& fault) {
   if (fault.process == kEtcd && etcd_ != nullptr) return strike_etcd(fault);
   const auto found = slots_.find(fault.process);
   if (found == slots_.end()) return;
-  struck_.push_back(fault);
+  note_struck(fault);
   Slot& slot = found->second;
   switch (fault.kind) {
     case FaultKind::kCrash:
@@ -387,7 +403,7 @@ void World::Impl::on_request(RequestNote& request) {
     }
     if (request.fault && request.fault->kind == FaultKind::kEdit && edits_.empty())
       request.fault.reset();
-    if (request.fault) struck_.push_back(*request.fault);
+    if (request.fault) note_struck(*request.fault);
   }
   if (request.fault && request.fault->kind == FaultKind::kEdit) let_user_edit(request);
   ask_a_replica(request);
@@ -434,12 +450,19 @@ void World::Impl::let_user_edit(const RequestNote& request) {
 void World::Impl::on_answer(const RequestNote& request, int status, const std::string& why) {
   if (!request.process.empty() || request.writes())
     story_.answer(request.entry, status != 0 ? std::to_string(status) : why);
-  if (!request.writes()) return;
+  if (request.writes()) note_written();
+}
+
+void World::Impl::note_written() {
   {
     const std::lock_guard lock(mutex_);
     written_ = true;
   }
   poked_.notify_all();
+}
+
+void World::Impl::on_stored() {
+  if (!always_.empty()) note_written();
 }
 
 void World::Impl::on_crash(const std::string& process) {
@@ -473,7 +496,7 @@ std::optional<Fault> World::Impl::on_call(EtcdCall& call) {
   {
     const std::lock_guard lock(mutex_);
     out = fault_of({kEtcd, call.who(), call.number}, call);
-    if (out) struck_.push_back(*out);
+    if (out) note_struck(*out);
   }
   Story::Entry entry;
   entry.time = kernel_.now();
@@ -490,6 +513,7 @@ std::optional<Fault> World::Impl::on_call(EtcdCall& call) {
 
 void World::Impl::on_answer(const EtcdCall& call, const std::string& how) {
   story_.answer(call.entry, how);
+  if (call.writes()) on_stored();
 }
 
 void World::Impl::expire(const RequestNote& request) {
@@ -587,11 +611,17 @@ void World::Impl::handle_news() {
     if (life->thread.joinable()) life->thread.join();
     if (life->why_ended.empty() || over_) continue;
     note(life->name(), "(ends: " + life->why_ended + ")");
+    if (rests_ && life->threw() && !options_.may_throw_at_rest)
+      fail(fmt::format("{} does not stay up, though nothing has happened for {} s: {}",
+                       life->name(), options_.settle.count() / 1000, life->why_ended));
     Slot& slot = this->slot(life->name());
     end(*life, "has ended");
     begin_again_later(slot);
   }
-  if (!written) return;
+  if (written) check_always();
+}
+
+void World::Impl::check_always() {
   for (const auto& [what, check] : always_) check_now("must always hold: ", what, check);
 }
 
@@ -606,13 +636,32 @@ void World::Impl::check_now(const char* kind, const std::string& what,
   } catch (const std::exception& e) {
     why = e.what();
   }
-  const std::lock_guard lock(mutex_);
-  violation_ = fmt::format("{}{}: {}", kind, what, why);
-  throw Violation(*violation_);
+  fail(fmt::format("{}{}: {}", kind, what, why));
+  throw_violation();
+}
+
+void World::Impl::throw_violation() const {
+  if (const auto found = violation()) throw Violation(*found);
+}
+
+void World::Impl::conclude() {
+  throw_violation();
+  if (eventually_checked_ == eventually_.size()) return;
+  throw Violation(
+      fmt::format("nobody has checked what must hold in the end: {}: the scenario does "
+                  "not call run() behind it",
+                  eventually_[eventually_checked_].first));
+}
+
+void World::Impl::demand_own_faults() const {
+  if (fixed_)
+    throw InvalidArgument(
+        "World::faults() has no effect here: explore(), explore_each() and replay() say which "
+        "faults strike (ExploreOptions::faults)");
 }
 
 void World::Impl::faults(const Plan& plan) {
-  if (fixed_) return;
+  demand_own_faults();
   for (const Fault& fault : plan) {
     if (is_of_time(fault.kind)) {
       at(milliseconds(fault.at), [this, fault] { strike(fault); });
@@ -655,24 +704,34 @@ void World::Impl::run(milliseconds duration) {
   sleep_until(now() + options_.settle);
   const auto before = writes();
   const std::uint64_t calls = etcd_ != nullptr ? etcd_->calls() : 0;
+  rests_ = true;
   sleep_until(now() + options_.rest);
+  rests_ = false;
   if (etcd_ != nullptr) check_calls_at_rest(etcd_->calls() - calls);
-  for (const auto& [process, count] : writes()) {
-    const auto earlier = before.find(process);
-    const auto more = count - (earlier == before.end() ? 0 : earlier->second);
-    const double minutes = std::chrono::duration<double, std::ratio<60>>(options_.rest).count();
-    if (static_cast<double>(more) > options_.hot_loop * minutes)
-      throw Violation(fmt::format(
-          "hot loop: {} has written {} times within {} s, though nothing has happened for {} s",
-          process, more, options_.rest.count() / 1000, options_.settle.count() / 1000));
-  }
+  check_writes_at_rest(before);
+  check_always();
   for (const auto& [what, check] : eventually_) check_now("must hold in the end: ", what, check);
+  eventually_checked_ = eventually_.size();
+  throw_violation();
   if (!keeps_end_) return;
   final_state_ = snapshot_of(admin());
   if (expected_ != nullptr) {
     const std::string differs = difference(*expected_, final_state_);
     if (!differs.empty())
       throw Violation("the end is not that of the run without faults:\n" + differs);
+  }
+  throw_violation();
+}
+
+void World::Impl::check_writes_at_rest(const std::map<std::string, std::uint64_t>& before) const {
+  const double minutes = std::chrono::duration<double, std::ratio<60>>(options_.rest).count();
+  for (const auto& [process, count] : writes()) {
+    const auto earlier = before.find(process);
+    const auto more = count - (earlier == before.end() ? 0 : earlier->second);
+    if (static_cast<double>(more) > options_.hot_loop * minutes)
+      throw Violation(fmt::format(
+          "hot loop: {} has written {} times within {} s, though nothing has happened for {} s",
+          process, more, options_.rest.count() / 1000, options_.settle.count() / 1000));
   }
 }
 

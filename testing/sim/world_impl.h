@@ -42,6 +42,7 @@ class Life : public Process {
   Link& link() const { return *link_; }
   void request_stop() { stop_.request_stop(); }
   bool ended() const { return ended_; }
+  bool threw() const { return threw_; }
   void set_ended() { ended_ = true; }
 
   ThreadGroup group;
@@ -59,6 +60,7 @@ class Life : public Process {
   std::mutex mutex_;
   std::optional<rest::Client> client_;  // guarded by mutex_
   std::atomic<bool> ended_{false};
+  std::atomic<bool> threw_{false};
 };
 
 /// Everything happens on the world's first thread, but for what the network and the processes
@@ -89,10 +91,11 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   void run(std::chrono::milliseconds duration);
 
   void set_faults(FaultOptions options) {
-    if (!fixed_) faults_ = std::move(options);
+    demand_own_faults();
+    faults_ = std::move(options);
   }
   void faults(const Plan& plan);
-  /// These faults and no others, whatever the scenario says.
+  /// These faults and no others: the scenario must not ask for any.
   void have_only(FaultOptions options, const Plan& plan) {
     set_faults(std::move(options));
     Plan of_requests;
@@ -122,11 +125,22 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   void enter(std::string_view name, const Process& process);
   void leave(std::string_view name, const Process& process);
   void fail(std::string what);
+  /// What an oracle has found, or fail() has said.
+  std::optional<std::string> violation() const {
+    const std::lock_guard lock(mutex_);
+    return violation_;
+  }
+  /// The scenario is over. Throws Violation if there is one that nobody has seen yet.
+  void conclude();
+  /// Asks all lives to end, and waits for it. None begins any more.
+  void end_processes();
 
   /// The end of the run without faults, to be compared with; null: not compared.
   void expect(const std::map<std::string, std::string>* state) { expected_ = state; }
   /// Nobody compares the end with anything: it need not be read.
   void forget_end() { keeps_end_ = false; }
+  /// Called at each fault that strikes.
+  std::function<void(const Fault&)> on_struck;
   const std::map<std::string, std::string>& final_state() const { return final_state_; }
   /// All requests of processes.
   std::vector<Traced> trace() const {
@@ -146,6 +160,9 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   // EtcdEvents
   std::optional<Fault> on_call(EtcdCall& call) override;
   void on_answer(const EtcdCall& call, const std::string& how) override;
+
+  /// The server has written, perhaps by itself. On whatever thread.
+  void on_stored();
 
   /// On the thread of the life.
   void on_end(Life& life, const std::string& why);
@@ -167,7 +184,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   using Moment = std::tuple<std::string, std::string, std::uint64_t>;  // process, call, at
 
   void begin_server(ApiServer& server, unsigned number);
-  apiserver::ServerOptions server_options(unsigned number) const;
+  apiserver::ServerOptions server_options(unsigned number);
   void strike_etcd(const Fault& fault);
   void tell_user(RequestNote& request);
   void let_user_edit(const RequestNote& request);
@@ -182,6 +199,14 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   void end(Life& life, const char* why);
   void await_end(Life& life);
   void strike(const Fault& fault);
+  /// With the mutex held.
+  void note_struck(const Fault& fault);
+  void demand_own_faults() const;
+  /// Somebody has written: what must always hold is to be checked.
+  void note_written();
+  void check_always();
+  void check_writes_at_rest(const std::map<std::string, std::uint64_t>& before) const;
+  void throw_violation() const;
   void begin_faults(Time from, Time to);
   void handle_news();
   void check_now(const char* kind, const std::string& what, const std::function<bool()>& check);
@@ -221,7 +246,9 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   const std::map<std::string, std::string>* expected_ = nullptr;
   std::map<std::string, std::string> final_state_;
   bool keeps_end_ = true;
+  std::size_t eventually_checked_ = 0;
   bool fixed_ = false;
+  bool rests_ = false;
   bool over_ = false;
 
   mutable std::mutex mutex_;

@@ -98,7 +98,8 @@ void meddle(sim::World& world) {
       sites.patch(change);
     });
     world.edit("deletes " + name + " and wants it again", [&world, sites, name] {
-      const std::string image(sites.get(name).spec().image());
+      const Website site = sites.get(name);
+      const std::string image(site.spec().image());
       sites.remove(name);
       world.at(std::chrono::ceil<std::chrono::milliseconds>(world.now()),
                [&world, name, image] { want(world, name, image); });

@@ -77,5 +77,24 @@ TEST_F(FakeClockTest, MaySkipShortSleeps) {
   EXPECT_EQ(*sleep(10s), std::nullopt);
 }
 
+TEST_F(FakeClockTest, ASkippedSleepWakesThoseWhoseTimeHasCome) {
+  const auto sleeping = sleep(10s);
+  clock_->skip_sleeps_below(1min);
+  EXPECT_EQ(*sleep(30s), true);
+  settle();
+  EXPECT_EQ(*sleeping, true);
+  EXPECT_EQ(clock_->sleepers(), 0u);
+}
+
+TEST_F(FakeClockTest, ASleepMayHaveNoEnd) {
+  const auto sleeping = sleep(Clock::Duration::max());
+  advance(24h);
+  EXPECT_EQ(*sleeping, std::nullopt);
+  EXPECT_GT(clock_->next_wake(), 24h);
+  advance(Clock::Duration::max());
+  EXPECT_EQ(clock_->now(), Clock::TimePoint::max());
+  EXPECT_EQ(*sleeping, true);
+}
+
 }  // namespace
 }  // namespace lookout::test

@@ -24,7 +24,8 @@ class FakeClock : public Clock {
 
   /// Moves the time forward and wakes the sleepers whose time has come.
   void advance(Duration duration);
-  /// From now on, shorter sleeps return at once, and the time jumps ahead by their length.
+  /// From now on, shorter sleeps return at once, and the time jumps ahead by their length,
+  /// as advance() moves it.
   void skip_sleeps_below(Duration limit);
 
   /// The lengths of all sleeps, in the order in which they began.
@@ -36,6 +37,9 @@ class FakeClock : public Clock {
  private:
   struct Sleeper;
   class Entry;
+
+  /// Wakes the sleepers whose time has come. With the mutex held.
+  void move_to(TimePoint time);
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.

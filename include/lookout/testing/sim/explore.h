@@ -58,14 +58,31 @@ Outcome explore(const std::string& name, const Scenario& scenario, ExploreOption
 
 /// Runs the scenario once without faults, and then once for each place where one of the kinds of
 /// faults of requests can strike: "a crash after each write", "a stale read in place of each list".
-/// What a run without faults shows decides which places there are. With `options.depth` 2, the run with
+/// What a run without faults shows decides which places there are; if there is none, the outcome has
+/// not passed. Throws InvalidArgument for kinds of faults of time. With `options.depth` 2, the run with
 /// each of these faults shows where a second one can strike behind it, and so on. `options.seeds` worlds
 /// for each plan; the faults of `options` are not drawn.
 Outcome explore_each(const std::string& name, const Scenario& scenario,
                      const std::vector<FaultKind>& kinds, ExploreOptions options = {});
 
-/// One world with exactly these faults. Returns what an oracle has found; nothing if all is well.
+/// One world with exactly these faults. Returns what an oracle has found, or that some of the faults
+/// have not struck (as requests have other numbers when the code has changed); nothing if all is well.
 std::optional<std::string> replay(const Scenario& scenario, std::uint64_t seed, const Plan& plan,
                                   ExploreOptions options = {});
+
+namespace detail {
+
+/// Assertions of a test framework, which count their failures instead of throwing.
+struct Assertions {
+  /// How many results there are so far.
+  int (*count)() = nullptr;
+  /// What the first failure behind so many of them says; empty if there is none.
+  std::string (*failure)(int from) = nullptr;
+};
+
+/// Has a failed assertion in a world be a violation. For lookout/testing/sim/gtest.h; returns true.
+bool note_assertions(const Assertions& assertions);
+
+}  // namespace detail
 
 }  // namespace lookout::sim

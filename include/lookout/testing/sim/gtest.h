@@ -7,6 +7,35 @@
 
 #include "lookout/testing/sim/explore.h"
 
+namespace lookout::sim::detail {
+
+inline const testing::TestResult& current_result() {
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  const testing::TestInfo* const test = all.current_test_info();
+  return test != nullptr ? *test->result() : all.ad_hoc_test_result();
+}
+
+inline std::string failed_assertion(int from) {
+  const testing::TestResult& result = current_result();
+  for (int i = from; i < result.total_part_count(); ++i) {
+    const testing::TestPartResult& part = result.GetTestPartResult(i);
+    if (part.passed()) continue;
+    const std::string place =
+        part.file_name() == nullptr
+            ? std::string()
+            : std::string(part.file_name()) + ":" + std::to_string(part.line_number()) + ": ";
+    return part.skipped() ? place + "a world cannot be skipped (GTEST_SKIP)"
+                          : place + "an assertion has failed: " + part.message();
+  }
+  return {};
+}
+
+/// A world has a process of its own: GoogleTest would not hear of assertions that fail there.
+inline const bool kNotesAssertions =
+    note_assertions({[] { return current_result().total_part_count(); }, &failed_assertion});
+
+}  // namespace lookout::sim::detail
+
 /// A test whose body fills `world` (sim::Scenario) and is run for many seeds. Behind the names come
 /// the options (ExploreOptions), an expression or braces:
 ///
@@ -14,6 +43,9 @@
 ///       world.start("website", [](lookout::sim::Process& p) { ... });
 ///       world.run(std::chrono::minutes(2));
 ///     }
+///
+/// An assertion (EXPECT_EQ, ASSERT_TRUE) that fails in a world, in the body or in a process, is a
+/// violation.
 #define LOOKOUT_SIM_TEST(suite, name, ...)                                            \
   static void suite##_##name##_scenario(lookout::sim::World& world);                  \
   TEST(suite, name) {                                                                 \

@@ -70,6 +70,9 @@ struct WorldOptions {
   std::chrono::milliseconds rest{30'000};
   /// At rest: writes a minute of one process, leases and events aside, that are too many.
   double hot_loop = 6;
+  /// At rest, too, the function of a process may throw. Otherwise that is a violation: its next life
+  /// would end in the same way.
+  bool may_throw_at_rest = false;
 };
 
 /// A simulated cluster: an API server with its storage, a network, and processes, all on the
@@ -110,9 +113,10 @@ class World {
   void freeze(std::string_view name, std::chrono::milliseconds duration);
   void partition(std::string_view name, std::chrono::milliseconds duration);
 
-  /// Draws faults from the seed while run() is in its first phase.
+  /// Draws faults from the seed while run() is in its first phase. Throws InvalidArgument in
+  /// explore(), explore_each() and replay(): their options and plans say which faults strike.
   void faults(FaultOptions options);
-  /// Has exactly these strike.
+  /// Has exactly these strike. Throws as above.
   void faults(Plan plan);
   /// Those that have struck so far.
   Plan struck() const;
@@ -126,7 +130,8 @@ class World {
   /// there.
   void edit(std::string what, std::function<void()> function);
 
-  /// Must hold whenever something was written; `check` throws, or returns false, if it does not.
+  /// Must hold whenever something was written, by a process, a user or the server itself, and at the
+  /// end of run(); `check` throws, or returns false, if it does not.
   void always(std::string what, std::function<bool()> check);
   /// Must hold when the world has come to rest.
   void eventually(std::string what, std::function<bool()> check);
@@ -134,7 +139,8 @@ class World {
   /// violation at once.
   void enter(std::string_view name, const Process& process);
   void leave(std::string_view name, const Process& process);
-  /// Reports a violation; the run ends with it.
+  /// Reports a violation; the run ends with it. explore() sees it whenever it comes: behind run(), too,
+  /// and while the processes end.
   void fail(std::string what);
 
   /// Lets the world go on for that long with faults, then without until it has come to rest, and
