@@ -499,8 +499,8 @@ TEST_P(Kubectl, EmptiesNamespacesThatItDeletes) {
 TEST_P(Kubectl, IsToldThatNothingRuns) {
   ok({"create", "-f", file("a.yaml", pod("a", "", "n1"))});
   EXPECT_THAT(refused({"logs", "a"}), HasSubstr("this server has none"));
-  EXPECT_THAT(refused({"exec", "a", "--", "ls"}), HasSubstr("pods/exec is not served"));
-  EXPECT_THAT(refused({"attach", "a"}), HasSubstr("pods/attach is not served"));
+  EXPECT_THAT(refused({"exec", "a", "--", "ls"}), HasSubstr("pods/exec needs a node"));
+  EXPECT_THAT(refused({"attach", "a"}), HasSubstr("pods/attach needs a node"));
 }
 
 TEST_P(Kubectl, UsesTheKubeconfigThatServeWrites) {
