@@ -414,6 +414,7 @@ class EtcdWithUsers {
   EtcdOptions options() const {
     EtcdOptions out = options_for({server_.url()});
     out.username = "ann";
+    out.password = "secret";
     out.watch_cache = false;
     out.prefix = "/p";
     return out;
