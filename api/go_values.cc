@@ -144,6 +144,42 @@ std::string_view go_scalar_name(Scalar scalar) {
   return kNames.name_of(scalar, "string");
 }
 
+namespace {
+
+/// "v1.Container" for io.k8s.api.core.v1.Container.
+std::string without_package(std::string_view full) {
+  const std::size_t last = full.rfind('.');
+  if (last == std::string_view::npos) return std::string(full);
+  const std::size_t before = full.rfind('.', last - 1);
+  return std::string(full.substr(before == std::string_view::npos ? 0 : before + 1));
+}
+
+}  // namespace
+
+std::string go_type_name(Type type) {
+  switch (type.shape()) {
+    case Shape::kStruct:
+      return without_package(type.name());
+    case Shape::kList:
+      return "[]" + go_type_name(type.element());
+    case Shape::kMap:
+      return "map[string]" + go_type_name(type.element());
+    case Shape::kScalar:
+      break;
+  }
+  if (!type.name().empty()) return without_package(type.name());
+  return std::string(go_scalar_name(type.scalar()));
+}
+
+std::string_view go_json_name(Value value) {
+  static constexpr auto kNames = base::enum_names<Value::Kind>({{Value::Kind::kBool, "bool"},
+                                                                {Value::Kind::kNumber, "number"},
+                                                                {Value::Kind::kString, "string"},
+                                                                {Value::Kind::kObject, "object"},
+                                                                {Value::Kind::kArray, "array"}});
+  return kNames.name_of(value.kind(), "null");
+}
+
 std::optional<std::string> scalar_key(const JsonValue& value) {
   switch (go_type(value)) {
     case GoType::kNil:

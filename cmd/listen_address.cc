@@ -36,11 +36,8 @@ ListenAddress parse_listen_address(const std::string& text, const std::string& o
   if (port.ec != std::errc() || port.ptr != end) {
     throw CLI::ValidationError(option, "\"" + text + "\" is not an address such as 127.0.0.1:8001");
   }
-  std::string host = text.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
   try {
-    out.address = http::address_of_host(host);
+    out.address = http::address_of_host(text.substr(0, colon));
   } catch (const Error& e) {
     throw CLI::ValidationError(option, e.what());
   }

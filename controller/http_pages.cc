@@ -37,10 +37,7 @@ http::ServerOptions listen_options(const std::string& address) {
     throw InvalidArgument(
         fmt::format("\"{}\" is not an address to listen on, such as \":8081\"", address));
   }
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
-  out.address = http::address_of_host(host);
+  out.address = http::address_of_host(address.substr(0, colon));
   // As controller-runtime's servers.
   out.limits.header_timeout = std::chrono::seconds(32);
   out.limits.idle_timeout = std::chrono::seconds(90);

@@ -57,7 +57,7 @@ class WriteBarrier : public std::enable_shared_from_this<WriteBarrier> {
 
  private:
   struct Waiter;
-  /// By the key alone: an order by kinds would be one by addresses, and no two runs are the same.
+  /// By request, not by kind: kinds would be ordered by their addresses, which differ in each run.
   using Waiters = std::multimap<Request, std::shared_ptr<Waiter>>;
 
   /// Whether all its writes have been seen.

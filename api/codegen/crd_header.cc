@@ -434,7 +434,7 @@ class VersionWriter {
     out_ += fmt::format("  {} {} {} {{ {} }}\n", type, signature, qualifiers, body);
   }
 
-  /// What reads a member or gives a part of it.
+  /// Adds a function that reads a member, or returns a view or a draft of it.
   void add_accessor(const std::string& type, const std::string& name, bool object,
                     std::string_view body) {
     add(type, name + "()", qualifiers(type, object), body);

@@ -11,13 +11,13 @@
 #include "apiserver/endpoints/request_info.h"
 #include "apiserver/endpoints/yaml.h"
 #include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/go_values.h"
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/json.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/api/status.h"
 #include "lookout/api/validation.h"
 #include "lookout/base/ascii.h"
-#include "lookout/base/enum_names.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -88,16 +88,6 @@ std::string_view kind_of_json(std::string_view body) {
   return {};
 }
 
-/// Go's name for the JSON type of a value.
-std::string_view go_name_of(const Value& value) {
-  static constexpr auto kNames = base::enum_names<Value::Kind>({{Value::Kind::kBool, "bool"},
-                                                                {Value::Kind::kNumber, "number"},
-                                                                {Value::Kind::kString, "string"},
-                                                                {Value::Kind::kObject, "object"},
-                                                                {Value::Kind::kArray, "array"}});
-  return kNames.name_of(value.kind(), "null");
-}
-
 Object parse_protobuf(std::string_view body, std::string& error) {
   if (!api::is_protobuf(body)) {
     error =
@@ -146,7 +136,7 @@ Object parse(const Body& sent, std::string& error) {
       const Value value = object[field];
       if (!value.exists() || value.is_null() || value.is_string()) continue;
       error += fmt::format("json: cannot unmarshal {} into Go struct field .{} of type string",
-                           go_name_of(value), field);
+                           api::detail::go_json_name(value), field);
       return {};
     }
     return object;

@@ -16,7 +16,7 @@ namespace lookout::apiserver::endpoints {
 /// of patch, 400 for a patch that is none. What the change throws: 422 for a patch that does not
 /// fit the object.
 ///
-/// What a strict decoder refuses in the patch, and new in the result, is refused (422) or becomes
+/// Unknown and repeated fields, in the patch or new in the result, are refused (422) or become
 /// `warnings`.
 resources::Store::Change parse_patch(const http::Request& request,
                                      const resources::ServedResourcePtr& resource,

@@ -1,4 +1,4 @@
-// What a strict decoder refuses in a patch itself, whatever the object becomes.
+// Repeated fields in patches, and unknown members of JSON patch operations.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// What a patch consists of.
+/// An object (merge patches), or a list of operations (JSON patches).
 enum class PatchForm { kObject, kOperations };
 
 /// `duplicate field "spec.replicas"` in a patch, which must be valid JSON. Of operations of a JSON

@@ -126,8 +126,8 @@ class ScaleOwners {
   fields::ManagedFields parent_;
 };
 
-/// What a scale says before anybody has set the replicas of a custom resource: a patch that does not
-/// mention them does not set them to 0.
+/// Stands for a number of replicas that the custom resource does not have. A patch of its scale that
+/// leaves this number as it is has set none, and is refused.
 constexpr std::int64_t kUnset = std::numeric_limits<std::int32_t>::min();
 
 std::string name_of(const std::vector<std::string>& path) {

@@ -10,7 +10,7 @@
 namespace lookout::apiserver::endpoints {
 
 /// The autoscaling/v1 Scale of an object. Throws api::StatusError (500) for a custom resource whose
-/// number of replicas is none.
+/// number of replicas is not an integer.
 api::Object scale_of(const resources::ServedResource& resource, const api::Object& object);
 /// The same for a client that asks for it, which takes 0 for "scaled down": throws api::StatusError
 /// (500) also if a custom resource does not say how many.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "apiserver/endpoints/yaml.h"
+#include "apiserver/resources/object_meta.h"
 #include "lookout/api/detail/fast_json.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/go_values.h"
@@ -72,29 +73,6 @@ Place place_of_elements(const Place& list) {
   return place;
 }
 
-/// "v1.Container" for io.k8s.api.core.v1.Container.
-std::string go_name(std::string_view full) {
-  const std::size_t last = full.rfind('.');
-  if (last == std::string_view::npos) return std::string(full);
-  const std::size_t before = full.rfind('.', last - 1);
-  return std::string(full.substr(before == std::string_view::npos ? 0 : before + 1));
-}
-
-std::string go_type(Type type) {
-  switch (type.shape()) {
-    case Shape::kStruct:
-      return go_name(type.name());
-    case Shape::kList:
-      return "[]" + go_type(type.element());
-    case Shape::kMap:
-      return "map[string]" + go_type(type.element());
-    case Shape::kScalar:
-      break;
-  }
-  if (!type.name().empty()) return go_name(type.name());
-  return std::string(api::detail::go_scalar_name(type.scalar()));
-}
-
 /// Where Go's base64 decoder gives up, if it does.
 std::optional<std::size_t> bad_base64(std::string_view text) {
   std::size_t quantum = 0;  // where the present group of four began
@@ -137,14 +115,14 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     root_.type = Type::of_kind(type.group, type.version, type.kind);
     if (expected.custom) {
       root_.schema = expected.schema;
-      metadata_ = Type::of_kind("", "v1", "Pod")->field("metadata")->type();
+      metadata_ = resources::metadata_type();
     }
   }
 
-  /// What was found in this body.
+  /// The problems that were found in this body.
   DecodingProblems take(std::string_view json) {
     if (problems_.error && !way_to_refused_.empty()) {
-      // What is wrong inside of an embedded resource is the fault of its whole metadata.
+      // Kubernetes decodes the metadata of an embedded resource as a whole: the error shows all of it.
       const api::Object object = api::Object::parse(json);
       Value value = object.body();
       for (const Step& step : way_to_refused_)
@@ -374,7 +352,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
 
   /// `value` is "array", "number", or "number 1.5" for one that does not fit.
   void mismatch(Type type, std::string_view value) {
-    const std::string name = go_type(type);
+    const std::string name = api::detail::go_type_name(type);
     fail(decoder_error(value, named_type(name)), conversion_error(value, name));
   }
   /// Where we are is for the decoder to say; a type that reads its values itself does not know.

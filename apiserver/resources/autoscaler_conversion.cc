@@ -41,7 +41,7 @@ constexpr Kept kCurrentMetrics{"autoscaling.alpha.kubernetes.io/current-metrics"
 constexpr Kept kConditions{"autoscaling.alpha.kubernetes.io/conditions", "status", "conditions"};
 constexpr std::array<Kept, 4> kAllKept = {kMetrics, kBehavior, kCurrentMetrics, kConditions};
 
-/// What a metric says of its value.
+/// The member of a metric that holds its wanted or its present value.
 struct Holder {
   std::string_view name;
   bool is_target;

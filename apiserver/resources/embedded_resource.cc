@@ -25,35 +25,6 @@ using api::detail::Type;
 
 // ----------------------------------------------------------------------------------- Types of values
 
-std::string_view json_type(Value value) {
-  switch (value.kind()) {
-    case Value::Kind::kBool:
-      return "bool";
-    case Value::Kind::kNumber:
-      return "number";
-    case Value::Kind::kString:
-      return "string";
-    case Value::Kind::kArray:
-      return "array";
-    default:
-      return "object";
-  }
-}
-
-std::string go_type(Type type) {
-  switch (type.shape()) {
-    case Shape::kStruct:
-      return fmt::format("v1.{}", type.short_name());
-    case Shape::kList:
-      return "[]" + go_type(type.element());
-    case Shape::kMap:
-      return "map[string]" + go_type(type.element());
-    case Shape::kScalar:
-      break;
-  }
-  return std::string(api::detail::go_scalar_name(type.scalar()));
-}
-
 bool fits_scalar(Value value, Scalar scalar) {
   switch (scalar) {
     case Scalar::kString:
@@ -100,8 +71,9 @@ struct Position {
 std::optional<std::string> find_mismatch(Value value, Type type, const Position& position) {
   if (value.is_null()) return std::nullopt;
   if (!fits(value, type)) {
-    return fmt::format("json: cannot unmarshal {} into Go {} of type {}", json_type(value),
-                       position.text, go_type(type));
+    return fmt::format("json: cannot unmarshal {} into Go {} of type {}",
+                       api::detail::go_json_name(value), position.text,
+                       api::detail::go_type_name(type));
   }
   std::optional<std::string> found;
   if (type.shape() == Shape::kList) {
@@ -118,11 +90,6 @@ std::optional<std::string> find_mismatch(Value value, Type type, const Position&
     }
   }
   return found;
-}
-
-Type metadata_type() {
-  static const Type kType = Type::of_kind("", "v1", "Namespace")->field("metadata")->type();
-  return kType;
 }
 
 // -------------------------------------------------------------------------------------------- Checks

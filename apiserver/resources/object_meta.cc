@@ -141,6 +141,12 @@ void validate_metadata(const ServedResource& resource, const Object& object, Cau
   validate_metadata_details(object, causes);
 }
 
+api::detail::Type metadata_type() {
+  static const api::detail::Type kType =
+      api::detail::Type::of_kind("", "v1", "Namespace")->field("metadata")->type();
+  return kType;
+}
+
 bool is_standard_finalizer(std::string_view name) {
   return name == "kubernetes" || name == "orphan" || name == "foregroundDeletion";
 }

@@ -7,9 +7,13 @@
 #include "apiserver/json.h"
 #include "apiserver/resources/served_resource.h"
 #include "apiserver/resources/strategy.h"
+#include "lookout/api/detail/type_table.h"
 #include "lookout/api/object.h"
 
 namespace lookout::apiserver::resources {
+
+/// The type of the metadata of all objects.
+api::detail::Type metadata_type();
 
 /// The rules of k8s.io/apimachinery/pkg/api/validation for a new object's metadata ...
 void validate_metadata(const ServedResource& resource, const api::Object& object, Causes& causes);

@@ -157,13 +157,6 @@ void write_values(json::Value& value, api::detail::Type type, Allocator& allocat
   }
 }
 
-/// The type of the metadata of all objects.
-api::detail::Type metadata_type() {
-  static const api::detail::Type kType =
-      api::detail::Type::of_kind("", "v1", "Namespace")->field("metadata")->type();
-  return kType;
-}
-
 /// The metadata of a resource that is part of another one, as Go's decoder leaves it.
 void clean_metadata(json::Value& resource, Allocator& allocator) {
   json::Value* metadata = json::find(resource, "metadata");

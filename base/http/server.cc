@@ -66,8 +66,10 @@ struct Worker {
 
 }  // namespace
 
-std::string address_of_host(const std::string& host) {
+std::string address_of_host(std::string host) {
   if (host.empty()) return "0.0.0.0";
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
   boost::system::error_code error;
   asio::ip::make_address(host, error);
   if (!error) return host;

@@ -36,8 +36,8 @@ class ListPager {
     rest::List<> list;
     bool paginated = false;  ///< the list had several pages
   };
-  /// Returns all items, and counts those that cannot be decoded, as one list does. Throws what a page throws, and TransportError of kind kCancelled after a
-  /// stop.
+  /// Returns all items, and counts those that cannot be decoded, as one list does. Throws what a
+  /// page throws, and TransportError of kind kCancelled after a stop.
   Result list(rest::ListOptions options = {}, std::stop_token stop = {}) const;
 
   /// Calls `each` for all items while another thread fetches the next pages. An exception from

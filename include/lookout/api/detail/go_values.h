@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lookout/api/detail/type_table.h"
+#include "lookout/api/value.h"
 
 namespace lookout::api::detail {
 
@@ -23,6 +24,11 @@ std::string_view go_type_name(GoType type);
 
 /// The Go type of a field that is a scalar in the schema: "int32", "[]uint8".
 std::string_view go_scalar_name(Scalar scalar);
+
+/// The Go type of a field: "v1.Container", "[]string", "map[string]int32".
+std::string go_type_name(Type type);
+/// What Go's decoder calls a JSON value that does not fit: "bool", "number", "string", "object" ...
+std::string_view go_json_name(Value value);
 
 /// Text that is equal for equal scalars and different for different ones: 1, 1.5, "1" and true all
 /// differ. Empty for objects and arrays, which Go cannot compare.

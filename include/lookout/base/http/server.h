@@ -29,10 +29,10 @@ struct ServerOptions {
   LOOKOUT_OPTION std::shared_ptr<boost::asio::ssl::context> tls = nullptr;
 };
 
-/// The address to listen on for a host: an address as it is, of a name its first IPv4 address or else
-/// its first one, as Go's net.Listen chooses; "0.0.0.0" if it is empty. May ask a name server.
-/// Throws lookout::Error if there is no such host.
-std::string address_of_host(const std::string& host);
+/// The address to listen on for a host: an address ("::1", "[::1]") as it is, of a name its first IPv4
+/// address or else its first one, as Go's net.Listen chooses; "0.0.0.0" if it is empty. May ask a name
+/// server. Throws lookout::Error if there is no such host.
+std::string address_of_host(std::string host);
 
 /// The host of a URL for clients on the same machine: "127.0.0.1" if the server listens on all
 /// addresses; IPv6 addresses in brackets ("[::1]").
