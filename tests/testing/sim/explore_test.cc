@@ -27,6 +27,15 @@
 #include "testing/sim/ended.h"
 #include "testing/sim/forked_call.h"
 
+// The allocator of AddressSanitizer keeps what was freed: the order of its memory cannot be changed.
+#if defined(__SANITIZE_ADDRESS__)
+#define LOOKOUT_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LOOKOUT_SANITIZED
+#endif
+#endif
+
 namespace lookout::sim {
 namespace {
 
@@ -221,6 +230,7 @@ TEST(ExploreTest, TwoRunsFindWhatSortsByAddress) {
   options.twice = true;
   options.stable = false;
   EXPECT_EQ(violation_of(asks_once, options), "");
+#ifndef LOOKOUT_SANITIZED
   const auto sorts = [](World& world) {
     world.start("p", [](Process& p) {
       std::vector<std::unique_ptr<std::string>> names;
@@ -235,6 +245,7 @@ TEST(ExploreTest, TwoRunsFindWhatSortsByAddress) {
     world.run(1s);
   };
   EXPECT_THAT(violation_of(sorts, options), HasSubstr("GET /api/v1/namespaces/default/configmaps"));
+#endif
 }
 
 /// In which order pieces of memory lie.
