@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -14,10 +17,13 @@ namespace {
 
 namespace rules = api::validation;
 
-/// The maximum size of a compiled pattern: some hundred thousand instructions, each of which may run
-/// for every character of a text in the worst case, and a tenth of a second to compile. {1,63} of
-/// all letters that there are fits.
-constexpr std::int64_t kMaxBytes = 8 << 20;
+/// The maximum size of a compiled pattern: more than a million instructions, each of which may run for
+/// every character of a text in the worst case, and a second to compile. {1,1000} of all letters
+/// and digits that there are fits.
+constexpr std::int64_t kMaxBytes = 32 << 20;
+
+/// How many instructions of patterns are kept: of 16 bytes each, and about as many for their matches.
+constexpr std::size_t kMostInstructions = 4'000'000;
 
 re2::RE2::Options options() {
   re2::RE2::Options out;
@@ -69,35 +75,58 @@ std::string with_old_names(std::string_view pattern) {
   return out;
 }
 
-}  // namespace
+/// The patterns that were compiled last. Any thread may call it.
+class CompiledPatterns {
+ public:
+  std::shared_ptr<const re2::RE2> get(std::string_view pattern) {
+    if (auto known = find(pattern)) return known;
+    // Without the lock: it may take a second.
+    auto compiled = std::make_shared<const re2::RE2>(with_old_names(pattern), options());
+    const auto size = static_cast<std::size_t>(std::max(compiled->ProgramSize(), 1));
+    const std::lock_guard lock(mutex_);
+    if (instructions_ + size > kMostInstructions) {
+      patterns_.clear();
+      instructions_ = 0;
+    }
+    const auto [entry, is_new] = patterns_.try_emplace(std::string(pattern), std::move(compiled));
+    if (is_new) instructions_ += size;
+    return entry->second;
+  }
 
-struct Patterns::Compiled {
-  explicit Compiled(std::string_view pattern) : regex(with_old_names(pattern), options()) {}
-  re2::RE2 regex;
+ private:
+  std::shared_ptr<const re2::RE2> find(std::string_view pattern) {
+    const std::lock_guard lock(mutex_);
+    const auto found = patterns_.find(pattern);
+    return found == patterns_.end() ? nullptr : found->second;
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const re2::RE2>, std::less<>> patterns_;
+  std::size_t instructions_ = 0;
 };
 
-Patterns::Patterns() = default;
-Patterns::~Patterns() = default;
+std::shared_ptr<const re2::RE2> compile(std::string_view pattern) {
+  static CompiledPatterns patterns;
+  return patterns.get(pattern);
+}
 
-bool Patterns::match(std::string_view pattern, std::string_view text) {
-  auto found = compiled_.find(pattern);
-  if (found == compiled_.end()) {
-    found = compiled_.emplace(std::string(pattern), std::make_unique<Compiled>(pattern)).first;
-  }
-  const re2::RE2& regex = found->second->regex;
-  return !regex.ok() || re2::RE2::PartialMatch(piece(text), regex);
+}  // namespace
+
+bool matches_pattern(std::string_view pattern, std::string_view text) {
+  const auto regex = compile(pattern);
+  return !regex->ok() || re2::RE2::PartialMatch(piece(text), *regex);
 }
 
 void validate_patterns(api::Value schema, const std::string& path, Causes& causes) {
   if (const auto pattern = schema["pattern"].to_string_view(); pattern && !pattern->empty()) {
-    const re2::RE2 regex(with_old_names(*pattern), options());
-    if (regex.error_code() == re2::RE2::ErrorPatternTooLarge) {
+    const auto regex = compile(*pattern);
+    if (regex->error_code() == re2::RE2::ErrorPatternTooLarge) {
       causes.push_back(rules::invalid(path + ".pattern", *pattern, "is too hard to match"));
-    } else if (!regex.ok()) {
+    } else if (!regex->ok()) {
       causes.push_back(rules::invalid(path + ".pattern", *pattern,
                                       "must be a valid regular expression, but isn't: error "
                                       "parsing regexp: " +
-                                          regex.error()));
+                                          regex->error()));
     }
   }
   for (const auto& [name, property] : schema["properties"].members())

@@ -1,8 +1,6 @@
 // The patterns in the schemas of custom resources.
 #pragma once
 
-#include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,21 +9,11 @@
 
 namespace lookout::apiserver::resources {
 
-/// Patterns in Go's syntax, each compiled once. The time of a match grows with the length of the
-/// text alone, whatever the pattern is. Not to be shared between threads.
-class Patterns {
- public:
-  Patterns();
-  ~Patterns();
-
-  /// Whether the pattern occurs in the text. One that is none (in a definition of an older server)
-  /// refuses nothing.
-  bool match(std::string_view pattern, std::string_view text);
-
- private:
-  struct Compiled;
-  std::map<std::string, std::unique_ptr<Compiled>, std::less<>> compiled_;
-};
+/// Whether a pattern, in Go's syntax, occurs in a text. One that is none (in a definition of an older
+/// server) refuses nothing. The time of a match grows with the length of the text alone, whatever
+/// the pattern is. What was compiled is kept for the next calls, up to a limit. Any thread may call
+/// it.
+bool matches_pattern(std::string_view pattern, std::string_view text);
 
 /// Finds patterns in a schema, at any depth, that cannot be compiled, or only into more than a
 /// match may cost.

@@ -124,8 +124,8 @@ bool is_same(Value value, Value old, Value schema) {
 class Validator {
  public:
   /// `base` is the path of what is validated: messages name values from there.
-  Validator(Causes& causes, Patterns& patterns, std::string base = "")
-      : causes_(causes), patterns_(patterns), base_(std::move(base)) {}
+  explicit Validator(Causes& causes, std::string base = "")
+      : causes_(causes), base_(std::move(base)) {}
 
   /// A default, or a part of a combination, may repeat elements of a list that is a set or a map: only
   /// objects may not.
@@ -175,7 +175,7 @@ class Validator {
   /// are the same.
   Causes find_causes(Value value, Value schema, const std::string& path, bool is_object) const {
     Causes causes;
-    Validator validator(causes, patterns_, base_);
+    Validator validator(causes, base_);
     validator.allow_repetition();
     validator.check_all(value, schema, path, is_object, {});
     return causes;
@@ -356,7 +356,7 @@ class Validator {
     if (const auto least = schema["minLength"].to_int(); least && length < *least)
       refuse_text(fmt::format("should be at least {} chars long", *least));
     if (const auto pattern = schema["pattern"].to_string_view();
-        pattern && !patterns_.match(*pattern, text))
+        pattern && !matches_pattern(*pattern, text))
       refuse_text(fmt::format("should match '{}'", *pattern));
     check_format(text, schema, path);
   }
@@ -412,7 +412,6 @@ class Validator {
   Causes& causes_;
   Causes repetitions_;
   Causes embedded_;
-  Patterns& patterns_;
   const std::string base_;
   bool may_repeat_ = false;
 };
@@ -438,8 +437,7 @@ void append(const Causes& from, Causes& to) { to.insert(to.end(), from.begin(), 
 /// Whether a list of the object repeats elements.
 bool repeats(const Object& object, Value schema) {
   Causes causes;
-  Patterns patterns;
-  Validator validator(causes, patterns);
+  Validator validator(causes);
   validator.check(object.body(), schema, "", true);
   return !validator.repetitions().empty();
 }
@@ -448,9 +446,8 @@ bool repeats(const Object& object, Value schema) {
 void validate_part(Value value, Value old, Value schema, const std::string& path,
                    const std::function<bool()>& repeated, Causes& causes) {
   const bool is_object = path.empty();
-  Patterns patterns;
   const auto find = [&](Value before, Causes& found) {
-    Validator validator(found, patterns, path);
+    Validator validator(found, path);
     validator.check(value, schema, path, is_object, before);
     // Those of the status are not looked at.
     if (is_object) append(validator.embedded(), found);
@@ -507,8 +504,7 @@ void validate_scale(const Object& object, const ScalePaths& paths, bool spec, Ca
 }
 
 void validate_default(Value value, Value schema, Causes& causes) {
-  Patterns patterns;
-  Validator validator(causes, patterns);
+  Validator validator(causes);
   validator.allow_repetition();
   validator.check(value, schema, "", false);
   append(validator.embedded(), causes);
