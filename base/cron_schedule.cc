@@ -46,16 +46,6 @@ template <class... Arguments>
   throw CronScheduleError(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> out;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    out.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return out;
-    text.remove_prefix(end + 1);
-  }
-}
-
 std::vector<std::string_view> words(std::string_view text) {
   std::vector<std::string_view> out;
   for (std::string_view rest = base::trim(text); !rest.empty();) {
@@ -90,8 +80,8 @@ unsigned number_or_name(const Field& field, std::string_view text) {
 
 /// "*", "?", "7", "1-5", each with "/2" behind it or not.
 Values read_range(const Field& field, std::string_view text) {
-  const auto range_and_step = split(text, '/');
-  const auto ends = split(range_and_step[0], '-');
+  const auto range_and_step = base::split(text, '/');
+  const auto ends = base::split(range_and_step[0], '-');
   Values out;
   unsigned low = field.min;
   unsigned high = field.max;
@@ -120,7 +110,7 @@ Values read_range(const Field& field, std::string_view text) {
 
 Values read_field(const Field& field, std::string_view text) {
   Values out;
-  for (const std::string_view part : split(text, ',')) {
+  for (const std::string_view part : base::split(text, ',')) {
     if (part.empty()) continue;
     const Values range = read_range(field, part);
     out.bits |= range.bits;

@@ -9,6 +9,7 @@
 
 #include "apiserver/json.h"
 #include "lookout/api/error.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::bootstrap {
 namespace {
@@ -20,13 +21,8 @@ using Words = std::vector<std::string>;
 constexpr const char* kRbac = "rbac.authorization.k8s.io";
 
 Words split(std::string_view list, char separator) {
-  Words out;
-  for (;;) {
-    const std::size_t end = list.find(separator);
-    out.emplace_back(list.substr(0, end));
-    if (end == std::string_view::npos) return out;
-    list.remove_prefix(end + 1);
-  }
+  const auto parts = base::split(list, separator);
+  return {parts.begin(), parts.end()};
 }
 
 Words words_of(const std::string& line) {

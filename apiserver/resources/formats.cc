@@ -42,16 +42,6 @@ bool match(std::string_view text, const RE2& pattern) {
   return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), pattern);
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> out;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    out.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return out;
-    text.remove_prefix(end + 1);
-  }
-}
-
 // -------------------------------------------------------------------------------------- Identifiers
 
 bool is_object_id(std::string_view text) { return text.size() == 24 && all_of(text, is_hex); }
@@ -193,7 +183,7 @@ bool is_date(std::string_view text) {
 bool is_date_time(std::string_view text) {
   static const RE2 kTime("([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})");
   const std::string lower = base::lower_case(text);
-  const auto parts = split(lower, 't');
+  const auto parts = base::split(lower, 't');
   if (parts.size() < 2 || !is_date(parts[0])) return false;
   int hour = 0;
   int minute = 0;
@@ -273,7 +263,7 @@ bool is_hostname(std::string_view text) {
   static const RE2 kInner(R"([0-9\pL\pS](?:[-0-9\pL\pS]*[0-9\pL\pS])?)");
   static const RE2 kTop(R"(\pL+)");
   if (text.size() > kMostBytes) return false;
-  auto labels = split(text, '.');
+  auto labels = base::split(text, '.');
   const auto fits = [&](std::string_view label) { return label.size() <= kLabel; };
   if (!std::all_of(labels.begin(), labels.end(), fits)) return false;
   if (labels.size() == 1) return match(text, kAlone);
@@ -297,7 +287,7 @@ bool is_short_name(std::string_view text) {
 bool is_long_name(std::string_view text) {
   constexpr std::size_t kMost = 253;
   if (text.size() > kMost) return false;
-  const auto parts = split(text, '.');
+  const auto parts = base::split(text, '.');
   return std::all_of(parts.begin(), parts.end(), is_name);
 }
 
