@@ -77,9 +77,26 @@ template <class T>
 WriteResult<T> typed(WriteResult<api::Object> result) {
   return {T(std::move(result.object)), result.written};
 }
+
+template <class T, class Mutate>
+WriteResult<T> write(const rest::TypedClient<T>& client, const std::string& name,
+                     Ownership ownership, Mutate mutate, const rest::CallOptions& call,
+                     WriteMode mode) {
+  return typed<T>(write(client.dynamic(), name,
+                        plan_of(client, name, std::move(mutate), std::move(ownership)), call,
+                        mode));
+}
 template <class T>
 Awaitable<WriteResult<T>> typed(Awaitable<WriteResult<api::Object>> task) {
   co_return typed<T>(co_await std::move(task));
+}
+template <class T, class Mutate>
+Awaitable<WriteResult<T>> async_write(const rest::TypedClient<T>& client, const std::string& name,
+                                      Ownership ownership, Mutate mutate, rest::CallOptions call,
+                                      WriteMode mode) {
+  return typed<T>(async_write(client.dynamic(), name,
+                              plan_of(client, name, std::move(mutate), std::move(ownership)),
+                              std::move(call), mode));
 }
 
 }  // namespace detail
@@ -110,10 +127,8 @@ template <class T, class Mutate>
 WriteResult<T> create_or_update(const rest::TypedClient<T>& client, const std::string& name,
                                 Ownership ownership, Mutate mutate,
                                 const rest::CallOptions& call = {}) {
-  return detail::typed<T>(
-      detail::write(client.dynamic(), name,
-                    detail::plan_of(client, name, std::move(mutate), std::move(ownership)), call,
-                    detail::WriteMode::kUpdate));
+  return detail::write(client, name, std::move(ownership), std::move(mutate), call,
+                       detail::WriteMode::kUpdate);
 }
 template <class T, class Mutate>
 Awaitable<WriteResult<T>> async_create_or_update(const rest::TypedClient<T>& client,
@@ -126,10 +141,8 @@ Awaitable<WriteResult<T>> async_create_or_update(const rest::TypedClient<T>& cli
                                                  const std::string& name, Ownership ownership,
                                                  Mutate mutate,
                                                  rest::CallOptions call = rest::CallOptions()) {
-  return detail::typed<T>(
-      detail::async_write(client.dynamic(), name,
-                          detail::plan_of(client, name, std::move(mutate), std::move(ownership)),
-                          std::move(call), detail::WriteMode::kUpdate));
+  return detail::async_write(client, name, std::move(ownership), std::move(mutate), std::move(call),
+                             detail::WriteMode::kUpdate);
 }
 
 /// Like create_or_update(), with merge patches instead of whole objects: one for the object and one
@@ -144,10 +157,8 @@ template <class T, class Mutate>
 WriteResult<T> create_or_patch(const rest::TypedClient<T>& client, const std::string& name,
                                Ownership ownership, Mutate mutate,
                                const rest::CallOptions& call = {}) {
-  return detail::typed<T>(
-      detail::write(client.dynamic(), name,
-                    detail::plan_of(client, name, std::move(mutate), std::move(ownership)), call,
-                    detail::WriteMode::kPatch));
+  return detail::write(client, name, std::move(ownership), std::move(mutate), call,
+                       detail::WriteMode::kPatch);
 }
 template <class T, class Mutate>
 Awaitable<WriteResult<T>> async_create_or_patch(const rest::TypedClient<T>& client,
@@ -160,10 +171,8 @@ Awaitable<WriteResult<T>> async_create_or_patch(const rest::TypedClient<T>& clie
                                                 const std::string& name, Ownership ownership,
                                                 Mutate mutate,
                                                 rest::CallOptions call = rest::CallOptions()) {
-  return detail::typed<T>(
-      detail::async_write(client.dynamic(), name,
-                          detail::plan_of(client, name, std::move(mutate), std::move(ownership)),
-                          std::move(call), detail::WriteMode::kPatch));
+  return detail::async_write(client, name, std::move(ownership), std::move(mutate), std::move(call),
+                             detail::WriteMode::kPatch);
 }
 
 }  // namespace lookout::controller
