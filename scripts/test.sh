@@ -14,7 +14,8 @@
 #   asan     Clang; tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     Clang; concurrent tests under ThreadSanitizer
 #   fuzz     Clang; each fuzzer for a short time (LOOKOUT_FUZZ_SECONDS, default 15)
-#   tidy     clang-tidy on every source file, until 40 minutes after the start; it also finds missing includes
+#   tidy     clang-tidy on every source file, until 40 minutes after the start; the tests of the last 20 commits are compiled.
+#            Each file is read on its own: what compiles only beside others is found
 #
 # The default is all stages, in this order. They end within an hour, so on a slow machine some of it is left out, with a
 # message: install, if it cannot start within 30 minutes; bench and fuzz, within 50; tests of asan and tsan that cannot start
@@ -113,8 +114,7 @@ configure() { cmake --preset "$1" -DLOOKOUT_UNITY=8 "${@:2}" >/dev/null; }
 configure_dev() { configure dev -DCMAKE_EXE_LINKER_FLAGS="-fuse-ld=lld -B/usr/lib/llvm-16/bin -Wl,-S" "$@"; }
 
 ahead_asan() { configure asan && cmake --build --preset asan; }
-# Each source on its own: what compiles only behind others is found.
-ahead_tsan() { cmake --preset tsan >/dev/null && cmake --build --preset tsan; }
+ahead_tsan() { configure tsan && cmake --build --preset tsan; }
 ahead_tidy() {
   # What is generated must be there to be included; nothing else has to be built. The generator for CRDs is that of
   # stage plain.
@@ -126,11 +126,13 @@ ahead_tidy() {
   cmake --build --preset tidy
   # (Ninja would build all that the targets of these headers link.)
   ninja -C build/tidy -t commands all | grep 'lookout-crd-gen .*lookout-crds/' | (cd build/tidy && sh)
-  # Those that changed last come first.
-  local until=$((LOOKOUT_TEST_STARTED + 40 * 60)) left=build/tidy/left
+  # Those that changed last come first, and of the tests only those that changed in the last commits: they are compiled only.
+  local until=$((LOOKOUT_TEST_STARTED + 40 * 60)) left=build/tidy/left tests='^(tests|examples/[a-z]+/tests)/'
   : >"$left"
-  { git log --format= --name-only -- '*.cc' && sources | grep '\.cc$'; } | awk '!seen[$0]++' | grep -Ev '^(tests|examples/[a-z]+/tests)/' |
-    grep -xFf <(sources) | xargs -P "$(nproc)" -n 4 scripts/tidy.sh "$until" "$left" 2>&1 |
+  {
+    git log -20 --format= --name-only -- '*.cc'
+    { git log --format= --name-only -- '*.cc' && sources | grep '\.cc$'; } | grep -Ev "$tests"
+  } | awk '!seen[$0]++' | grep -xFf <(sources) | xargs -P "$(nproc)" -n 4 scripts/tidy.sh "$until" "$left" 2>&1 |
     { grep -v -e 'warnings generated' -e 'Suppressed' -e 'Use -header-filter' || true; }
   [[ ! -s $left ]] || echo "*** Not read for want of time: $(wc -l <"$left") sources, of those that changed longest ago ***"
 }
