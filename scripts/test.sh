@@ -11,20 +11,20 @@
 #   install  cmake --install and the Debian packages; separate projects that use each component of both through CMake and
 #            pkg-config; the project of `lookout new` with its tests; a project that includes Lookout as a subproject
 #   bench    GCC; compares instructions and heap bytes of a few small jobs with bench/guard.json
-#   asan     Clang; tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     Clang; concurrent tests under ThreadSanitizer
+#   asan     Clang; tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   fuzz     Clang; each fuzzer for a short time (LOOKOUT_FUZZ_SECONDS, default 15)
 #   tidy     clang-tidy on every source file, until 40 minutes after the start; the tests of the last 20 commits are compiled.
 #            Each file is read on its own: what compiles only beside others is found
 #
 # The default is all stages, in this order. They end within an hour, so on a slow machine some of it is left out, with a
-# message: install, if it cannot start within 30 minutes; bench and fuzz, within 50; tests of asan and tsan that cannot start
-# within 53. The builds for asan, tsan and tidy start in the background with the lowest priority once plain
+# message: install, if it cannot start within 30 minutes; bench and fuzz, within 50; tests of tsan and asan that cannot start
+# within 53. The builds for tsan, asan and tidy start in the background with the lowest priority once plain
 # has built, because tests wait more than they compute, but not if that took 30 minutes: they would not be done in time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-stages=(style plain install bench asan tsan fuzz tidy)
+stages=(style plain install bench tsan asan fuzz tidy)
 case ${1:-} in
   -h | --help)
     sed -n '2,/^set -/s/^# \{0,1\}//p' "$0"
@@ -113,8 +113,8 @@ configure() { cmake --preset "$1" -DLOOKOUT_UNITY=8 "${@:2}" >/dev/null; }
 # the line numbers of the libraries are two thirds of each program.
 configure_dev() { configure dev -DCMAKE_EXE_LINKER_FLAGS="-fuse-ld=lld -B/usr/lib/llvm-16/bin -Wl,-S" "$@"; }
 
-ahead_asan() { configure asan && cmake --build --preset asan; }
 ahead_tsan() { configure tsan && cmake --build --preset tsan; }
+ahead_asan() { configure asan && cmake --build --preset asan; }
 ahead_tidy() {
   # What is generated must be there to be included; nothing else has to be built. The generator for CRDs is that of
   # stage plain.
@@ -213,7 +213,7 @@ stage_plain() {
   configure_dev
   cmake --build --preset dev
   local others=() stage
-  for stage in asan tsan tidy; do [[ $chosen != *" $stage "* ]] || others+=("$stage"); done
+  for stage in tsan asan tidy; do [[ $chosen != *" $stage "* ]] || others+=("$stage"); done
   if [[ -z $all_stages ]] || (($(minutes) < 30)); then begin_ahead "${others[@]}"; fi
   # The real API server that end-to-end tests run against. "none": they are skipped.
   [[ -n ${LOOKOUT_KUBE_APISERVER:-} ]] || LOOKOUT_KUBE_APISERVER=$(scripts/build-kube-apiserver.sh)
@@ -285,18 +285,18 @@ stage_install() {
 
 stage_bench() { bench/guard.sh; }
 
+stage_tsan() {
+  await_ahead tsan || return 0
+  finish_ahead tsan
+  TSAN_OPTIONS="halt_on_error=1 external_symbolizer_path=$symbolizer" run_tests tsan
+}
+
 stage_asan() {
   await_ahead asan || return 0
   finish_ahead asan
   ASAN_OPTIONS="detect_stack_use_after_return=1 external_symbolizer_path=$symbolizer" \
     UBSAN_OPTIONS=print_stacktrace=1 \
     run_tests asan -LE e2e
-}
-
-stage_tsan() {
-  await_ahead tsan || return 0
-  finish_ahead tsan
-  TSAN_OPTIONS="halt_on_error=1 external_symbolizer_path=$symbolizer" run_tests tsan
 }
 
 stage_fuzz() {
