@@ -1,5 +1,7 @@
 #include "lookout/tools/pager.h"
 
+#include <fmt/format.h>
+
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -8,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "lookout/api/error.h"
 #include "lookout/api/status.h"
 
 namespace lookout::pager {
@@ -159,12 +162,17 @@ void ListPager::each_list_item(rest::ListOptions options,
     ~Close() { buffer.close(); }
     Buffer& buffer;
   } const close{buffer};
+  std::size_t undecodable = 0;
   while (const auto page = buffer.take(stop)) {
     for (const auto& item : page->items) {
       throw_if_stopped(stop);
       each(item);
     }
+    undecodable += page->malformed_items;
   }
+  if (undecodable == 0) return;
+  throw api::DecodeError(
+      fmt::format("items of the list that cannot be decoded and were left out: {}", undecodable));
 }
 
 }  // namespace lookout::pager

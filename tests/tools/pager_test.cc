@@ -100,6 +100,24 @@ TEST(ListPagerLossTest, SaysWhatAllPagesLack) {
   EXPECT_EQ(result.list.unknown_fields, 9u);
 }
 
+// What nobody counts must not look as if it were not there.
+TEST(ListPagerLossTest, IsAnErrorAfterTheOtherItems) {
+  Pages pages(15);
+  const auto page = [&](const rest::ListOptions& options, const std::stop_token& stop) {
+    rest::List<> out = pages(options, stop);
+    if (options.continue_token.empty()) out.malformed_items = 2;
+    return out;
+  };
+  int seen = 0;
+  try {
+    ListPager(page, {.page_size = 10}).each_list_item({}, [&](const api::Object&) { ++seen; });
+    ADD_FAILURE() << "it threw nothing";
+  } catch (const api::DecodeError& e) {
+    EXPECT_STREQ(e.what(), "items of the list that cannot be decoded and were left out: 2");
+  }
+  EXPECT_EQ(seen, 15);
+}
+
 TEST(ListPagerExpiryTest, IsAnErrorUnlessAFullListIsWanted) {
   Pages pages(21, 2);
   EXPECT_THROW(

@@ -42,8 +42,8 @@ class ListPager {
 
   /// Calls `each` for all items while another thread fetches the next pages. An exception from
   /// `each` or from a page ends it and is rethrown; so does an expired page, because the items
-  /// before it have been delivered already. Items that cannot be decoded are left out, with a
-  /// warning in the log.
+  /// before it have been delivered already. If items cannot be decoded, it goes on with the others
+  /// and throws api::DecodeError at the end.
   void each_list_item(rest::ListOptions options,
                       const std::function<void(const api::Object&)>& each,
                       std::stop_token stop = {}) const;
