@@ -18,6 +18,8 @@
 namespace lookout::cmd {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::size_t kMaxLabel = 63;
 constexpr std::size_t kMaxSubdomain = 253;
 // "-leader-election" is the longest that the templates add to the name.
@@ -94,6 +96,17 @@ std::string cpp_namespace_of(const std::string& name) {
   return out == "v1" ? out + "_" : out;
 }
 
+void write_text(const fs::path& path, const std::string& text) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  if (error)
+    throw Error(fmt::format("cannot make {}: {}", path.parent_path().string(), error.message()));
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+}
+
 }  // namespace
 
 ProjectNames project_names(std::string name, std::string kind, std::string group) {
@@ -165,26 +178,28 @@ std::string fill_in(std::string_view text, const ProjectNames& names) {
   }
 }
 
-std::vector<std::filesystem::path> write_project(const std::filesystem::path& folder,
-                                                 const ProjectNames& names) {
-  namespace fs = std::filesystem;
+std::vector<fs::path> write_project(const fs::path& folder, const ProjectNames& names) {
   std::error_code error;
-  if (fs::exists(folder, error) &&
-      !(fs::is_directory(folder, error) && fs::is_empty(folder, error)))
+  const bool existed = fs::exists(folder, error);
+  if (existed && !(fs::is_directory(folder, error) && fs::is_empty(folder, error)))
     throw Error(fmt::format("{} already exists: nothing was written", folder.string()));
   std::vector<fs::path> written;
   written.reserve(project_templates().size());
-  for (const ProjectTemplate& each : project_templates()) {
-    const fs::path relative = fill_in(each.path, names);
-    const fs::path path = folder / relative;
-    fs::create_directories(path.parent_path(), error);
-    if (error)
-      throw Error(fmt::format("cannot make {}: {}", path.parent_path().string(), error.message()));
-    std::ofstream file(path, std::ios::binary);
-    file << fill_in(each.text, names);
-    file.close();
-    if (!file) throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
-    written.push_back(relative);
+  try {
+    for (const ProjectTemplate& each : project_templates()) {
+      const fs::path relative = fill_in(each.path, names);
+      write_text(folder / relative, fill_in(each.text, names));
+      written.push_back(relative);
+    }
+  } catch (const Error&) {
+    // Another try finds the folder as this one did.
+    if (existed) {
+      for (const auto& entry : fs::directory_iterator(folder, error))
+        fs::remove_all(entry.path(), error);
+    } else {
+      fs::remove_all(folder, error);
+    }
+    throw;
   }
   return written;
 }

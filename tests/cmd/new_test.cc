@@ -114,6 +114,19 @@ TEST_F(New, WritesNothingIntoAFolderThatHasSomethingInIt) {
   EXPECT_EQ(text("README.md"), "mine");
 }
 
+// (A limit of the size of files stands for a disk that is full.)
+TEST_F(New, LeavesNothingOfAProjectThatCannotBeWritten) {
+  const auto try_to = [&] {
+    return environment_.run("/bin/sh", {"-c", R"(trap '' XFSZ; ulimit -f 1; exec "$@")", "sh",
+                                        test::lookout_program(), "new", "website", "-o", folder()});
+  };
+  EXPECT_THAT(try_to().errors, HasSubstr("cannot write "));
+  EXPECT_FALSE(std::filesystem::exists(folder()));
+  std::filesystem::create_directories(folder());
+  EXPECT_EQ(try_to().status, 1);
+  EXPECT_TRUE(std::filesystem::is_empty(folder()));
+}
+
 TEST_F(New, TakesAnEmptyFolder) {
   std::filesystem::create_directories(folder());
   EXPECT_EQ(make({"website", "-o", folder()}).status, 0);
