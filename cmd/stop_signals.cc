@@ -10,9 +10,16 @@
 namespace lookout::cmd {
 namespace {
 
+/// As with nohup.
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 sigset_t signals() {
   sigset_t set;
   sigemptyset(&set);
+  if (!is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGUSR2);  // from the destructor: no signal came

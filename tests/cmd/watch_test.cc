@@ -78,6 +78,13 @@ TEST_F(Watch, ShowsATableThatGoesOn) {
           row("DELETED", "web", "Terminating")));
 }
 
+TEST_F(Watch, EndsWithItsTerminal) {
+  watch({"pods"});
+  ASSERT_TRUE(says("SYNCED\n"));
+  process_->signal(SIGHUP);
+  EXPECT_EQ(process_->wait(), 0);
+}
+
 TEST_F(Watch, ShowsOneJsonObjectALine) {
   watch({"pods", "-A", "-o", "json"});
   ASSERT_TRUE(says("SYNCED"));
