@@ -15,6 +15,7 @@
 #include "apiserver/endpoints/typed_decoding.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/webhook_converter.h"
+#include "lookout/api/detail/object_editor.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/base/async_event.h"
 #include "lookout/base/detail/log.h"
@@ -86,6 +87,7 @@ Awaitable<Object> convert(const ServedResource& from, const ServedResource& to, 
     co_return co_await to.converter->convert(std::move(object), to.type.api_version(),
                                              std::move(gone));
   }
+  if (to.custom) co_return api::with_type(object, to.type.api_version(), to.type.kind);
   co_return to.from_storage(from.to_storage(object));
 }
 

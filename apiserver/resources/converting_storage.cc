@@ -96,7 +96,7 @@ class ConvertingWatch final : public storage::Watch {
     }
     if (objects.empty()) co_return;
     const std::vector<Object> converted =
-        co_await converter_->convert(std::move(objects), api_version_, gone_.get_token());
+        co_await converter_->show(std::move(objects), api_version_, gone_.get_token());
     std::vector<Event> selected;
     selected.reserve(events.size());
     auto at = converted.begin();
@@ -163,7 +163,7 @@ Awaitable<storage::ListResult> ConvertingStorage::list(std::string key, bool rec
   const bool selects = !predicate.accepts_everything();
   storage::ListResult result = co_await stored_.list(std::move(key), recursive, std::move(options));
   std::vector<Object> all = co_await taken(*result.objects);
-  all = co_await converter_->convert(std::move(all), api_version_);
+  all = co_await converter_->show(std::move(all), api_version_);
   if (selects) std::erase_if(all, [&](const Object& one) { return !predicate.matches(one); });
   result.objects = std::make_unique<storage::VectorSource>(std::move(all));
   co_return result;
@@ -181,7 +181,7 @@ Awaitable<storage::ListResult> ConvertingStorage::list_selected(std::string key,
     storage::ListOptions page = options;
     result = co_await stored_.list(key, recursive, std::move(page));
     std::vector<Object> objects = co_await taken(*result.objects);
-    objects = co_await converter_->convert(std::move(objects), api_version_);
+    objects = co_await converter_->show(std::move(objects), api_version_);
     for (std::size_t i = 0; i < objects.size() && selected.size() < limit; ++i) {
       if (!predicate.matches(objects[i])) continue;
       selected.push_back(objects[i]);

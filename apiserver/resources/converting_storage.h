@@ -44,7 +44,7 @@ class ConvertingStorage final : public storage::Interface {
 
  private:
   Awaitable<api::Object> shown(api::Object stored) const {
-    return converter_->convert(std::move(stored), api_version_);
+    return converter_->show(std::move(stored), api_version_);
   }
   Awaitable<api::Object> kept(api::Object shown) const {
     return converter_->convert(std::move(shown), storage_version_);

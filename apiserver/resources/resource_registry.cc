@@ -12,6 +12,7 @@
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/selectable_fields.h"
 #include "apiserver/resources/strategy.h"
+#include "apiserver/resources/version_schemas.h"
 #include "apiserver/resources/webhook_converter.h"
 #include "lookout/api/detail/texts.h"
 
@@ -104,11 +105,12 @@ std::string place_of(const std::string& group, const std::string& plural) {
   return group + "/" + plural;
 }
 
-/// Identifies a version for its watches: they end when this changes. The schema does not count.
+/// Identifies a version for its watches: they end when this changes. (They would go on with the old
+/// schema.)
 std::string name_of(const Object& definition, const ServedResource& resource) {
-  std::string out = std::string(definition.uid()) + "/" + resource.type.version;
-  if (resource.converter != nullptr) out += definition["spec"]["conversion"].to_json();
-  return out;
+  return fmt::format("{}/{}/{}/{}", definition.uid(), resource.type.version,
+                     definition["metadata"]["generation"].as_int(),
+                     definition["status"]["acceptedNames"].to_json());
 }
 
 /// The resources of a definition: one for each served version; none before its first names are
@@ -127,9 +129,10 @@ std::vector<std::shared_ptr<ServedResource>> custom_resources(const Object& defi
     if (version["storage"].as_bool())
       storage_version = group + "/" + std::string(version["name"].as_string());
   }
+  const auto schemas = std::make_shared<const VersionSchemas>(definition);
   std::shared_ptr<const WebhookConverter> converter;
   if (webhooks != nullptr && spec["conversion"]["strategy"].as_string() == "Webhook")
-    converter = std::make_shared<const WebhookConverter>(*webhooks, spec);
+    converter = std::make_shared<const WebhookConverter>(*webhooks, spec, schemas);
   for (const Value version : spec["versions"].elements()) {
     if (!version["served"].as_bool()) continue;
     auto resource = std::make_shared<ServedResource>();
@@ -153,8 +156,8 @@ std::vector<std::shared_ptr<ServedResource>> custom_resources(const Object& defi
           *resource->storage, converter, resource->type.api_version(), storage_version);
     }
     resource->strategy = &custom_resource_strategy();
-    if (const Value schema = version["schema"]["openAPIV3Schema"]; schema.is_object())
-      resource->schema = Object::parse(schema.to_json());
+    resource->schema = schemas->find(resource->type.api_version());
+    resource->schemas = schemas;
     resource->printer = tables::Printer::of_custom(version);
     const Value subresources = version["subresources"];
     const std::vector<std::string> verbs = {"get", "patch", "update"};

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 
+#include "apiserver/resources/version_schemas.h"
 #include "lookout/api/field_path.h"
 #include "lookout/api/status.h"
 
@@ -36,6 +38,18 @@ std::string_view text_of(Value value, std::string& scratch, std::string_view abs
 FieldReader at(std::string_view path, std::string_view absent = "") {
   return [parsed = api::FieldPath(path), absent](const Object& object, std::string& scratch) {
     return text_of(object.at(parsed), scratch, absent);
+  };
+}
+
+/// A field of a custom resource as its version shows it.
+FieldReader shown_at(std::string_view path, std::shared_ptr<const VersionSchemas> schemas,
+                     std::string api_version) {
+  return [parsed = api::FieldPath(path), schemas = std::move(schemas),
+          api_version = std::move(api_version)](const Object& stored, std::string& scratch) {
+    const Object shown = schemas->convert(schemas->read(stored), api_version);
+    std::string text;
+    scratch = text_of(shown.at(parsed), text, "");
+    return std::string_view(scratch);
   };
 }
 
@@ -168,7 +182,11 @@ void add_selectable_fields(ServedResource& resource, const std::vector<std::stri
   for (const std::string& path : json_paths) {
     const std::string_view name = std::string_view(path).substr(path.starts_with('.') ? 1 : 0);
     try {
-      resource.fields.push_back({std::string(name), at(name)});
+      // (A storage that converts compares what it shows.)
+      resource.fields.push_back(
+          {std::string(name), resource.converting_storage != nullptr
+                                  ? at(name)
+                                  : shown_at(name, resource.schemas, resource.type.api_version())});
     } catch (const InvalidArgument&) {
       // Not a path: nobody can select by it.
     }

@@ -8,6 +8,7 @@
 #include "apiserver/resources/selectable_fields.h"
 #include "apiserver/resources/storage_place.h"
 #include "apiserver/resources/strategy.h"
+#include "apiserver/resources/version_schemas.h"
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/protobuf.h"
 
@@ -151,12 +152,14 @@ const Subresource* ServedResource::find_subresource(std::string_view name) const
 
 api::Object ServedResource::to_storage(const api::Object& object) const {
   if (converting_storage != nullptr) return object;
+  if (schemas != nullptr) return schemas->convert(object, storage_version);
   if (convert_to_storage != nullptr) return as_typed(convert_to_storage(object));
   return api::with_type(object, storage_version, type.kind);
 }
 
 api::Object ServedResource::from_storage(const api::Object& stored) const {
   if (converting_storage != nullptr) return stored;
+  if (schemas != nullptr) return schemas->convert(schemas->read(stored), type.api_version());
   return convert_from_storage != nullptr ? convert_from_storage(stored)
                                          : api::with_type(stored, type.api_version(), type.kind);
 }

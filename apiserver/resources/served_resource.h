@@ -15,6 +15,7 @@
 namespace lookout::apiserver::resources {
 
 struct Strategy;
+class VersionSchemas;
 class WebhookConverter;
 
 /// A field that clients may select by.
@@ -78,6 +79,8 @@ struct ServedResource {
   const Strategy* strategy = nullptr;
   /// The structural schema of a custom resource; empty for others, and if there is none.
   api::Object schema;
+  /// Those of all versions of a custom resource; null for others.
+  std::shared_ptr<const VersionSchemas> schemas;
   /// How its objects are shown in tables.
   std::shared_ptr<const tables::Printer> printer;
 

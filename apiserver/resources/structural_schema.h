@@ -17,6 +17,12 @@ void prune(json::Value& object, api::Value schema);
 /// Fills in what the client left out and the schema has a default for.
 void set_schema_defaults(json::Value& object, api::Value schema, json::Allocator& allocator);
 
+/// Whether prune() takes something out of an object.
+bool has_unknown_fields(api::Value object, api::Value schema);
+
+/// Whether prune() and set_schema_defaults() leave an object as it is.
+bool is_settled(api::Value object, api::Value schema);
+
 /// Calls `visit` with each resource that is embedded in a value.
 void for_each_embedded(json::Value& value, api::Value schema,
                        const std::function<void(json::Value& resource)>& visit);

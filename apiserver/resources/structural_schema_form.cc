@@ -126,6 +126,67 @@ void set_defaults(json::Value& value, Value schema, bool is_object, Allocator& a
   }
 }
 
+// ------------------------------------------------------------------- Whether they change anything
+
+/// Whether prune_value() takes something out.
+bool has_unknown(Value value, Value schema, bool is_object, bool kept) {
+  kept = kept || schema["x-kubernetes-preserve-unknown-fields"].as_bool();
+  if (value.is_array()) {
+    const Value items = schema["items"];
+    if (kept && !items.is_object()) return false;
+    for (const Value element : value.elements()) {
+      if (has_unknown(element, items.is_object() ? items : Value(), false, kept)) return true;
+    }
+    return false;
+  }
+  const bool whole = is_object || is_embedded(schema);
+  const Value properties = schema["properties"];
+  const Value others = schema["additionalProperties"];
+  for (const auto& [name, member] : value.members()) {
+    if (whole && is_type_or_metadata(name)) continue;
+    const Value property = properties[name];
+    const Value of_member = property.exists() ? property : others;
+    if (!of_member.is_object() && !of_member.is_bool()) {
+      if (!kept) return true;
+    } else if (has_unknown(member, of_member.is_object() ? of_member : Value(), false, false)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_unwanted_null(Value value, Value schema) {
+  return value.is_null() && schema.is_object() && !schema["nullable"].as_bool();
+}
+
+/// Whether set_defaults() changes something. (It says so of a null whose default is null, too.)
+bool lacks_defaults(Value value, Value schema, bool is_object) {
+  if (value.is_array()) {
+    const Value items = schema["items"];
+    for (const Value element : value.elements()) {
+      if (is_unwanted_null(element, items) && items["default"].exists()) return true;
+      if (lacks_defaults(element, items, false)) return true;
+    }
+    return false;
+  }
+  if (!value.is_object()) return false;
+  const Value properties = schema["properties"];
+  for (const auto& [name, property] : properties.members()) {
+    if (is_object && is_type_or_metadata(name)) continue;
+    const Value present = value[name];
+    if (present.exists() ? is_unwanted_null(present, property) : property["default"].exists())
+      return true;
+    if (lacks_defaults(present, property, false)) return true;
+  }
+  const Value others = schema["additionalProperties"];
+  if (!others.is_object()) return false;
+  for (const auto& [name, member] : value.members()) {
+    if (properties.contains(name)) continue;
+    if (is_unwanted_null(member, others) || lacks_defaults(member, others, false)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void prune(json::Value& object, Value schema) { prune_value(object, schema, true, false); }
@@ -133,6 +194,14 @@ void prune_default(json::Value& value, Value schema) { prune_value(value, schema
 
 void set_schema_defaults(json::Value& object, Value schema, Allocator& allocator) {
   set_defaults(object, schema, true, allocator);
+}
+
+bool has_unknown_fields(Value object, Value schema) {
+  return has_unknown(object, schema, true, false);
+}
+
+bool is_settled(Value object, Value schema) {
+  return !has_unknown_fields(object, schema) && !lacks_defaults(object, schema, true);
 }
 
 void for_each_embedded(json::Value& value, Value schema,

@@ -109,7 +109,9 @@ class Store::ChangeOfObject {
     if (is_deleting(present) && object["metadata"]["finalizers"].empty() &&
         present["metadata"]["deletionGracePeriodSeconds"].as_int() == 0 && may_go(object))
       throw LastFinalizerGone{object};
-    return differ_in_times_only(object, present) ? present_stored : stored;
+    if (!differ_in_times_only(object, present)) return stored;
+    // What is stored in another version, or as an older schema had it, is written anew.
+    return resource_.custom ? resource_.to_storage(present) : present_stored;
   }
 
  private:

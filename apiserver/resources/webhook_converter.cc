@@ -99,15 +99,11 @@ Object accepted(json::Value& converted, const Object& original, const std::strin
 
 }  // namespace
 
-WebhookConverter::WebhookConverter(webhooks::WebhookClient& client, api::Value spec)
+WebhookConverter::WebhookConverter(webhooks::WebhookClient& client, api::Value spec,
+                                   std::shared_ptr<const VersionSchemas> schemas)
     : client_(client),
-      address_(webhooks::address_of(spec["conversion"]["webhook"]["clientConfig"])) {
-  for (const api::Value version : spec["versions"].elements()) {
-    const api::Value schema = version["schema"]["openAPIV3Schema"];
-    if (!schema.is_object()) continue;
-    schemas_.emplace(fmt::format("{}/{}", spec["group"].as_string(), version["name"].as_string()),
-                     Object::parse(schema.to_json()));
-  }
+      address_(webhooks::address_of(spec["conversion"]["webhook"]["clientConfig"])),
+      schemas_(std::move(schemas)) {
   for (const api::Value version :
        spec["conversion"]["webhook"]["conversionReviewVersions"].elements()) {
     const std::string_view name = version.as_string();
@@ -169,13 +165,11 @@ void WebhookConverter::read_answer(const std::string& body, const std::string& u
     throw WrongObjects(
         fmt::format("returned {} objects, expected {}", converted.size(), places.size()));
   }
-  const auto schema = schemas_.find(api_version);
+  const Object& schema = schemas_->find(api_version);
   for (std::size_t i = 0; i < places.size(); ++i) {
     Object& object = objects[places[i]];
     try {
-      object =
-          accepted(*converted[i], object, api_version,
-                   schema == schemas_.end() ? Object() : schema->second, review.GetAllocator());
+      object = accepted(*converted[i], object, api_version, schema, review.GetAllocator());
     } catch (const Error& e) {
       throw WrongObjects(
           fmt::format("returned invalid converted object at index {}: {}", i, e.what()));
@@ -228,6 +222,17 @@ Awaitable<Object> WebhookConverter::convert(Object object, std::string api_versi
   one.push_back(std::move(object));
   one = co_await convert(std::move(one), std::move(api_version), std::move(gone));
   co_return std::move(one.front());
+}
+
+Awaitable<std::vector<Object>> WebhookConverter::show(std::vector<Object> stored,
+                                                      std::string api_version,
+                                                      std::stop_token gone) const {
+  for (Object& object : stored) object = schemas_->read(object);
+  return convert(std::move(stored), std::move(api_version), std::move(gone));
+}
+
+Awaitable<Object> WebhookConverter::show(Object stored, std::string api_version) const {
+  return convert(schemas_->read(stored), std::move(api_version));
 }
 
 }  // namespace lookout::apiserver::resources

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <map>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "apiserver/resources/version_schemas.h"
 #include "apiserver/webhooks/webhook_client.h"
 #include "lookout/api/object.h"
 #include "lookout/base/event_loop.h"
@@ -20,7 +20,8 @@ namespace lookout::apiserver::resources {
 class WebhookConverter {
  public:
   /// `spec` is that of the definition, whose conversion has the strategy Webhook.
-  WebhookConverter(webhooks::WebhookClient& client, api::Value spec);
+  WebhookConverter(webhooks::WebhookClient& client, api::Value spec,
+                   std::shared_ptr<const VersionSchemas> schemas);
 
   /// The same objects in a version, in their order. Those that have it already are left alone, as
   /// is an empty object; the others go into one review, or into several if they are very large.
@@ -31,6 +32,10 @@ class WebhookConverter {
                                               std::stop_token gone = {}) const;
   Awaitable<api::Object> convert(api::Object object, std::string api_version,
                                  std::stop_token gone = {}) const;
+  /// The same of objects as they are stored (VersionSchemas::read).
+  Awaitable<std::vector<api::Object>> show(std::vector<api::Object> stored, std::string api_version,
+                                           std::stop_token gone = {}) const;
+  Awaitable<api::Object> show(api::Object stored, std::string api_version) const;
 
  private:
   /// Which of the objects go into a review.
@@ -43,8 +48,7 @@ class WebhookConverter {
 
   webhooks::WebhookClient& client_;
   const webhooks::Address address_;
-  /// Those of the versions, by apiVersion.
-  std::map<std::string, api::Object, std::less<>> schemas_;
+  const std::shared_ptr<const VersionSchemas> schemas_;
   /// The version of ConversionReview; empty if the webhook and the server share none.
   std::string review_version_;
 };

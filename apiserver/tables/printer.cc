@@ -122,7 +122,7 @@ std::string column_definitions(const Printer& printer) {
 std::string table_row(const Printer& printer, const Object& stored, const Object& shown,
                       IncludeObject include, const std::string& group_version, api::Time now) {
   Cells cells(now);
-  printer.append(stored, cells);
+  printer.append(printer.is_custom() ? shown : stored, cells);
   std::string out = R"({"cells":[)" + cells.json() + "]";
   if (!cells.conditions().empty()) out += R"(,"conditions":)" + cells.conditions();
   out += R"(,"object":)";

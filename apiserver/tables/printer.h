@@ -21,7 +21,8 @@ class Printer {
   static std::shared_ptr<const Printer> of_custom(api::Value version);
 
   const std::vector<Column>& columns() const { return columns_; }
-  /// `object` is one as stored.
+  bool is_custom() const { return !paths_.empty(); }
+  /// `object` is one as stored, or of a custom resource, as the client gets it.
   void append(const api::Object& object, Cells& cells) const;
 
  private:

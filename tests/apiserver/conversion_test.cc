@@ -300,6 +300,22 @@ TEST_F(ConversionWebhookTest, ObjectsThatAreStoredInAnOlderVersionAreConverted) 
   EXPECT_EQ(reviews(), before);
 }
 
+// The defaults of the version that an object is stored in come before it is converted.
+TEST_F(ConversionWebhookTest, ObjectsAreConvertedWithTheDefaultsOfTheirVersion) {
+  newer().create(from_json(
+      R"({"apiVersion":"shop.example.com/v1","kind":"Box","metadata":{"name":"a"},"spec":{}})"));
+  all(kDefinitions)
+      .patch("boxes.shop.example.com", rest::PatchType::kJson,
+             R"([{"op":"add","value":"small","path":"/spec/versions/0/schema/openAPIV3Schema/)"
+             R"(properties/spec/properties/size/default"}])");
+  EXPECT_EQ(spec(newer().get("a")), R"({"size":"small"})");
+  EXPECT_EQ(spec(older().get("a")), R"({"oldSize":"small"})");
+  EXPECT_EQ(spec(older().list().items.at(0)), R"({"oldSize":"small"})");
+  const auto event = older().watch({}).next();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(spec(event->object), R"({"oldSize":"small"})");
+}
+
 TEST_F(ConversionWebhookTest, AWatchEndsWhenTheConversionIsAnother) {
   rest::CallOptions patience;
   patience.timeout = std::chrono::seconds(20);

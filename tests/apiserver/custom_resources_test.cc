@@ -332,19 +332,26 @@ TEST_F(CustomResources, AWatchEndsWithTheDefinition) {
   EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v1/crontabs").code, 404);
 }
 
-TEST_F(CustomResources, AWatchEndsWhenItsVersionIsNoLongerServed) {
+// (Those of all versions: they would go on with the old definition.)
+TEST_F(CustomResources, WatchesEndWhenTheSpecOfTheDefinitionChanges) {
   rest::CallOptions patience;
   patience.timeout = std::chrono::seconds(20);
   auto beta = in(kBetaTabs).watch({}, {}, patience);
   auto stable = in(kTabs).watch({}, {}, patience);
   all(kDefinitions)
+      .patch("crontabs.stable.example.com", rest::PatchType::kMerge,
+             R"({"metadata":{"labels":{"a":"b"}}})");
+  in(kTabs).create(tab("a"));
+  for (auto* watch : {&beta, &stable}) {
+    const auto added = watch->next();
+    ASSERT_TRUE(added);
+    EXPECT_EQ(added->object.name(), "a");
+  }
+  all(kDefinitions)
       .patch("crontabs.stable.example.com", rest::PatchType::kJson,
              R"([{"op":"replace","path":"/spec/versions/0/served","value":false}])");
   EXPECT_FALSE(beta.next());
-  in(kTabs).create(tab("a"));
-  const auto added = stable.next();
-  ASSERT_TRUE(added);
-  EXPECT_EQ(added->object.name(), "a");
+  EXPECT_FALSE(stable.next());
 }
 
 TEST_F(CustomResources, FieldsOfTheDefinitionCanBeSelected) {
