@@ -47,6 +47,7 @@
 #include "apiserver/webhooks/webhook_client.h"
 #include "lookout/apiserver/storage/memory.h"
 #include "lookout/base/async_event.h"
+#include "lookout/base/clock.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/http/server.h"
 #include "lookout/base/http/transport.h"
@@ -222,7 +223,7 @@ class Server::Impl {
     health_.begin_shutdown();
     {
       std::unique_lock lock(mutex_);
-      hurry_.wait_for(lock, options_.shutdown_delay, [&] { return in_a_hurry_; });
+      hurry_.wait_for(lock, Clock::limited(options_.shutdown_delay), [&] { return in_a_hurry_; });
     }
     end_tasks();
     if (!http_.drain(grace)) http_.cut_off();

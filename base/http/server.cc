@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "lookout/base/async_event.h"
+#include "lookout/base/clock.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/error.h"
 
@@ -310,7 +311,7 @@ class Server::Impl {
 
   bool wait_until_empty(std::chrono::milliseconds time) {
     std::unique_lock lock(mutex_);
-    return empty_.wait_for(lock, time, [&] { return count_.load() == 0; });
+    return empty_.wait_for(lock, lookout::Clock::limited(time), [&] { return count_.load() == 0; });
   }
 
   const ServerOptions options_;
