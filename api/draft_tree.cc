@@ -283,7 +283,7 @@ void DraftTree::make_object(DraftNode& node) {
 void DraftTree::make_array(DraftNode& node) {
   if (node.kind == DraftNode::Kind::kArray) return;
   if (&node == &root_) throw InvalidArgument("a draft is an object and has no elements");
-  if (node.kind == DraftNode::Kind::kObject) {
+  if (!node.source.is_array() || node.kind == DraftNode::Kind::kObject) {
     put_aside(node);
     node.source = {};
     node.kind = DraftNode::Kind::kSource;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -80,8 +81,15 @@ inline std::size_t varint_size(std::uint64_t value) {
 
 }  // namespace
 
+void FlatWriter::Buffer::grow(std::size_t size, std::size_t kept) {
+  auto larger = std::make_unique_for_overwrite<std::uint8_t[]>(size);
+  if (kept != 0) std::memcpy(larger.get(), bytes_.get(), kept);
+  bytes_ = std::move(larger);
+  size_ = size;
+}
+
 void FlatWriter::grow(std::size_t n) {
-  buffer_.resize(std::max(buffer_.size() * 2, size_ + n + 4096));
+  buffer_.grow(std::max(buffer_.size() * 2, size_ + n + 4096), size_);
 }
 
 inline void FlatWriter::put(const void* data, std::size_t n) {

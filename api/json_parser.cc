@@ -37,17 +37,6 @@ struct StreamTraits<InsituStringStream> {
   enum { copyOptimization = 0 };
 };
 
-/// UTF-8 that refuses "\uDC00" without the other half of the pair before it; the parser itself
-/// notices only the opposite. (Encode is called for \u escapes alone.)
-struct StrictUtf8 : UTF8<> {
-  using UTF8<>::Encode;
-  static void Encode(InsituStringStream& out, unsigned codepoint) {
-    UTF8<>::Encode(out, codepoint);
-    // The parser goes on with the character behind the escape: make it one that no string may hold.
-    if (codepoint >= 0xDC00 && codepoint <= 0xDFFF) *out.src_ = '\x01';
-  }
-};
-
 }  // namespace lookout_rapidjson
 
 namespace lookout::api::detail {
@@ -345,6 +334,10 @@ class JsonParser::Impl {
       error_ = fmt::format("a control character in a string at byte {}", bad);
       return false;
     }
+    std::string room;
+    if (const std::string_view repaired = repair_surrogates({text.data(), size}, room);
+        repaired.data() != text.data())
+      text.replace(0, size, repaired);
     depth == 0 ? writer_.restart() : writer_.rewind(begin);
     // RapidJSON spoils the text, and if it does not take it the name is still wanted.
     original_.assign(text, 0, size);
@@ -392,7 +385,7 @@ class JsonParser::Impl {
   std::unique_ptr<RepeatedValues> repeated_;
   Handler handler_;
   FastJson<Handler> fast_{handler_};
-  json::GenericReader<json::StrictUtf8, json::StrictUtf8> reader_;
+  json::Reader reader_;
   std::string error_;
   std::string original_;  // of the last text, if FastJson did not take it
   bool event_ = false;

@@ -5,7 +5,10 @@
 
 #include <charconv>
 #include <cstdint>
+#include <string>
 #include <system_error>
+
+#include "lookout/base/json_strings.h"
 
 namespace lookout::api::detail {
 namespace {
@@ -54,7 +57,9 @@ struct ExactNumbers {
 
 }  // namespace
 
-bool parse_json(std::string_view text, rapidjson::Document& out) {
+bool parse_json(std::string_view json, rapidjson::Document& out) {
+  std::string room;
+  const std::string_view text = repair_surrogates(json, room);
   bool good = false;
   const auto fill = [&](rapidjson::Document& document) {
     constexpr unsigned kFlags =

@@ -11,6 +11,7 @@
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/validation.h"
 #include "lookout/base/ascii.h"
+#include "lookout/base/json_strings.h"
 #include "lookout/k8s/meta/v1.h"
 
 namespace lookout::api {
@@ -153,7 +154,7 @@ Object Status::to_object() const {
   const auto text = [&](std::string_view field, std::string_view value) {
     if (value.empty()) return;
     writer.key(field);
-    writer.string(value);
+    writer.string(repair_utf8(std::string(value)));
   };
   const auto number = [&](std::string_view field, std::int32_t value) {
     if (value == 0) return;

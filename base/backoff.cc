@@ -3,11 +3,21 @@
 #include <algorithm>
 
 namespace lookout {
+namespace {
+
+BackoffOptions within_limits(BackoffOptions options) {
+  options.initial = Clock::limited(options.initial);
+  options.max = Clock::limited(options.max);
+  options.reset_after = Clock::limited(options.reset_after);
+  return options;
+}
+
+}  // namespace
 
 Backoff::Backoff(BackoffOptions options, std::shared_ptr<Clock> clock)
-    : options_(options),
+    : options_(within_limits(options)),
       clock_(std::move(clock)),
-      current_(options.initial),
+      current_(options_.initial),
       last_(clock_->now()),
       random_(std::random_device{}()) {}
 

@@ -19,6 +19,8 @@
 #include <optional>
 #include <sstream>
 
+#include "lookout/base/base64.h"
+#include "lookout/base/json_strings.h"
 #include "lookout/base/structural_scanner.h"
 
 namespace lookout {
@@ -40,6 +42,10 @@ std::string with_whole_escapes(std::string_view text) {
   }
   return out.append(text);
 }
+
+/// A comment behind the text. yaml-cpp lets the end of the text close a quote; the comment is then in
+/// the last scalar. (No text has control characters; see check_characters().)
+constexpr std::string_view kEndOfText = "#\x01\x01 end of text";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -114,6 +120,34 @@ std::optional<std::string> number_as_json(std::string_view text) {
   return json_of(number);
 }
 
+/// Gives a scalar with a tag of YAML 1.1 ("!!int") the value that Go's reader gives it. Other tags
+/// make it text.
+void convert(YamlNode& node, std::string_view tag) {
+  constexpr std::string_view kPrefix = "tag:yaml.org,2002:";
+  if (!tag.starts_with(kPrefix)) return;
+  tag.remove_prefix(kPrefix.size());
+  const auto take_as = [&](bool fits) {
+    if (!fits) throw YamlError(node.line, fmt::format("a value is no !!{}", tag));
+    node.quoted = false;
+  };
+  if (tag == "bool") {
+    take_as(is_yaml_true(node.text) || is_yaml_false(node.text));
+  } else if (tag == "int") {
+    std::string digits = node.text;
+    std::erase(digits, '_');
+    take_as(integer(digits).has_value());
+  } else if (tag == "float") {
+    take_as(number_as_json(node.text).has_value());
+  } else if (tag == "null") {
+    node.kind = YamlNode::Kind::kNull;
+    node.text.clear();
+  } else if (tag == "binary") {
+    auto bytes = decode_base64(node.text);
+    if (!bytes) throw YamlError(node.line, "a value is no !!binary: it is not base64");
+    node.text = repair_utf8(*std::move(bytes));
+  }
+}
+
 /// The name of a field: keys that are no text become what JSON writes for them.
 std::string name_of(const YamlNode& key) {
   if (key.kind != YamlNode::Kind::kScalar) throw YamlError(key.line, "a key is not text");
@@ -126,17 +160,43 @@ std::string name_of(const YamlNode& key) {
 /// Builds the tree from yaml-cpp's events. yaml-cpp's own tree knows no limits.
 class Builder : public YAML::EventHandler {
  public:
-  Builder(std::deque<YamlNode>& nodes, const YamlLimits& limits) : nodes_(nodes), limits_(limits) {
+  /// `text` is what yaml-cpp reads; empty if the events come from elsewhere.
+  Builder(std::deque<YamlNode>& nodes, const YamlLimits& limits, std::string_view text = {})
+      : nodes_(nodes), limits_(limits), text_(text) {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    lines_.push_back(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '\n') lines_.push_back(i + 1);
+    }
     anchors_.resize(1);  // yaml-cpp counts anchors from 1
   }
 
   const YamlNode* root() const { return root_; }
 
-  void OnDocumentStart(const YAML::Mark&) override {}
+  /// What follows the first document.
+  struct Rest {
+    YAML::Mark begin;
+  };
+  /// The text from a mark on. (Positions of yaml-cpp leave out "\r" and the byte order mark.)
+  std::string_view text_at(const YAML::Mark& mark) const {
+    const auto line = static_cast<std::size_t>(mark.line);
+    const std::size_t begin = line < lines_.size() ? lines_[line] : text_.size();
+    return text_.substr(std::min(begin + static_cast<std::size_t>(mark.column), text_.size()));
+  }
+
+  /// The column of the first document, if it is a block.
+  std::optional<int> block_column() const { return block_column_; }
+
+  /// Throws Rest for every document but the first.
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (root_ != nullptr) throw Rest{mark};
+  }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     YamlNode& node = make(mark, YamlNode::Kind::kNull);
+    check_colon(mark);
+    check_element(mark);
     finish(node, anchor, Cost{.nodes = 1});
   }
 
@@ -145,6 +205,9 @@ class Builder : public YAML::EventHandler {
     YamlNode& node = make(mark, YamlNode::Kind::kScalar);
     node.quoted = tag != "?";
     node.text = with_whole_escapes(value);
+    if (node.text.find(kEndOfText) != std::string::npos)
+      throw YamlError(node.line, "the closing quote of a text is missing");
+    convert(node, tag);
     finish(node, anchor, Cost{.nodes = 1, .bytes = node.text.size()});
   }
 
@@ -152,24 +215,24 @@ class Builder : public YAML::EventHandler {
     if (anchor >= anchors_.size() || anchors_[anchor].node == nullptr) {
       throw YamlError(line_of(mark), "an alias refers to a value that contains it");
     }
+    at_ = mark.pos;
     const Anchor& target = anchors_[anchor];
     attach(*target.node, target.cost, line_of(mark));
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
-    open(make(mark, YamlNode::Kind::kSequence), anchor);
+                       YAML::EmitterStyle::value style) override {
+    note_block(mark, style);
+    open(make(mark, YamlNode::Kind::kSequence), anchor, style);
   }
   void OnSequenceEnd() override { close(); }
 
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
-    open(make(mark, YamlNode::Kind::kMap), anchor);
+                  YAML::EmitterStyle::value style) override {
+    note_block(mark, style);
+    open(make(mark, YamlNode::Kind::kMap), anchor, style);
   }
-  void OnMapEnd() override {
-    merge_fields(open_.back());
-    close();
-  }
+  void OnMapEnd() override { close(); }
 
  private:
   /// The size of a value, including everything below it.
@@ -185,9 +248,10 @@ class Builder : public YAML::EventHandler {
   struct Open {
     YamlNode* node;
     YAML::anchor_t anchor;
+    YAML::EmitterStyle::value style;
     Cost cost;
     const YamlNode* key = nullptr;  // of a map: set while its value is to come
-    std::vector<const YamlNode*> merged = {};
+    int key_at = 0;
   };
 
   YamlNode& make(const YAML::Mark& mark, YamlNode::Kind kind) {
@@ -197,12 +261,34 @@ class Builder : public YAML::EventHandler {
     YamlNode& node = nodes_.emplace_back();
     node.kind = kind;
     node.line = line_of(mark);
+    at_ = mark.pos;
     return node;
   }
 
-  void open(YamlNode& node, YAML::anchor_t anchor) {
-    open_.push_back(
-        {.node = &node, .anchor = anchor, .cost = {.nodes = 1, .bytes = 0, .height = 1}});
+  void note_block(const YAML::Mark& mark, YAML::EmitterStyle::value style) {
+    if (open_.empty() && style == YAML::EmitterStyle::Block) block_column_ = mark.column;
+  }
+
+  /// yaml-cpp takes a key without a colon for one with no value if it is the last line of a map. The
+  /// null that it reports is where the key is (of "? key", the key is behind the null).
+  void check_colon(const YAML::Mark& mark) const {
+    if (open_.empty() || open_.back().style == YAML::EmitterStyle::Flow) return;
+    if (open_.back().key != nullptr && open_.back().key_at == mark.pos)
+      throw YamlError(line_of(mark), "could not find the ':' of a key");
+  }
+
+  /// yaml-cpp takes "[a,,b]" for a list with a null.
+  void check_element(const YAML::Mark& mark) const {
+    if (open_.empty() || open_.back().style != YAML::EmitterStyle::Flow) return;
+    if (open_.back().node->kind == YamlNode::Kind::kSequence && text_at(mark).starts_with(','))
+      throw YamlError(line_of(mark), "an element between two commas is missing");
+  }
+
+  void open(YamlNode& node, YAML::anchor_t anchor, YAML::EmitterStyle::value style) {
+    open_.push_back({.node = &node,
+                     .anchor = anchor,
+                     .style = style,
+                     .cost = {.nodes = 1, .bytes = 0, .height = 1}});
     check_depth(0, node.line);
   }
 
@@ -237,39 +323,28 @@ class Builder : public YAML::EventHandler {
       parent.node->items.push_back(&node);
     } else if (parent.key == nullptr) {
       parent.key = &node;
+      parent.key_at = at_;
     } else {
       const YamlNode* key = std::exchange(parent.key, nullptr);
       if (key->kind == YamlNode::Kind::kScalar && key->text == "<<" && !key->quoted) {
-        parent.merged.push_back(&node);
+        merge_fields(*parent.node, node);
       } else {
         parent.node->fields.emplace_back(name_of(*key), &node);
       }
     }
   }
 
-  /// Merged fields have a lower precedence than written ones, and earlier maps a higher one than
-  /// later ones; find() starts at the end.
-  void merge_fields(Open& map) {
-    if (map.merged.empty()) return;
-    std::vector<const YamlNode*> sources;
-    for (const YamlNode* value : map.merged) {
-      if (value->kind == YamlNode::Kind::kSequence) {
-        sources.insert(sources.end(), value->items.begin(), value->items.end());
-      } else {
-        sources.push_back(value);
-      }
+  /// As Go's reader has it, merged fields replace those before them (find() starts at the end). Of
+  /// several maps, the fields of the first one count most.
+  static void merge_fields(YamlNode& map, const YamlNode& value) {
+    std::vector<const YamlNode*> sources{&value};
+    if (value.kind == YamlNode::Kind::kSequence)
+      sources.assign(value.items.rbegin(), value.items.rend());
+    for (const YamlNode* const source : sources) {
+      if (source->kind != YamlNode::Kind::kMap)
+        throw YamlError(map.line, "\"<<\" merges a value that is not a map");
+      map.fields.insert(map.fields.end(), source->fields.begin(), source->fields.end());
     }
-    std::vector<std::pair<std::string, const YamlNode*>> fields;
-    for (auto source = sources.rbegin(); source != sources.rend(); ++source) {
-      if ((*source)->kind != YamlNode::Kind::kMap) {
-        throw YamlError(map.node->line, "\"<<\" merges a value that is not a map");
-      }
-      fields.insert(fields.end(), (*source)->fields.begin(), (*source)->fields.end());
-    }
-    auto& own = map.node->fields;
-    fields.insert(fields.end(), std::make_move_iterator(own.begin()),
-                  std::make_move_iterator(own.end()));
-    own = std::move(fields);
   }
 
   void check_depth(int height, int line) const {
@@ -280,9 +355,13 @@ class Builder : public YAML::EventHandler {
 
   std::deque<YamlNode>& nodes_;
   const YamlLimits& limits_;
+  const std::string_view text_;
+  std::vector<std::size_t> lines_;  // where they begin
+  std::optional<int> block_column_;
   const YamlNode* root_ = nullptr;
   std::vector<Open> open_;
   std::vector<Anchor> anchors_;
+  int at_ = 0;  // the position of the value that came last
 };
 
 /// Text in memory that counts the lines of what was taken.
@@ -385,16 +464,20 @@ int count_lines(std::string_view text) {
 
 /// Adds the documents of a text without separators, which begins at a line.
 void add_documents(std::string_view text, int line, std::vector<YamlDocument>& out) {
+  std::string room;
+  std::string_view json = text;
+  if (text.substr(skip_spaces(text)).starts_with('{')) json = repair_surrogates(text, room);
   std::size_t objects = 0;
   for (;; ++objects) {
     const std::size_t start = skip_spaces(text);
-    const std::size_t size = json_object_size(text.substr(start));
+    const std::size_t size = json_object_size(json.substr(start));
     if (size == 0) break;
     line += count_lines(text.substr(0, start));
-    const std::string_view object = text.substr(start, size);
+    const std::string_view object = json.substr(start, size);
     out.push_back({.text = std::string(object), .first_line = line, .is_json = true});
     line += count_lines(object);
     text.remove_prefix(start + size);
+    json.remove_prefix(start + size);
   }
   const std::string_view rest = text.substr(skip_spaces(text));
   if (objects > 0 && rest.empty()) return;
@@ -411,6 +494,25 @@ void check_encoding(std::string_view text) {
   throw YamlError(count_lines(before) + 1, "the text is not UTF-8");
 }
 
+/// Whether YAML forbids the character that begins with the first byte of a text in UTF-8.
+bool is_forbidden(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  if (lead < 0x20) return text.find_first_of("\t\n\r") != 0;
+  if (lead == 0x7F) return true;
+  constexpr char kNextLine = '\x85';
+  if (lead == 0xC2) return static_cast<unsigned char>(text[1]) < 0xA0 && text[1] != kNextLine;
+  return text.starts_with("\xEF\xBF\xBE") || text.starts_with("\xEF\xBF\xBF");
+}
+
+/// yaml-cpp takes these, too.
+void check_characters(std::string_view text) {
+  int line = 1;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') ++line;
+    if (is_forbidden(text.substr(i))) throw YamlError(line, "control characters are not allowed");
+  }
+}
+
 void check_indicators(std::string_view text, std::size_t most) {
   int line = 1;
   std::size_t count = 0;
@@ -421,8 +523,33 @@ void check_indicators(std::string_view text, std::size_t most) {
   }
 }
 
+/// yaml-cpp ends a document where it cannot go on: in "- a\nb: c", the map would be lost. As in Go's
+/// reader, text behind a block is left out only if it begins to the left of the block.
+void check_rest(YAML::Parser& parser, Builder& builder, std::string_view text) {
+  if (!parser || !builder.block_column()) return;
+  try {
+    parser.HandleNextDocument(builder);
+  } catch (const Builder::Rest& rest) {
+    const std::string_view behind = builder.text_at(rest.begin);
+    const std::string_view before = text.substr(0, text.size() - behind.size());
+    const bool is_document = behind.empty() || behind.starts_with("---");
+    const bool is_behind_end = before.find("\n...") != std::string_view::npos;
+    if (is_document || is_behind_end || rest.begin.column < *builder.block_column()) return;
+    throw YamlError(line_of(rest.begin), "this does not belong to the document before it");
+  }
+  throw YamlError(builder.root()->line, "there is a '%' directive behind the document");
+}
+
 void write_string(JsonWriter& out, std::string_view text) {
   out.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
+}
+
+/// A number of YAML 1.1 that JSON has not.
+bool is_infinity_or_nan(std::string_view text) {
+  static constexpr std::array<std::string_view, 12> kWords = {".inf",  ".Inf",  ".INF",  "+.inf",
+                                                              "+.Inf", "+.INF", "-.inf", "-.Inf",
+                                                              "-.INF", ".nan",  ".NaN",  ".NAN"};
+  return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
 }
 
 void write_json(JsonWriter& out, const YamlNode& node) {
@@ -435,6 +562,8 @@ void write_json(JsonWriter& out, const YamlNode& node) {
         out.Bool(is_yaml_true(node.text));
       } else if (const auto number = node.quoted ? std::nullopt : number_as_json(node.text)) {
         out.RawValue(number->data(), number->size(), rapidjson::kNumberType);
+      } else if (!node.quoted && is_infinity_or_nan(node.text)) {
+        throw YamlError(node.line, "JSON has no infinity and no NaN");
       } else {
         write_string(out, node.text);
       }
@@ -483,12 +612,17 @@ YamlTree::YamlTree(const YamlDocument& document, const YamlLimits& limits) {
 
 void YamlTree::read_yaml(std::string_view text, const YamlLimits& limits) {
   check_encoding(text);
+  check_characters(text);
   check_indicators(text, limits.indicators);
-  std::istringstream in{std::string(text)};
-  Builder builder(nodes_, limits);
+  std::string whole(text);
+  // (yaml-cpp looks for a quote at the end of a text without a line break.)
+  if (text.ends_with('\n')) whole += kEndOfText;
+  std::istringstream in(whole);
+  Builder builder(nodes_, limits, text);
   try {
     YAML::Parser parser(in);
     parser.HandleNextDocument(builder);
+    check_rest(parser, builder, text);
   } catch (const YAML::Exception& e) {
     // Behind the colon, yaml-cpp repeats what it stumbled over.
     throw YamlError(line_of(e.mark), e.msg.substr(0, e.msg.find(": ")));

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "lookout/api/detail/go_values.h"
 #include "lookout/base/error.h"
 #include "lookout/base/yaml_tree.h"
 
@@ -82,6 +83,21 @@ YamlNode text_node(std::string_view text) {
   return out;
 }
 
+/// YAML takes 123 and yes for something else than text.
+std::string why_no_identity(const api::Object& object) {
+  const std::pair<std::string_view, api::Value> fields[] = {
+      {"apiVersion", object["apiVersion"]},
+      {"kind", object["kind"]},
+      {"metadata.name", object["metadata"]["name"]},
+      {"metadata.namespace", object["metadata"]["namespace"]}};
+  for (const auto& [name, value] : fields) {
+    if (!value.exists() || value.is_null() || value.is_string()) continue;
+    return fmt::format("{} must be a string, but is of type {}: quote it", name,
+                       api::detail::go_json_name(value));
+  }
+  return {};
+}
+
 /// Reads one file.
 class FileReader {
  public:
@@ -141,6 +157,8 @@ class FileReader {
   void add_object(const YamlNode& node) {
     try {
       Manifest manifest{api::Object::parse(to_json(node)), place(node.line)};
+      if (const auto why = why_no_identity(manifest.object); !why.empty())
+        return fail(node.line, why);
       if (manifest.object.name().empty()) return fail(node.line, "the object needs metadata.name");
       out_.objects.push_back(std::move(manifest));
     } catch (const Error& e) {

@@ -18,9 +18,9 @@
 #include "controller/controller_core.h"
 #include "controller/http_pages.h"
 #include "controller/lease_events.h"
-#include "controller/prometheus_text.h"
 #include "controller/waiting.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/base/prometheus_text.h"
 #include "lookout/tools/leaderelection/leader_elector.h"
 
 namespace lookout::controller {
@@ -586,8 +586,8 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     if (request.path != "/metrics") return http::Response::text(404, "404 page not found\n");
     std::vector<metrics::Sample> samples;
     collect(samples);
-    auto response = http::Response::text(200, detail::prometheus_text(samples));
-    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    auto response = http::Response::text(200, metrics::prometheus_text(samples));
+    response.content_type = metrics::kPrometheusType;
     return response;
   }
 

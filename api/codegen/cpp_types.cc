@@ -48,7 +48,8 @@ bool refers(const std::string& type) {
 std::string of_a_temporary(const std::string& type, const std::string& name) {
   if (type == "std::string_view")
     return fmt::format("  std::string {0}() const&& {{ return std::string({0}()); }}\n", name);
-  return fmt::format("  {} {}() const&& = delete;\n", type, name);
+  // (Compilers show the line.)
+  return fmt::format("  {} {}() const&& = delete;  // name the object first\n", type, name);
 }
 
 std::string view_name(const Type& type) {

@@ -250,7 +250,7 @@ Awaitable<Connection::Incoming> Connection::read_request() {
         co_return incoming;
       }
     }
-    if (in_body && !parser.is_done() && !told_to_continue &&
+    if (in_body && !parser.is_done() && !told_to_continue && parser.get().version() >= 11 &&
         boost::beast::iequals(parser.get()[beast_http::field::expect], "100-continue")) {
       told_to_continue = true;
       static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -325,7 +325,12 @@ Awaitable<void> Connection::answer(Response response, bool head_only, bool chunk
   const bool nothing = response.status == kNoContent || response.status == kNotModified;
   if (!nothing) head += fmt::format("Content-Type: {}\r\n", response.content_type);
   for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
-  if (!keep_alive_) head += "Connection: close\r\n";
+  if (!keep_alive_) {
+    head += "Connection: close\r\n";
+  } else if (!chunked) {
+    // HTTP/1.0: clients wait for the end of the connection if they are not told.
+    head += "Connection: keep-alive\r\n";
+  }
   if (response.stream) {
     head += chunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n";
     if (!head_only) {

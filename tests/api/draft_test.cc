@@ -382,6 +382,18 @@ void change_at_random(const api::DraftPart& part, std::mt19937& random) {
   }
 }
 
+TEST(DraftTest, APartThatIsWrittenAsAListHasNoMembersLeft) {
+  ObjectDraft draft(parse(R"({"spec":{"a":1,"b":2}})"));
+  const auto held = draft["spec"]["a"];
+  draft["spec"].append().set("x");
+  EXPECT_FALSE(draft["spec"]["a"]);
+  held.set(3);
+  EXPECT_EQ(draft.build(), parse(R"({"spec":["x"]})"));
+  draft["spec"]["c"].set(4);
+  EXPECT_EQ(draft.build(), parse(R"({"spec":{"c":4}})"));
+  EXPECT_EQ(parse(draft.diff()), parse(R"({"spec":{"a":null,"b":null,"c":4}})"));
+}
+
 TEST(DraftTest, APatchOfTheDifferenceGivesTheObject) {
   std::mt19937 random(7);
   for (const std::string& json : api::test::all_recorded_items()) {

@@ -33,6 +33,11 @@ TEST(ParseJson, WhatIsBeyondDoublesIsNothingOrAnError) {
   EXPECT_EQ(printed("1" + std::string(400, '0')), "(none)");
 }
 
+TEST(ParseJson, HalfOfASurrogatePairIsReplaced) {
+  EXPECT_EQ(printed(R"({"\ud83d":"\ude80","a":"\ud83d\ude80\\ud83d"})"),
+            "{\"\uFFFD\":\"\uFFFD\",\"a\":\"\U0001F680\\\\ud83d\"}");
+}
+
 TEST(ParseJson, TakesEverythingElseAsItIs) {
   const char* text = R"({"a":[null,true,false,"\u0000x",{}],"b":{"c":[]}})";
   EXPECT_EQ(printed(text), text);

@@ -164,6 +164,14 @@ TEST(StatusTest, OnlyAStatusIsOne) {
   EXPECT_TRUE(Status::from(Object::parse(R"({"kind":"Status","apiVersion":"meta.k8s.io/v1"})")));
 }
 
+// A name in a URL may be anything; clients refuse JSON that is not UTF-8.
+TEST(StatusTest, TextsAreUtf8) {
+  const StatusError error = StatusError::not_found("", "pods", "a\xff\xC3\u00e9");
+  const Object object = to_object(error);
+  EXPECT_EQ(object["details"]["name"].as_string(), "a\uFFFD\uFFFD\u00e9");
+  EXPECT_NO_THROW(Object::parse(object.to_json()));
+}
+
 TEST(StatusTest, SuccessAndContinueTokensSurvive) {
   const Object success =
       Object::parse(R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success",)"

@@ -49,6 +49,18 @@ TEST_F(BackoffTest, TakesAnyParameters) {
   for (const auto expected : {10ms, 30ms, 50ms, 50ms}) EXPECT_EQ(backoff.next(), expected);
 }
 
+TEST_F(BackoffTest, ALimitThatNoClockReachesIsNone) {
+  BackoffOptions options;
+  options.jitter = 0;
+  options.max = std::chrono::milliseconds::max();
+  options.reset_after = std::chrono::milliseconds::max();
+  Backoff backoff(options, clock_);
+  for (const auto expected : {800ms, 1600ms, 3200ms, 6400ms, 12800ms, 25600ms, 51200ms}) {
+    EXPECT_EQ(backoff.next(), expected);
+    clock_->advance(1h);
+  }
+}
+
 TEST_F(BackoffTest, BeginsAnewAfterAQuietTime) {
   BackoffOptions options;
   options.jitter = 0;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lookout/base/prometheus_text.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::metrics {
@@ -33,6 +34,22 @@ TEST(VersionValueTest, IsAsMuchOfAResourceVersionAsADoubleHolds) {
   EXPECT_EQ(version_value("1234567890123456789"), 567890123456789);
   for (const char* no_number : {"", "abc", "-5", "1.5", "12x"})
     EXPECT_EQ(version_value(no_number), 0) << no_number;
+}
+
+TEST(PrometheusText, HasOneSampleForEachSetOfLabels) {
+  std::vector<Sample> samples;
+  for (int component = 1; component <= 2; ++component) {
+    Collector all(samples, {});
+    all.counter("panics_total", "Panics.", component);
+    all.gauge("depth", "Depth.", component);
+    Collector own(samples, {{"path", component == 1 ? "/a" : "/b"}});
+    own.counter("requests_total", "Requests.", component);
+  }
+  EXPECT_EQ(prometheus_text(samples),
+            "# HELP depth Depth.\n# TYPE depth gauge\ndepth 2\n"
+            "# HELP panics_total Panics.\n# TYPE panics_total counter\npanics_total 3\n"
+            "# HELP requests_total Requests.\n# TYPE requests_total counter\n"
+            "requests_total{path=\"/a\"} 1\nrequests_total{path=\"/b\"} 2\n");
 }
 
 }  // namespace

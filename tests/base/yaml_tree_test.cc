@@ -43,7 +43,7 @@ TEST(YamlTreeTest, NumbersAreReadAsYaml11HasThem) {
 TEST(YamlTreeTest, WhatOnlyBeginsLikeANumberIsText) {
   for (const char* text : {"12e3456", "1.2.3", "10.0.0.1", "2026-11-27", "12:30",    "0x",  "0b2",
                            "0xG",     "1e",    "+",        ".",          "..",       "+-1", "._5",
-                           "5m",      "1Gi",   "1_0x",     "08x",        "Infinity", ".inf"}) {
+                           "5m",      "1Gi",   "1_0x",     "08x",        "Infinity", ".in"}) {
     EXPECT_EQ(json_of(std::string("- ") + text), std::string("[\"") + text + "\"]");
   }
   EXPECT_EQ(json_of(R"(["0400", '1', !!str 5])"), R"(["0400","1","5"])");
@@ -55,6 +55,71 @@ TEST(YamlTreeTest, NamesOfFieldsAreText) {
   for (const char* text : {"~: 1", "{[a]: 1}", "? {a: b}\n: 1"}) {
     EXPECT_THROW(json_of(text), YamlError) << text;
   }
+}
+
+// What follows was compared with sigs.k8s.io/yaml.
+TEST(YamlTreeTest, InfinityIsNoJson) {
+  for (const char* text : {".inf", "-.Inf", "[+.INF]", "a: .nan"})
+    EXPECT_THROW(json_of(text), YamlError) << text;
+  EXPECT_EQ(json_of("'.inf'"), R"(".inf")");
+}
+
+TEST(YamlTreeTest, TagsGiveScalarsTheirType) {
+  EXPECT_EQ(json_of("[!!int '3', !!int 0x1F, !!float 1e3, !!float 3, !!bool 'yes', !!null '']"),
+            "[3,31,1000,3,true,null]");
+  EXPECT_EQ(json_of("[!!binary aGVsbG8=, !!binary '/w==', !!str 12, !other 12]"),
+            "[\"hello\",\"\uFFFD\",\"12\",\"12\"]");
+  for (const char* text : {"!!int abc", "!!int 1.5", "!!float abc", "!!bool 5", "!!binary ="})
+    EXPECT_THROW(json_of(std::string("a: ") + text), YamlError) << text;
+}
+
+TEST(YamlTreeTest, MergedFieldsReplaceThoseBeforeThem) {
+  EXPECT_EQ(json_of("{a: 1, <<: {a: 2, b: 2}}"), R"({"a":2,"b":2})");
+  EXPECT_EQ(json_of("{<<: {a: 2, b: 2}, a: 1}"), R"({"a":1,"b":2})");
+  EXPECT_EQ(json_of("{<<: [{a: 1}, {a: 2, b: 2}]}"), R"({"a":1,"b":2})");
+  EXPECT_THROW(json_of("{<<: 1}"), YamlError);
+}
+
+TEST(YamlTreeTest, AKeyNeedsAColon) {
+  for (const char* text : {"a: 1\nb", "m:\n  name: x\n  namespace\n", "a:\n- b: 1\n  c\n- d\n",
+                           "a: |\n  x\nb", "a: 1\n\"b\"", "a: 1\n&b c", "a: 1\nb\nc: 2"}) {
+    EXPECT_THROW(json_of(text), YamlError) << text;
+  }
+  EXPECT_EQ(json_of("a: 1\nb:\n"), R"({"a":1,"b":null})");
+  EXPECT_EQ(json_of("? a\n? b\n: 1\n? c\n"), R"({"a":null,"b":1,"c":null})");
+  EXPECT_EQ(json_of("{a: 1, b, c}"), R"({"a":1,"b":null,"c":null})");
+}
+
+TEST(YamlTreeTest, AQuoteNeedsItsEnd) {
+  for (const char* text : {"a: 'x\n", "a: \"x\n\n", "- \"x\n  y: z\n", "'x\n", "? 'a\n"})
+    EXPECT_THROW(json_of(text), YamlError) << text;
+  EXPECT_EQ(json_of("a: 'x\n\n  y'\n"), R"({"a":"x\ny"})");
+  EXPECT_EQ(json_of("a: |+\n  x\n\n"), R"({"a":"x\n\n"})");
+  EXPECT_EQ(json_of("--- |\n x\n"), R"("x\n")");
+  EXPECT_EQ(json_of("# none\n"), "null");
+}
+
+TEST(YamlTreeTest, NothingOfABlockIsLeftOut) {
+  for (const char* text : {"- a\nb: c", "- a\n- b\n-c", "a: 1\n%b: 2\n", "m:\n% a: |\n  x\nb: 1"})
+    EXPECT_THROW(json_of(text), YamlError) << text;
+  for (const char* text : {"a: 1\n---\nb: 2", "a: 1\n...\nb: 2", "a: 1\n---\n@", "  a: 1\nb: 2"})
+    EXPECT_EQ(json_of(text), R"({"a":1})") << text;
+  for (const char* text : {"[a,,b]", "[,a]", "{a: [b, ,c]}"})
+    EXPECT_THROW(json_of(text), YamlError) << text;
+  EXPECT_EQ(json_of("[~, null, a, ]"), R"([null,null,"a"])");
+  EXPECT_EQ(json_of("a: 1\r\nb: [1,\r\n~,\r\n1]\r\nc: [~, ~, \u00e9, ~]\r\n---\r\nb: 2\r\n"),
+            "{\"a\":1,\"b\":[1,null,1],\"c\":[null,null,\"\u00e9\",null]}");
+  EXPECT_EQ(json_of("\uFEFF[1,~,1,~]"), "[1,null,1,null]");
+  EXPECT_EQ(json_of("\uFEFFa: 1\n---\nb: 2"), R"({"a":1})");
+  EXPECT_THROW(json_of("a: 1\r\nb: [1,\r\n,1]\r\n"), YamlError);
+}
+
+TEST(YamlTreeTest, ControlCharactersAreRefused) {
+  for (const char* text :
+       {"a: \x01", "a: \"\x1F\"", "a: \x7F", "a: \u0080", "a: \uFFFE", "a: \uFFFF"})
+    EXPECT_THROW(json_of(text), YamlError) << text;
+  EXPECT_EQ(json_of("a: \"\\x01\t\u00a0\uFFFD\uE000\""),
+            "{\"a\":\"\\u0001\\t\u00a0\uFFFD\uE000\"}");
 }
 
 /// Each document as its first line and its JSON.
@@ -125,8 +190,12 @@ TEST(YamlDocumentsTest, JsonHasTheLimitsOfYaml) {
   const auto documents = split_yaml_documents(R"({"a":[1,2,3]})");
   EXPECT_TRUE(documents.front().is_json);
   EXPECT_THROW(YamlTree(documents.front(), limits), YamlError);
-  for (const char* half : {R"({"a":"\ud83d"})", R"({"a":"\ude80"})", "{\"a\":\"\xff\"}"})
-    EXPECT_THROW(documents_of(half), YamlError) << half;
+  EXPECT_THROW(documents_of("{\"a\":\"\xff\"}"), YamlError);
+}
+
+TEST(YamlDocumentsTest, HalfOfASurrogatePairIsReplaced) {
+  EXPECT_EQ(documents_of(R"({"a":"\ud83d"}{"\ude80":"\\ud83d"})"),
+            (std::vector<std::string>{"1:{\"a\":\"\uFFFD\"}", "1:{\"\uFFFD\":\"\\\\ud83d\"}"}));
 }
 
 }  // namespace

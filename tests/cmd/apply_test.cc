@@ -200,7 +200,12 @@ INSTANTIATE_TEST_SUITE_P(
                                 "bad.yaml:2: the object needs apiVersion and kind"},
                     BadManifest{"NoName",
                                 "apiVersion: v1\nkind: Secret\ndata: {secret: c2VjcmV0}\n",
-                                "bad.yaml:1: the object needs metadata.name"}),
+                                "bad.yaml:1: the object needs metadata.name"},
+                    BadManifest{"NoText", "apiVersion: v1\nkind: Secret\nmetadata: {name: 123}\n",
+                                "bad.yaml:1: metadata.name must be a string, but is of type "
+                                "number: quote it"},
+                    BadManifest{"NoTextInKind", "apiVersion: v1\nkind: yes\nmetadata: {name: a}\n",
+                                "bad.yaml:1: kind must be a string, but is of type bool"}),
     [](const auto& test) { return test.param.name; });
 
 // What kubectl applies and reports of the same folder.

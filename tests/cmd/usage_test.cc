@@ -339,8 +339,8 @@ TEST_F(Usage, AnAddressForMetricsThatIsTakenIsAnErrorWithAReason) {
   const auto result =
       lookout({"watch", "pods", "--server", server.url(), "--metrics-listen", address});
   EXPECT_EQ(result.status, 1);
-  EXPECT_THAT(result.errors, HasSubstr("lookout: cannot serve metrics at " + address +
-                                       ": Address already in use\n"));
+  EXPECT_THAT(result.errors, HasSubstr("lookout: cannot serve metrics: cannot listen on " +
+                                       address + ": Address already in use\n"));
 }
 
 TEST_F(Usage, AKubeconfigThatCannotBeUsedIsNamed) {

@@ -135,7 +135,7 @@ TEST(KubeconfigTest, AnchorsAndMergeKeysWork) {
 common: &common {insecure-skip-tls-verify: true, server: https://other}
 proxy: &proxy {proxy-url: http://proxy, server: https://third}
 clusters:
-- {name: a, cluster: {server: https://a, <<: *common}}
+- {name: a, cluster: {<<: *common, server: https://a}}
 - {name: b, cluster: {<<: [*common, *proxy]}}
 - {name: c, cluster: *common}
 )");

@@ -364,10 +364,10 @@ class ObjectDraft : public DraftPart {
   DraftPart operator[](const char* name) const& LOOKOUT_LIFETIME_BOUND {
     return DraftPart::operator[](name);
   }
-  DraftPart operator[](std::string_view name) const&& = delete;
-  DraftPart operator[](const char* name) const&& = delete;
+  DraftPart operator[](std::string_view name) const&& = delete;  // name the draft first
+  DraftPart operator[](const char* name) const&& = delete;       // name the draft first
   Value value() const& LOOKOUT_LIFETIME_BOUND { return DraftPart::value(); }
-  Value value() const&& = delete;
+  Value value() const&& = delete;  // name the draft first
 
   /// The object that this draft is based on; empty for a new object.
   const Object& original() const& LOOKOUT_LIFETIME_BOUND;

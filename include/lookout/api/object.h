@@ -96,27 +96,27 @@ class Object {
 
   /// metadata.labels and metadata.annotations, as maps. labels() is O(1).
   Value labels() const& LOOKOUT_LIFETIME_BOUND;
-  Value labels() const&& = delete;
+  Value labels() const&& = delete;  // name the object first
   Value annotations() const& LOOKOUT_LIFETIME_BOUND;
-  Value annotations() const&& = delete;
+  Value annotations() const&& = delete;  // name the object first
   /// Typed metadata; include <lookout/k8s/meta/v1.h> to call it.
   k8s::meta::v1::ObjectMeta metadata() const& LOOKOUT_LIFETIME_BOUND;
-  k8s::meta::v1::ObjectMeta metadata() const&& = delete;
+  k8s::meta::v1::ObjectMeta metadata() const&& = delete;  // name the object first
 
   /// The whole content.
   Value body() const& LOOKOUT_LIFETIME_BOUND;
-  Value body() const&& = delete;
+  Value body() const&& = delete;  // name the object first
   Value operator[](std::string_view key) const& LOOKOUT_LIFETIME_BOUND { return body()[key]; }
-  Value operator[](std::string_view key) const&& = delete;
+  Value operator[](std::string_view key) const&& = delete;  // name the object first
   Value operator[](const char* key) const& LOOKOUT_LIFETIME_BOUND { return body()[key]; }
-  Value operator[](const char* key) const&& = delete;
+  Value operator[](const char* key) const&& = delete;  // name the object first
   /// O(1) for spec and status.
   Value operator[](Symbol key) const& LOOKOUT_LIFETIME_BOUND;
-  Value operator[](Symbol key) const&& = delete;
+  Value operator[](Symbol key) const&& = delete;  // name the object first
   Value at(std::string_view path) const& LOOKOUT_LIFETIME_BOUND { return body().at(path); }
-  Value at(std::string_view path) const&& = delete;
+  Value at(std::string_view path) const&& = delete;  // name the object first
   Value at(const FieldPath& path) const& LOOKOUT_LIFETIME_BOUND { return body().at(path); }
-  Value at(const FieldPath& path) const&& = delete;
+  Value at(const FieldPath& path) const&& = delete;  // name the object first
 
   /// Bytes of memory that the object occupies, without allocator overhead.
   std::size_t memory_size() const;

@@ -43,8 +43,8 @@ class EventLoop {
   /// True if the calling thread belongs to the loop.
   bool running_in_this_thread() const;
 
-  /// Runs a coroutine on the loop and waits for its result: the implementation of blocking
-  /// functions. Throws what the coroutine throws, and InvalidArgument on the loop itself, where it
+  /// Runs a coroutine on a strand of the loop and waits for its result: the implementation of
+  /// blocking functions, and the way to call coroutines from main(). Throws what the coroutine throws, and InvalidArgument on the loop itself, where it
   /// would deadlock.
   template <class T>
   T run(Awaitable<T> task) {

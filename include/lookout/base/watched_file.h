@@ -28,7 +28,8 @@ class WatchedFile {
   bool poll(Time now) {
     if (checked_at_ && !passed(*checked_at_, now, std::chrono::seconds(1))) return false;
     checked_at_ = now;
-    const bool fresh = read_at_ && !passed(*read_at_, now, std::chrono::minutes(1));
+    const bool fresh =
+        error_.empty() && read_at_ && !passed(*read_at_, now, std::chrono::minutes(1));
     if (fresh && stamp_of(path_) == stamp_) return false;
 
     FileContent content = read_small_file(path_, FileKind::kRegular);

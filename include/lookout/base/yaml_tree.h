@@ -90,7 +90,7 @@ bool is_yaml_false(std::string_view word);
 
 /// Converts the value to JSON. Unquoted scalars are what YAML 1.1 has them be, and therefore every
 /// Kubernetes tool: 0400 is 256, 1_000 is 1000, 0x1F is 31, 1.0 is 1. A number too large for a
-/// double is text.
+/// double is text. Throws YamlError for ".inf" and ".nan", which JSON has not.
 std::string to_json(const YamlNode& node);
 
 }  // namespace lookout

@@ -195,6 +195,29 @@ TEST_F(ServerTest, ContinueMayBeWrittenAnyhow) {
   }
 }
 
+// "ab -k" waits for the end of the connection otherwise.
+TEST_F(ServerTest, ClientsOfHttp10AreToldThatTheConnectionStaysOpen) {
+  Server server(options(), &answer, &refuse);
+  server.start();
+  for (const auto& [kept, head] :
+       {std::pair(true, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"),
+        std::pair(false, "GET / HTTP/1.0\r\n\r\n")}) {
+    const auto client = connect(server, head);
+    EXPECT_TRUE(test::eventually([&] { return client->read().ends_with("done"); })) << head;
+    EXPECT_THAT(client->read(),
+                testing::HasSubstr(kept ? "Connection: keep-alive\r\n" : "Connection: close\r\n"));
+  }
+}
+
+TEST_F(ServerTest, HttpBefore11HasNoContinue) {
+  Server server(options(), &answer, &refuse);
+  server.start();
+  const auto client =
+      connect(server, "POST / HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n{}");
+  EXPECT_TRUE(test::eventually([&] { return client->read().ends_with("done"); }));
+  EXPECT_THAT(client->read(), testing::StartsWith("HTTP/1.1 200 OK"));
+}
+
 TEST_F(ServerTest, NobodyConnectsOnceItHasStopped) {
   Server server(options(), &answer, &refuse);
   server.start();

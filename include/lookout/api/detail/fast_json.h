@@ -256,14 +256,22 @@ class FastJson {
   bool unicode_escape() {
     std::uint32_t code = 0;
     if (!code_unit(code)) return false;
-    if (code >= 0xD800 && code < 0xE000) {
-      std::uint32_t low = 0;
-      if (code >= 0xDC00 || p_[0] != '\\' || p_[1] != 'u' || !code_unit(low)) return false;
-      if (low < 0xDC00 || low >= 0xE000) return false;
-      code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-    }
+    if (code >= 0xD800 && code < 0xE000) code = whole_character(code);
     append_utf8(code);
     return true;
+  }
+
+  /// The character that begins with this half of a pair: U+FFFD if the other half does not follow, as
+  /// in Go (and as repair_surrogates() has it).
+  std::uint32_t whole_character(std::uint32_t half) {
+    constexpr std::uint32_t kReplacement = 0xFFFD;
+    const char* const behind = p_;
+    std::uint32_t low = 0;
+    if (half < 0xDC00 && p_[0] == '\\' && p_[1] == 'u' && code_unit(low) && low >= 0xDC00 &&
+        low < 0xE000)
+      return 0x10000 + ((half - 0xD800) << 10) + (low - 0xDC00);
+    p_ = behind;
+    return kReplacement;
   }
 
   /// Decodes a \u escape with its four hexadecimal digits.

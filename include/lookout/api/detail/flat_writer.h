@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -140,6 +141,21 @@ class FlatWriter {
     std::size_t begin;
     std::size_t end;
   };
+  /// Bytes that are not set before they are written, as those of a vector are: many writers are made
+  /// for one short object.
+  class Buffer {
+   public:
+    std::uint8_t* data() { return bytes_.get(); }
+    const std::uint8_t* data() const { return bytes_.get(); }
+    std::uint8_t& operator[](std::size_t at) { return bytes_[at]; }
+    std::size_t size() const { return size_; }
+    /// Keeps the first `kept` bytes.
+    void grow(std::size_t size, std::size_t kept);
+
+   private:
+    std::unique_ptr<std::uint8_t[]> bytes_;
+    std::size_t size_ = 0;
+  };
   static constexpr std::uint32_t kInlineOrder = 0x10000;
   static constexpr std::size_t kMovedFreely = std::size_t{1} << 30;
 
@@ -174,7 +190,7 @@ class FlatWriter {
   void sort_members(std::size_t begin);
   void write_out(const std::uint8_t* value);
 
-  std::vector<std::uint8_t> buffer_;
+  Buffer buffer_;
   std::size_t size_ = 0;
   std::size_t moved_ = 0;
   // How many bytes the length of a container took when one was at this place before: behind the same

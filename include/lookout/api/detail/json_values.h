@@ -15,8 +15,8 @@ inline std::string_view text_of(const rapidjson::Value& text) {
 }
 
 /// Parses without recursion. Each number becomes the nearest double (RapidJSON's own parser may be
-/// one off, so that printing gives other digits). Returns false if the text is not JSON or has a
-/// number beyond the range of doubles.
+/// one off, so that printing gives other digits). Half of a surrogate pair becomes U+FFFD. Returns
+/// false if the text is not JSON or has a number beyond the range of doubles.
 bool parse_json(std::string_view text, rapidjson::Document& out);
 
 /// Prints compact JSON.

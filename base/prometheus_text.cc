@@ -1,8 +1,10 @@
-#include "controller/prometheus_text.h"
+#include "lookout/base/prometheus_text.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -11,10 +13,10 @@
 
 #include "lookout/base/enum_names.h"
 
-namespace lookout::controller::detail {
+namespace lookout::metrics {
 namespace {
 
-using Type = metrics::Sample::Type;
+using Type = Sample::Type;
 
 std::string_view name_of(Type type) {
   static constexpr auto kNames = base::enum_names<Type>({{Type::kCounter, "counter"},
@@ -47,18 +49,47 @@ std::string number(double value) {
   return fmt::format("{}", value);
 }
 
+/// Adds what another component has counted; of a gauge, its value stands.
+void add(Sample& to, const Sample& more) {
+  if (to.type == Type::kGauge) {
+    to.value = more.value;
+    return;
+  }
+  to.value += more.value;
+  to.count += more.count;
+  to.sum += more.sum;
+  for (std::size_t i = 0; i < std::min(to.buckets.size(), more.buckets.size()); ++i)
+    to.buckets[i].second += more.buckets[i].second;
+}
+
+/// One sample for each set of labels: Prometheus takes no two. (Two webhook servers of a manager have
+/// the same counters.)
+std::vector<Sample> merged(const std::vector<const Sample*>& samples) {
+  std::vector<Sample> out;
+  std::map<decltype(Sample::labels), std::size_t> places;
+  for (const Sample* sample : samples) {
+    const auto [place, is_new] = places.try_emplace(sample->labels, out.size());
+    if (is_new) {
+      out.push_back(*sample);
+    } else {
+      add(out[place->second], *sample);
+    }
+  }
+  return out;
+}
+
 class Writer {
  public:
-  void family(const std::vector<const metrics::Sample*>& samples) {
-    const metrics::Sample& first = *samples.front();
+  void family(const std::vector<Sample>& samples) {
+    const Sample& first = samples.front();
     fmt::format_to(std::back_inserter(out_), "# HELP {} {}\n# TYPE {} {}\n", first.name,
                    escaped(first.help, false), first.name, name_of(first.type));
-    for (const auto* sample : samples) write(*sample);
+    for (const Sample& sample : samples) write(sample);
   }
   std::string take() { return std::move(out_); }
 
  private:
-  void write(const metrics::Sample& sample) {
+  void write(const Sample& sample) {
     if (sample.type == Type::kCounter || sample.type == Type::kGauge)
       return line(sample, "", number(sample.value));
     if (sample.type == Type::kHistogram) {
@@ -70,7 +101,7 @@ class Writer {
     line(sample, "_count", std::to_string(sample.count));
   }
 
-  void line(const metrics::Sample& sample, std::string_view suffix, const std::string& value,
+  void line(const Sample& sample, std::string_view suffix, const std::string& value,
             const std::string& bound = {}) {
     out_ += sample.name;
     out_ += suffix;
@@ -90,12 +121,12 @@ class Writer {
 
 }  // namespace
 
-std::string prometheus_text(const std::vector<metrics::Sample>& samples) {
-  std::map<std::string_view, std::vector<const metrics::Sample*>> families;
+std::string prometheus_text(const std::vector<Sample>& samples) {
+  std::map<std::string_view, std::vector<const Sample*>> families;
   for (const auto& sample : samples) families[sample.name].push_back(&sample);
   Writer writer;
-  for (const auto& [name, members] : families) writer.family(members);
+  for (const auto& [name, members] : families) writer.family(merged(members));
   return writer.take();
 }
 
-}  // namespace lookout::controller::detail
+}  // namespace lookout::metrics
