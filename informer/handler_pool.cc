@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "lookout/base/clock.h"
+
 namespace lookout::informer {
 
 class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl> {
@@ -21,6 +23,8 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
         timer_(boost::asio::make_strand(loop_->context())) {
     options_.threads = std::max(1u, options_.threads);
     options_.max_threads = std::max(options_.max_threads, options_.threads);
+    options_.grow_after = Clock::limited(options_.grow_after);
+    options_.shrink_after = Clock::limited(options_.shrink_after);
   }
 
   void post(std::function<void()> task) {

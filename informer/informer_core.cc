@@ -41,7 +41,7 @@ InformerCore::InformerCore(std::shared_ptr<cache::ListerWatcher> source, Informe
       strand_(boost::asio::make_strand(loop_->context())),
       clock_(options.reflector.clock ? options.reflector.clock : Clock::real()),
       resource_(std::move(options.resource)),
-      default_resync_period_(options.reflector.resync_period),
+      default_resync_period_(Clock::limited(options.reflector.resync_period)),
       store_(std::make_shared<cache::Indexer>(with_namespace_index(std::move(options.indexers)))),
       controller_(*store_, std::move(options.transform),
                   [this](std::vector<cache::Notification> notifications) {
@@ -53,6 +53,10 @@ InformerCore::InformerCore(std::shared_ptr<cache::ListerWatcher> source, Informe
 
 cache::ReflectorOptions InformerCore::reflector_options(cache::ReflectorOptions options) {
   options.clock = clock_;
+  // Messages without a name would say nothing.
+  if (options.name.empty()) options.name = resource_.resource;
+  if (options.name.empty()) options.name = options.expected_kind;
+  if (options.name.empty()) options.name = "informer";
   options.should_resync = [this, asked = std::move(options.should_resync)] {
     return (!asked || asked()) && should_resync();
   };
@@ -88,7 +92,7 @@ std::shared_ptr<Listener> InformerCore::add(EventHandler<api::Object> handler,
   ++handlers_;
   if (handler.name.empty())
     handler.name = fmt::format("{}, handler {}", reflector_->name(), handlers_);
-  auto period = options.resync_period.value_or(default_resync_period_);
+  auto period = Clock::limited(options.resync_period.value_or(default_resync_period_));
   if (period.count() > 0) {
     if (period < kMinResyncPeriod) {
       log::warn("handler {}: a resync period of {} ms is too short, using one second", handler.name,

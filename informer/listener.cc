@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lookout/api/error.h"
 #include "lookout/base/detail/log.h"
 
 namespace lookout::informer::detail {
@@ -315,6 +316,11 @@ void Listener::stop_waits() {
 bool Listener::wait_for_sync(std::stop_token stop) const {
   std::unique_lock lock(mutex_);
   const auto over = [&] { return closed_ || stopped_ || (sealed_ && empty() && !scheduled_); };
+  if (!synced_ && !over()) {
+    if (on_event_loop()) throw InvalidArgument("wait_for_sync() on the event loop would deadlock");
+    if (running_ == std::this_thread::get_id())
+      throw InvalidArgument("wait_for_sync() in the handler itself would deadlock");
+  }
   changed_.wait(lock, stop, [&] { return synced_ || over(); });
   return synced_;
 }

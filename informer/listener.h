@@ -61,7 +61,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
   bool has_synced() const { return synced_.load(std::memory_order_acquire); }
   /// Waits until the handler is in sync; false if it, or the informer, was stopped or closed
-  /// before.
+  /// before. Throws InvalidArgument if it would have to wait on the event loop or in the handler.
   bool wait_for_sync(std::stop_token stop) const;
 
   std::size_t backlog() const;

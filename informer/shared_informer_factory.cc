@@ -62,9 +62,7 @@ class SharedInformerFactory::Impl {
 
   bool stop(const api::Resource& resource, const Scope& asked) {
     const Wanted wanted = complete(resource, asked);
-    if (client_.loop().running_in_this_thread()) {
-      throw InvalidArgument("stop_informer() on the event loop would deadlock");
-    }
+    require_not_on_loop();
     std::shared_ptr<SharedIndexInformer> informer;
     {
       const std::lock_guard lock(mutex_);
@@ -72,6 +70,13 @@ class SharedInformerFactory::Impl {
       if (at == entries_.end()) return false;
       informer = take(at);
     }
+    informer->shutdown();
+    return true;
+  }
+
+  bool stop(const std::shared_ptr<SharedIndexInformer>& informer) {
+    require_not_on_loop();
+    if (!forget(informer)) return false;
     informer->shutdown();
     return true;
   }
@@ -140,6 +145,11 @@ class SharedInformerFactory::Impl {
     std::shared_ptr<SharedIndexInformer> informer;
     bool shared = true;  // with whoever asks for the same
   };
+
+  void require_not_on_loop() const {
+    if (client_.loop().running_in_this_thread())
+      throw InvalidArgument("stop_informer() on the event loop would deadlock: call forget()");
+  }
 
   std::vector<Entry>::iterator find(const Wanted& wanted) {
     return std::find_if(entries_.begin(), entries_.end(),
@@ -281,6 +291,10 @@ std::shared_ptr<SharedIndexInformer> SharedInformerFactory::for_resource(
 
 bool SharedInformerFactory::stop_informer(const api::Resource& resource, const Scope& scope) {
   return impl_->stop(resource, scope);
+}
+
+bool SharedInformerFactory::stop_informer(const std::shared_ptr<SharedIndexInformer>& informer) {
+  return impl_->stop(informer);
 }
 
 bool SharedInformerFactory::forget(const std::shared_ptr<SharedIndexInformer>& informer) {

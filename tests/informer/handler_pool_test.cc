@@ -50,6 +50,27 @@ TEST_F(HandlerPoolTest, RunsEveryTaskOnce) {
   EXPECT_EQ(runs, 1000);
 }
 
+TEST_F(HandlerPoolTest, NeverGrowsIfThatTakesForEver) {
+  options_.grow_after = std::chrono::milliseconds::max();
+  auto& pool = make(1);
+  std::promise<void> go_on;
+  const auto gate = go_on.get_future().share();
+  for (int i = 0; i < 3; ++i) pool.post([gate] { gate.wait(); });
+  EXPECT_FALSE(eventually([&] { return pool.threads() > 1; }, 1s));
+  go_on.set_value();
+}
+
+TEST_F(HandlerPoolTest, NeverShrinksIfThatTakesForEver) {
+  options_.shrink_after = std::chrono::milliseconds::max();
+  auto& pool = make(1);
+  std::promise<void> go_on;
+  const auto gate = go_on.get_future().share();
+  for (int i = 0; i < 3; ++i) pool.post([gate] { gate.wait(); });
+  EXPECT_TRUE(eventually([&] { return pool.threads() == 3; }));
+  go_on.set_value();
+  EXPECT_FALSE(eventually([&] { return pool.threads() < 3; }, 1s));
+}
+
 TEST_F(HandlerPoolTest, AFewThreadsServeManyTasks) {
   options_.grow_after = 1h;
   auto& pool = make(2);

@@ -378,6 +378,31 @@ TEST_F(MultiNamespaceTest, AMakerThatThrowsLeavesNothingRunning) {
   EXPECT_TRUE(knows({"bank/y", "shop/x"})) << "nothing is lost of what was listed before";
 }
 
+TEST_F(MultiNamespaceTest, OneThatCannotBeMadeDoesNotStopTheOthers) {
+  ns("bank").put("bank/y");
+  ns("farm").put("farm/z");
+  ns("shop").put("shop/x");
+  std::atomic<bool> fails{true};
+  const auto source = std::make_shared<cache::MultiNamespaceSource>(
+      [&](const std::string& name) -> std::shared_ptr<cache::ListerWatcher> {
+        if (name == "farm" && fails) throw std::runtime_error("not now");
+        const std::lock_guard lock(mutex_);
+        return sources_.at(name);
+      },
+      api::GroupVersionKind{"", "v1", "Pod"}, options_.reflector, loop_,
+      std::set<std::string>{"bank"});
+  shared_ = std::make_shared<SharedIndexInformer>(source, options_, loop_, pool_);
+  shared_->start();
+  ASSERT_TRUE(shared_->wait_for_sync());
+  const std::set<std::string> all{"bank", "farm", "shop"};
+  EXPECT_THROW(source->set_namespaces(all), std::runtime_error);
+  EXPECT_TRUE(knows({"bank/y", "shop/x"}));
+  EXPECT_THAT(source->unsynced(), ElementsAre(Pair("farm", "")));
+  fails = false;
+  source->set_namespaces(all);
+  EXPECT_TRUE(knows({"bank/y", "farm/z", "shop/x"}));
+}
+
 TEST_F(MultiNamespaceTest, IsLiveWhileAllItsNamespacesAre) {
   clock_->skip_sleeps_below(0s);  // no second attempt before the clock moves
   const auto pods = make({"shop", "bank"});

@@ -4,13 +4,16 @@
 
 #include <atomic>
 #include <boost/asio/post.hpp>
+#include <exception>
 #include <future>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "lookout/api/error.h"
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"
 #include "tests/support/bounded_wait.h"
@@ -62,6 +65,51 @@ TEST_F(RegistrationTest, LeavingTheScopeWaitsForTheCallThatIsUnderWay) {
   go_on_.open();
   get(gone);
   EXPECT_EQ(calls_, 1);
+}
+
+TEST_F(RegistrationTest, TheEventLoopDoesNotWaitForBeingInSync) {
+  auto& informer = make();
+  const auto registration = informer.add_handler(recorder_.handler());
+  std::stop_source stop;
+  const auto wait_on_loop = [&] {
+    std::promise<bool> done;
+    boost::asio::post(loop_->context(), [&] {
+      try {
+        done.set_value(registration.wait_for_sync(stop.get_token()));
+      } catch (...) {
+        done.set_exception(std::current_exception());
+      }
+    });
+    auto result = done.get_future();
+    if (result.wait_for(60s) != std::future_status::ready) stop.request_stop();
+    return result.get();
+  };
+  EXPECT_THROW(wait_on_loop(), InvalidArgument);
+  informer.start();
+  ASSERT_TRUE(registration.wait_for_sync());
+  EXPECT_TRUE(wait_on_loop()) << "there is nothing to wait for";
+}
+
+TEST_F(RegistrationTest, AHandlerDoesNotWaitForItself) {
+  source_->put("a/x");
+  std::stop_source stop;
+  Gate added;
+  std::atomic<bool> refused{false};
+  std::optional<HandlerRegistration> registration;
+  auto& informer = make();
+  registration = informer.add_handler({.on_add = [&](const api::Object&) {
+    try {
+      registration->wait_for_sync(stop.get_token());
+    } catch (const InvalidArgument&) {
+      refused = true;
+    }
+    added.open();
+  }});
+  informer.start();
+  EXPECT_TRUE(added.wait(10s)) << "it waits";
+  stop.request_stop();
+  EXPECT_TRUE(registration->wait_for_sync());
+  EXPECT_TRUE(refused);
 }
 
 TEST_F(RegistrationTest, AHandlerMayLetGoOfItsOwn) {

@@ -73,6 +73,21 @@ TEST_F(ResyncTest, ALaterHandlerMayShortenTheStepsForAll) {
   EXPECT_EQ(third.resync_period(), 5min);
 }
 
+TEST_F(ResyncTest, APeriodThatNoClockReachesNeverEnds) {
+  auto& informer = make_with(milliseconds::max());
+  source_->put("a/x");
+  test::Recorder recorder;
+  const auto by_default = informer.add_handler(recorder.handler());
+  const auto own = informer.add_handler(recorder.handler(), {.resync_period = milliseconds::max()});
+  informer.start();
+  settle();
+  EXPECT_TRUE(eventually([&] { return clock_->next_wake() > 24h * 365; }));
+  clock_->advance(24h);
+  source_->put("a/y");
+  settle();
+  EXPECT_EQ(recorder.wait(4).size(), 4u) << "two additions for each";
+}
+
 TEST_F(ResyncTest, EachHandlerIsToldInItsOwnTime) {
   source_->put("a/x");  // 101
   auto& informer = make_with(2s);

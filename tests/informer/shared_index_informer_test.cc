@@ -117,6 +117,22 @@ TEST_F(SharedIndexInformerTest, AHandlerMayDeleteWhatItIsToldOf) {
   EXPECT_EQ(informer.store().size(), 0u);
 }
 
+TEST_F(SharedIndexInformerTest, AnInformerWithoutANameIsNamedForWhatItHas) {
+  const auto loop = std::make_shared<EventLoop>(1);
+  const auto pool = std::make_shared<HandlerPool>(loop);
+  const auto name_of = [&](InformerOptions options) {
+    return SharedIndexInformer(source_, std::move(options), loop, pool).name();
+  };
+  EXPECT_EQ(name_of({}), "informer");
+  InformerOptions options;
+  options.reflector.expected_kind = "Pod";
+  EXPECT_EQ(name_of(options), "Pod");
+  options.resource = {"", "v1", "pods"};
+  EXPECT_EQ(name_of(options), "pods");
+  options.reflector.name = "mine";
+  EXPECT_EQ(name_of(options), "mine");
+}
+
 TEST_F(SharedIndexInformerTest, NothingHappensBeforeTheStart) {
   source_->put("a/x");
   Recorder recorder;

@@ -786,5 +786,33 @@ TEST_F(SharedInformerFactoryTest, AnInformerForNamespacesAsksForEach) {
   pods.set_namespaces({"sea"});
 }
 
+TEST_F(SharedInformerFactoryTest, AnInformerForNamespacesIsStoppedByItself) {
+  auto& factory = make();
+  const auto shop = factory.informer_for_namespaces<Pod>({"shop"});
+  const auto bank = factory.informer_for_namespaces<Pod>({"bank"});
+  factory.start();
+  ASSERT_TRUE(factory.wait_for_cache_sync());
+  EXPECT_TRUE(factory.stop_informer(shop));
+  EXPECT_TRUE(shop.untyped_informer().stopped());
+  EXPECT_FALSE(bank.untyped_informer().stopped());
+  EXPECT_EQ(factory.informers().size(), 1u);
+  EXPECT_FALSE(factory.stop_informer(shop)) << "it is not there any more";
+  EXPECT_FALSE(factory.stop_informer(SharedInformer<Pod>())) << "there is none";
+}
+
+TEST_F(SharedInformerFactoryTest, AResourceKnownAtRunTimeHasAnInformerWithListers) {
+  server_.answer_lists(200, kTwoPods);
+  auto& factory = make();
+  const auto pods = factory.informer(api::Resource(Pod::kResource));
+  const auto handler = pods.add_handler({.on_add = [](const api::Object&) {}});
+  EXPECT_EQ(identity(pods), identity(factory.informer<Pod>()));
+  EXPECT_NE(identity(pods), identity(factory.informer(Pod::kResource, {.ns = "shop"})));
+  factory.start();
+  ASSERT_TRUE(factory.wait_for_cache_sync());
+  EXPECT_EQ(pods.lister().list().size(), 2u);
+  pods.shutdown();
+  EXPECT_TRUE(pods.untyped_informer().stopped());
+}
+
 }  // namespace
 }  // namespace lookout::informer

@@ -48,6 +48,14 @@ TEST_F(ListerTest, ListsEverything) {
   EXPECT_FALSE(pods_.list().empty());
 }
 
+TEST_F(ListerTest, FindsTheKeysOfAWorkQueue) {
+  store_->put(pod("cluster-wide"));
+  EXPECT_EQ(pods_.find_by_key("shop/web-2").name(), "web-2");
+  EXPECT_EQ(pods_.find_by_key("cluster-wide").name(), "cluster-wide");
+  EXPECT_FALSE(pods_.find_by_key("web-2"));
+  EXPECT_FALSE(pods_.find_by_key("shop/none"));
+}
+
 TEST_F(ListerTest, TheSelectorThatMatchesNothingListsNothing) {
   EXPECT_THAT(keys(pods_.list(api::labels::nothing())), IsEmpty());
   EXPECT_TRUE(pods_.list(api::labels::nothing()).empty());

@@ -230,8 +230,9 @@ void MultiNamespaceSource::Hub::set_namespaces(std::set<std::string> namespaces)
   {
     const std::lock_guard lock(mutex_);
     if (open_) {
-      std::set_difference(namespaces.begin(), namespaces.end(), namespaces_.begin(),
-                          namespaces_.end(), std::inserter(added, added.end()));
+      // (Also one for which the program's Make has failed before.)
+      std::copy_if(namespaces.begin(), namespaces.end(), std::inserter(added, added.end()),
+                   [&](const std::string& ns) { return !parts_.contains(ns); });
       for (auto it = parts_.begin(); it != parts_.end();) {
         const auto part = it->second;
         it = namespaces.contains(part->ns()) ? std::next(it) : parts_.erase(it);
@@ -307,8 +308,15 @@ void MultiNamespaceSource::Hub::close(std::uint64_t watch) {
 }
 
 void MultiNamespaceSource::Hub::start(const std::set<std::string>& namespaces) {
+  std::exception_ptr failed;
   for (const auto& ns : namespaces) {
-    const auto part = std::make_shared<Part>(weak_from_this(), ns, make_(ns), options_);
+    std::shared_ptr<Part> part;
+    try {
+      part = std::make_shared<Part>(weak_from_this(), ns, make_(ns), options_);
+    } catch (...) {
+      failed = std::current_exception();
+      continue;
+    }
     {
       const std::lock_guard lock(mutex_);
       // The watch may have ended meanwhile, or the set changed.
@@ -317,6 +325,7 @@ void MultiNamespaceSource::Hub::start(const std::set<std::string>& namespaces) {
     }
     part->start(*loop_);
   }
+  if (failed) std::rethrow_exception(failed);
 }
 
 void MultiNamespaceSource::Hub::drop(const std::shared_ptr<Part>& part, bool tell) {

@@ -40,7 +40,8 @@ void MutationCache::erase(Entries::iterator entry) {
 
 void MutationCache::put(std::string key, const api::Object& object, bool deleted) {
   if (const auto entry = find(key); entry != entries_.end()) erase(entry);
-  entries_.push_front({std::move(key), object, deleted, clock_->now() + options_.ttl});
+  entries_.push_front(
+      {std::move(key), object, deleted, clock_->now() + Clock::limited(options_.ttl)});
   places_.emplace(entries_.front().key, entries_.begin());
   while (entries_.size() > options_.max_size) erase(std::prev(entries_.end()));
 }

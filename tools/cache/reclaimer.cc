@@ -70,16 +70,19 @@ std::atomic<std::uint64_t>* Reclaimer::enter() const {
       return &slot;
     }
   }
-  // More readers at once than slots. Whoever frees something does it after a look at this number,
+  // More readers at once than slots. Whoever frees something does it after a look at this version,
   // under the same mutex, so one of the two comes first.
   const std::lock_guard lock(mutex_);
-  if (crowd_++ == 0) crowd_version_ = version_.load(std::memory_order_seq_cst);
-  return nullptr;
+  if (crowds_[1 - joining_].readers == 0) joining_ = 1 - joining_;
+  Crowd& crowd = crowds_[joining_];
+  if (crowd.readers++ == 0) crowd.place.version = version_.load(std::memory_order_seq_cst);
+  return &crowd.place.version;
 }
 
-void Reclaimer::leave_crowd() const {
+void Reclaimer::leave_crowd(const std::atomic<std::uint64_t>& place) const {
   const std::lock_guard lock(mutex_);
-  --crowd_;
+  Crowd& crowd = &place == &crowds_[0].place.version ? crowds_[0] : crowds_[1];
+  if (--crowd.readers == 0) crowd.place.version = kIdle;
 }
 
 void Reclaimer::publish(std::uint64_t version, std::vector<Retired>& retired, SpareNodes* spare) {
@@ -199,11 +202,13 @@ RetiredList Reclaimer::take_free(std::size_t portions) {
   RetiredList free;
   portions = std::min(portions, limbo_.portions());
   if (portions == 0) return free;
-  std::uint64_t oldest = crowd_ > 0 ? crowd_version_ : std::numeric_limits<std::uint64_t>::max();
-  for (const Slot& slot : slots_) {
+  std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
+  const auto protect = [&oldest](const Slot& slot) {
     const std::uint64_t version = slot.version.load(std::memory_order_seq_cst);
     if (version != kIdle) oldest = std::min(oldest, version);
-  }
+  };
+  for (const Slot& slot : slots_) protect(slot);
+  for (const Crowd& crowd : crowds_) protect(crowd.place);
   for (; portions > 0; --portions) {
     auto portion = limbo_.take();
     (portion->last_death <= oldest ? free : limbo_).add(std::move(portion));

@@ -133,11 +133,12 @@ class Reclaimer {
     const Reclaimer& reclaimer_;
     std::atomic<std::uint64_t>* const place_;
   };
-  /// What a guard does at its begin and its end. The place is null if all are taken: such readers
-  /// are counted under the mutex.
+  /// What a guard does at its begin and its end. Readers for whom there is no slot are a crowd: they
+  /// share one, and are counted under the mutex.
   std::atomic<std::uint64_t>* enter() const;
   void leave(std::atomic<std::uint64_t>* place) const {
-    if (place == nullptr) return leave_crowd();
+    if (place == &crowds_[0].place.version || place == &crowds_[1].place.version)
+      return leave_crowd(*place);
     place->store(kIdle, std::memory_order_release);
   }
 
@@ -191,6 +192,11 @@ class Reclaimer {
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> version{kIdle};
   };
+  /// Readers without a slot. `place` has the version of the first of them.
+  struct Crowd {
+    Slot place;
+    std::size_t readers = 0;
+  };
   struct Pin {
     std::size_t count = 0;
     RetiredList dead;
@@ -212,18 +218,20 @@ class Reclaimer {
   /// its end. Under the mutex.
   RetiredList take_free(std::size_t portions);
   static void free_all(RetiredList pieces, SpareNodes* spare = nullptr);
-  void leave_crowd() const;
+  void leave_crowd(const std::atomic<std::uint64_t>& place) const;
 
   mutable std::array<Slot, kSlots> slots_;
   std::atomic<std::uint64_t> version_{1};
   std::atomic<bool> at_work_{false};  // the writer is making a version
   mutable std::mutex mutex_;
-  mutable std::size_t crowd_ = 0;            // guarded by mutex_: readers without a slot
-  mutable std::uint64_t crowd_version_ = 0;  // guarded by mutex_: that of the first of them
-  std::map<std::uint64_t, Pin> pins_;        // guarded by mutex_
-  RetiredList limbo_;                        // guarded by mutex_: pinned by nobody, perhaps guarded
-  std::mutex unburied_mutex_;  // held for moments only; taken after mutex_ if both are
-  RetiredList unburied_;       // guarded by unburied_mutex_: retired, and in no list yet
+  // Guarded by mutex_. Readers join one crowd while the other leaves: so each is gone before long,
+  // however many readers there are all the time.
+  mutable std::array<Crowd, 2> crowds_;
+  mutable std::size_t joining_ = 0;    // guarded by mutex_: the crowd that readers join
+  std::map<std::uint64_t, Pin> pins_;  // guarded by mutex_
+  RetiredList limbo_;                  // guarded by mutex_: pinned by nobody, perhaps guarded
+  std::mutex unburied_mutex_;          // held for moments only; taken after mutex_ if both are
+  RetiredList unburied_;               // guarded by unburied_mutex_: retired, and in no list yet
   std::atomic<bool> any_unburied_{false};
 };
 

@@ -78,6 +78,10 @@ bool ends_initial_events(const api::Object& bookmark) {
 }
 
 ReflectorOptions completed(ReflectorOptions options) {
+  options.resync_period = Clock::limited(options.resync_period);
+  options.min_watch_timeout = Clock::limited(options.min_watch_timeout);
+  options.max_internal_error_retry = Clock::limited(options.max_internal_error_retry);
+  options.backoff.max = Clock::limited(options.backoff.max);  // it is multiplied
   if (options.type_description.empty()) {
     options.type_description =
         options.expected_kind.empty()

@@ -114,6 +114,10 @@ BroadcasterOptions checked(BroadcasterOptions options) {
       options.max_requests == 0)
     throw InvalidArgument("event broadcaster: sizes and attempts must be positive");
   if (!options.clock) throw InvalidArgument("event broadcaster: there is no clock");
+  options.retry_pause = Clock::limited(options.retry_pause);
+  options.finish_after = Clock::limited(options.finish_after);
+  options.refresh_every = Clock::limited(options.refresh_every);
+  options.correlator.max_interval = Clock::limited(options.correlator.max_interval);
   return options;
 }
 
@@ -554,7 +558,8 @@ Awaitable<bool> EventBroadcaster::Core::shutdown(std::shared_ptr<Core> self,
 
 Awaitable<void> EventBroadcaster::Core::cancel_after(std::shared_ptr<Core> self,
                                                      std::chrono::milliseconds timeout) {
-  const bool slept = co_await self->options_.clock->sleep(timeout, self->idle_.get_token());
+  const bool slept =
+      co_await self->options_.clock->sleep(Clock::limited(timeout), self->idle_.get_token());
   if (slept) self->cancel_.request_stop();
 }
 

@@ -35,7 +35,7 @@ RetryWatcher::RetryWatcher(std::shared_ptr<cache::ListerWatcher> source,
                            RetryWatcherOptions options)
     : source_(std::move(source)),
       stop_(std::move(stop)),
-      min_restart_delay_(options.min_restart_delay),
+      min_restart_delay_(Clock::limited(options.min_restart_delay)),
       clock_(options.clock ? std::move(options.clock) : Clock::real()),
       resource_version_(std::move(resource_version)),
       logged_(std::make_unique<cache::RepeatedError>(clock_)) {

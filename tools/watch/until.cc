@@ -59,9 +59,9 @@ Deadline::Deadline(const boost::asio::any_io_executor& executor, const WaitOptio
     : clock_(options.clock ? options.clock : Clock::real()),
       forward_(options.stop, Forward{over_}) {
   if (options.timeout.count() <= 0) return;
-  boost::asio::co_spawn(executor,
-                        expire(clock_, options.timeout, done_.get_token(), over_, expired_),
-                        boost::asio::detached);
+  boost::asio::co_spawn(
+      executor, expire(clock_, Clock::limited(options.timeout), done_.get_token(), over_, expired_),
+      boost::asio::detached);
 }
 
 Deadline::~Deadline() { done_.request_stop(); }

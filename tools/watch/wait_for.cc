@@ -119,17 +119,25 @@ Awaitable<api::Object> async_wait_for(std::shared_ptr<cache::ListerWatcher> sour
   RetryWatcherOptions retrying;
   retrying.clock = deadline.clock();
   cache::RepeatedError logged(deadline.clock());
+  bool gave_up = false;  // the condition threw, whatever that is
+  const ObjectCondition holds = [&](const api::Object& object) {
+    gave_up = true;
+    const bool out = condition(object);
+    gave_up = false;
+    return out;
+  };
   for (;;) {
     bool pause = false;
     bool listing = true;
     try {
       auto [object, version] = co_await read(*source, name, deadline.token());
       listing = false;
-      if (condition(object)) co_return object;
+      if (holds(object)) co_return object;
       RetryWatcher watcher(source, version, deadline.token(), retrying);
-      auto state = co_await follow(watcher, name, condition);
+      auto state = co_await follow(watcher, name, holds);
       if (state) co_return std::move(*state);
     } catch (const std::exception& e) {
+      if (gave_up) throw;
       if (deadline.over() && rest::is_cancelled(e)) throw deadline.error(std::nullopt);
       const bool unanswered = listing && was_not_answered(e);
       if (!unanswered && !must_list_anew(e) && !passes(e)) throw;

@@ -32,7 +32,8 @@ enum class FinalState {
 /// they may block. Objects are immutable and may be kept. If a function throws, the exception is
 /// logged with the handler's name and counted, and the handler continues with the next event.
 ///
-/// With a filter, an object that starts to match is added and one that stops matching is deleted.
+/// With a filter, an object that starts to match is added and one that stops matching is deleted. An
+/// object for which the filter throws does not match.
 template <class T>
 struct EventHandler {
   LOOKOUT_OPTION HandlerFunction<HandlerPart::kFilter, bool(const T& object)> filter = {};

@@ -26,8 +26,8 @@
 namespace lookout::informer {
 
 struct InformerOptions {
-  /// The type that the source delivers (ReflectorOptions::expected_*) and the name for messages.
-  /// Its resync_period is the default for handlers.
+  /// The type that the source delivers (ReflectorOptions::expected_*) and the name for messages; by
+  /// default the resource, the kind, or "informer". Its resync_period is the default for handlers.
   LOOKOUT_OPTION cache::ReflectorOptions reflector = {};
   /// The listed resource, for the labels of metrics.
   LOOKOUT_OPTION api::GroupVersionResource resource = {};
@@ -71,12 +71,14 @@ class [[nodiscard]] HandlerRegistration {
   /// True if the handler has received every initial object.
   bool has_synced() const;
   /// Waits for has_synced(). Returns false if a stop was requested, or if the handler was removed
-  /// or the informer stopped before.
+  /// or the informer stopped before. Throws InvalidArgument on the event loop and in the handler
+  /// itself, which would deadlock.
   bool wait_for_sync(std::stop_token stop = {}) const;
 
   /// Removes the handler. Waits for a running call, unless that call is the caller; afterwards the
   /// handler is not called again, and the objects it refers to may be destroyed. Two handlers that
-  /// remove each other at the same time do not wait for each other.
+  /// remove each other at the same time do not wait for each other. Not for the event loop if the
+  /// handler itself waits for that, as in a blocking request; there, detach().
   void remove();
   /// Removes the handler but still delivers its queued notifications (client-go's
   /// RemoveEventHandler), unless the informer is shut down first. Returns immediately. The
@@ -149,8 +151,9 @@ class SharedIndexInformer : public metrics::Source {
 
   /// True if the store holds the whole first list. (Each handler has its own has_synced().)
   bool has_synced() const;
-  /// Waits for has_synced(). Returns false if a stop was requested or the informer was stopped
-  /// first. Throws InvalidArgument on the event loop, which would deadlock.
+  /// Waits for has_synced(), also while nobody has called start(). Returns false if a stop was
+  /// requested or the informer was stopped first. Throws InvalidArgument on the event loop, which
+  /// would deadlock.
   bool wait_for_sync(std::stop_token stop = {}) const;
 
   /// The known objects. Only the informer writes to the store.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lookout/api/typed_object.h"
+#include "lookout/base/attributes.h"
 #include "lookout/informer/shared_index_informer.h"
 #include "lookout/lister/lister.h"
 
@@ -76,6 +77,8 @@ class SharedInformer {
 
   void start() const { untyped_informer().start(); }
   void stop() const { untyped_informer().stop(); }
+  /// Stops and waits: see SharedIndexInformer::shutdown().
+  void shutdown() const { untyped_informer().shutdown(); }
   bool has_synced() const { return untyped_informer().has_synced(); }
   bool wait_for_sync(std::stop_token stop = {}) const {
     return untyped_informer().wait_for_sync(std::move(stop));
@@ -89,6 +92,10 @@ class SharedInformer {
   SharedIndexInformer& untyped_informer() const {
     if (!informer_) detail::throw_no_informer();
     return *informer_;
+  }
+  /// The same with shared ownership; null for an empty value.
+  const std::shared_ptr<SharedIndexInformer>& shared_informer() const LOOKOUT_LIFETIME_BOUND {
+    return informer_;
   }
   explicit operator bool() const { return informer_ != nullptr; }
 

@@ -105,6 +105,17 @@ class SharedInformerFactory {
   SharedInformer<T> informer(const Scope& scope) {
     return {for_resource(T::kResource, scope), api::Resource(T::kResource)};
   }
+  /// The informer of a type known only at run time; rest::discover() finds resources by name.
+  ///
+  ///     const auto all = rest::discover(client);
+  ///     const auto* found = rest::find_resource(all, "crontabs.stable.example.com");
+  ///     auto crontabs = factory.informer(found->resource);  // with handlers and listers
+  SharedInformer<api::Object> informer(const api::Resource& resource) {
+    return {for_resource(resource), resource};
+  }
+  SharedInformer<api::Object> informer(const api::Resource& resource, const Scope& scope) {
+    return {for_resource(resource, scope), resource};
+  }
   /// For other types: a readable compile error.
   template <class T, class... Arguments>
     requires(!api::ResourceObject<T>)
@@ -112,7 +123,8 @@ class SharedInformerFactory {
     static_assert(api::explain_resource_object<T>());
   }
 
-  /// A new informer for several namespaces; see MultiNamespaceInformer. `scope.ns` is ignored.
+  /// A new informer for several namespaces; see MultiNamespaceInformer. `scope.ns` is ignored. The
+  /// factory keeps it until stop_informer(informer).
   template <api::ResourceObject T>
   MultiNamespaceInformer<T> informer_for_namespaces(std::set<std::string> namespaces,
                                                     const Scope& scope = {}) {
@@ -126,7 +138,9 @@ class SharedInformerFactory {
   for_namespaces(const api::Resource& resource, std::set<std::string> namespaces,
                  const Scope& scope = {});
 
-  /// The informer of a type known only at run time.
+  /// Like informer(resource): client-go's ForResource. A GroupVersionResource that is not built in
+  /// counts as namespaced and has no kind: with rest::discover(), the kind of each object is
+  /// checked.
   std::shared_ptr<SharedIndexInformer> for_resource(const api::Resource& resource);
   std::shared_ptr<SharedIndexInformer> for_resource(const api::Resource& resource,
                                                     const Scope& scope);
@@ -145,6 +159,12 @@ class SharedInformerFactory {
     return stop_informer(api::Resource(T::kResource), scope);
   }
   bool stop_informer(const api::Resource& resource, const Scope& scope = {});
+  /// The same for this informer, which may be one for several namespaces.
+  template <class T>
+  bool stop_informer(const SharedInformer<T>& informer) {
+    return stop_informer(informer.shared_informer());
+  }
+  bool stop_informer(const std::shared_ptr<SharedIndexInformer>& informer);
   /// Stops and forgets this informer without waiting, so that it may be called on the event loop;
   /// the informer's shutdown() and the factory's shutdown() wait for it. Returns false if the
   /// factory does not have this informer.

@@ -98,6 +98,11 @@ class Lister {
   /// A handle to the index of this name. Throws InvalidArgument if the store has none.
   Index<T> index(std::string name) const { return {store_, std::move(name)}; }
 
+  /// For keys as an event handler adds them to a work queue: "namespace/name", or "name" for
+  /// cluster-scoped objects (client-go's GetByKey). Returns an empty handle if there is no such
+  /// object.
+  T find_by_key(std::string_view key) const { return T(store_->get_by_key(key)); }
+
   /// For cluster-scoped types.
   T find(std::string_view name) const { return T(store_->get({}, name)); }
   T get(std::string_view name) const { return detail::require_found(find(name), resource_, name); }

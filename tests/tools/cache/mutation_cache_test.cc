@@ -101,6 +101,15 @@ TEST_F(MutationCacheTest, ForgetsAfterAWhile) {
   EXPECT_THAT(on_node("n1"), IsEmpty());
 }
 
+TEST_F(MutationCacheTest, ForgetsNothingIfTheTimeIsLongEnough) {
+  options_.ttl = Clock::Duration::max();
+  auto& cache = make();
+  store_->add(thing("x", 5));
+  cache.mutation(thing("x", 7));
+  clock_->advance(24h);
+  EXPECT_EQ(version("x"), "7");
+}
+
 TEST_F(MutationCacheTest, ForgetsWhatWasNotAskedForTheLongest) {
   options_.include_adds = true;
   options_.max_size = 2;

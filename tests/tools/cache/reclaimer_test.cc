@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -148,6 +149,30 @@ TEST_F(ReclaimerTest, AGuardKeepsWhatWasThereWhenItBegan) {
   }
   reclaimer_->reclaim();
   EXPECT_EQ(*a, 1);
+  EXPECT_EQ(*b, 1);
+}
+
+/// More of them than there are slots: some come before others go, all the time.
+TEST_F(ReclaimerTest, ACrowdOfGuardsKeepsNothingForLong) {
+  constexpr int kReaders = 64;
+  std::deque<Reclaimer::Guard> guards;
+  for (int i = 0; i < kReaders; ++i) guards.emplace_back(*reclaimer_);
+  Piece* a = piece();
+  publish({{a, 1}});
+  guards.pop_front();
+  reclaimer_->reclaim();
+  EXPECT_EQ(*a, 0) << "others may have seen it";
+  // Twice as many come and go.
+  for (int i = 0; i < 2 * kReaders; ++i) {
+    guards.emplace_back(*reclaimer_);
+    guards.pop_front();
+  }
+  reclaimer_->reclaim();
+  EXPECT_EQ(*a, 1);
+  Piece* b = piece();
+  publish({{b, 1}});
+  guards.clear();
+  reclaimer_->reclaim();
   EXPECT_EQ(*b, 1);
 }
 

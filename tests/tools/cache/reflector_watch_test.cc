@@ -358,6 +358,17 @@ TEST_F(ReflectorTest, AServerThatAsksToWaitIsAskedForTheSameWatch) {
   EXPECT_TRUE(reflector_->live());
 }
 
+TEST_F(ReflectorTest, InternalErrorsLeadToTheSameWatchForEver) {
+  options_.max_internal_error_retry = std::chrono::milliseconds::max();
+  begin();
+  for (int i = 0; i < 5; ++i) {
+    fail_watch(StatusError::internal_error("etcdserver: no leader"));
+    back_off();
+    open_watch();
+  }
+  EXPECT_EQ(lists(), 1u);
+}
+
 TEST_F(ReflectorTest, InternalErrorsLeadToTheSameWatchForAWhile) {
   options_.max_internal_error_retry = 10s;
   options_.backoff.jitter = 0;

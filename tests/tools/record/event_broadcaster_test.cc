@@ -383,6 +383,20 @@ TEST_F(CoreEventsTest, AShutdownEndsAtItsDeadline) {
   EXPECT_EQ(sink_->count(), 1U);
 }
 
+TEST_F(CoreEventsTest, AShutdownMayWaitAsLongAsItTakes) {
+  sink_->answer([](const FakeSink::Call&) { throw std::runtime_error("fake error"); });
+  recorder()->record(make_event());
+  call(1);
+  ASSERT_TRUE(eventually([&] { return clock_->sleepers() == 1; }));
+  auto ended = std::async(std::launch::async,
+                          [&] { return broadcaster().shutdown(std::chrono::milliseconds::max()); });
+  ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 3; })) << "no deadline";
+  sink_->answer([](const FakeSink::Call&) {});
+  clock_->advance(1min);
+  EXPECT_TRUE(test::get(ended));
+  EXPECT_EQ(sink_->count(), 2U);
+}
+
 TEST_F(CoreEventsTest, AShutdownEndsTheWaitBetweenTwoAttempts) {
   sink_->answer([](const FakeSink::Call&) { throw std::runtime_error("fake error"); });
   recorder()->record(make_event());

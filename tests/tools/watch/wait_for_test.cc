@@ -164,6 +164,31 @@ TEST_F(WaitForTest, AConditionThatThrowsEndsIt) {
   EXPECT_THROW(other->get(), api::DecodeError);
 }
 
+/// It says nothing about the server.
+TEST_F(WaitForTest, AnErrorOfTheConditionIsNoErrorOfTheServer) {
+  const ObjectCondition fails = [](const api::Object& object) -> bool {
+    if (!object) return false;
+    throw api::StatusError::internal_error("mine");
+  };
+  source_->list_returns({{pod("a/x", 3)}, "10"});
+  EXPECT_THROW(wait_for_x(fails)->get(), api::StatusError);
+  source_->list_returns({{}, "10"});
+  source_->watch_opens();
+  const auto wait = wait_for_x(fails);
+  send({added("a/x", 11)});
+  EXPECT_THROW(wait->get(), api::StatusError);
+}
+
+TEST_F(WaitForTest, ATimeThatNoClockReachesIsNoLimit) {
+  source_->list_returns({{}, "10"});
+  source_->watch_opens();
+  const auto wait = wait_for_x(exists(), rest::kNoTimeout);
+  advance(24h);
+  EXPECT_TRUE(wait->pending());
+  send({added("a/x", 12)});
+  EXPECT_EQ(wait->get().resource_version(), "12");
+}
+
 // ------------------------------------------------------------------------------- with a server
 
 class WaitForServerTest : public testing::Test {

@@ -20,6 +20,11 @@ TEST(RateLimiterTest, ExponentialDoublesForEachItem) {
   EXPECT_EQ(limiter.when("one"), 1ms);
 }
 
+TEST(RateLimiterTest, ExponentialOfNothingIsNothing) {
+  ItemExponentialFailureRateLimiter<std::string> limiter(0s, 1h);
+  for (int i = 0; i < 2000; ++i) ASSERT_EQ(limiter.when("a"), 0s) << i;
+}
+
 TEST(RateLimiterTest, ExponentialHasALimitThatHolds) {
   ItemExponentialFailureRateLimiter<std::string> limiter(1ms, 1000s);
   for (int i = 0; i < 5; ++i) limiter.when("one");
@@ -79,6 +84,13 @@ TEST(RateLimiterTest, MaxOfIsAsSlowAsTheSlowest) {
       Limiters{std::make_shared<ItemFastSlowRateLimiter<std::string>>(5ms, 3s, 3),
                std::make_shared<ItemExponentialFailureRateLimiter<std::string>>(1ms, 1s)});
   expect_fast_then_slow(limiter, 3s);
+}
+
+TEST(RateLimiterTest, MaxOfTakesLimitersOfAnyKind) {
+  const auto limiter = std::make_shared<MaxOfRateLimiter<std::string>>(
+      std::make_shared<ItemFastSlowRateLimiter<std::string>>(5ms, 3s, 3),
+      std::make_shared<ItemExponentialFailureRateLimiter<std::string>>(1ms, 1s));
+  expect_fast_then_slow(*limiter, 3s);
 }
 
 TEST(RateLimiterTest, NoneIsSlowerThanItsMaximum) {

@@ -47,7 +47,8 @@ class MultiNamespaceSource : public ListerWatcher {
   MultiNamespaceSource& operator=(const MultiNamespaceSource&) = delete;
 
   /// Replaces the set of namespaces. Returns immediately. Throws InvalidArgument for an empty
-  /// namespace, which would mean all of them.
+  /// namespace, which would mean all of them, and what Make throws for a new one: the others are
+  /// listed then, and a further call with the same set tries again.
   void set_namespaces(std::set<std::string> namespaces);
   std::set<std::string> namespaces() const;
   /// The namespaces of the set that have not been listed yet, each with its last error, if any.

@@ -161,7 +161,9 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   Reflector& operator=(const Reflector&) = delete;
 
   /// Overrides an option. Only before run().
-  void set_resync_period(std::chrono::milliseconds period) { options_.resync_period = period; }
+  void set_resync_period(std::chrono::milliseconds period) {
+    options_.resync_period = Clock::limited(period);
+  }
   void set_watch_error_handler(WatchErrorHandler handler) {
     options_.watch_error_handler = std::move(handler);
   }

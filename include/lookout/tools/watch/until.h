@@ -32,7 +32,7 @@ using Precondition = std::function<bool(const cache::Indexer& store)>;
 struct WaitOptions {
   /// Ends the wait.
   LOOKOUT_OPTION std::stop_token stop = {};
-  /// The limit of the whole wait; 0: none.
+  /// The limit of the whole wait; 0 or rest::kNoTimeout: none.
   std::chrono::milliseconds timeout{0};
   /// Null: the machine's clock.
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};

@@ -38,10 +38,9 @@ inline double seconds_since(Clock::TimePoint then, Clock::TimePoint now) {
   return std::chrono::duration<double>(now - then).count();
 }
 
-/// When a delay is over. What the clock could not add up to is as good as for ever: ten years.
+/// When a delay is over.
 inline Clock::TimePoint end_of_delay(Clock::TimePoint now, Clock::Duration delay) {
-  constexpr Clock::Duration kLongest = std::chrono::hours(24 * 365 * 10);
-  return now + std::min(delay, kLongest);
+  return now + Clock::limited(delay);
 }
 
 /// The age of the work in progress, in seconds.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -62,8 +63,11 @@ class ItemExponentialFailureRateLimiter : public RateLimiter<T> {
       : base_(base), max_(max) {}
 
   Clock::Duration when(const T& item) override {
-    // A floating-point number, because the value soon exceeds the range of a Duration.
-    const double wait = static_cast<double>(base_.count()) * std::exp2(failures_.add(item));
+    // A floating-point number, because the value soon exceeds the range of a Duration. (Finite, as
+    // 0 times infinity is no number.)
+    constexpr int kMostDoublings = 1000;
+    const double wait = static_cast<double>(base_.count()) *
+                        std::exp2(std::min(failures_.add(item), kMostDoublings));
     return wait >= static_cast<double>(max_.count())
                ? max_
                : Clock::Duration(static_cast<Clock::Duration::rep>(wait));
@@ -140,6 +144,11 @@ class MaxOfRateLimiter : public RateLimiter<T> {
  public:
   explicit MaxOfRateLimiter(std::vector<std::shared_ptr<RateLimiter<T>>> limiters)
       : limiters_(std::move(limiters)) {}
+  ///     std::make_shared<MaxOfRateLimiter<std::string>>(per_item, for_all)
+  template <std::derived_from<RateLimiter<T>>... Limiters>
+    requires(sizeof...(Limiters) > 0)
+  explicit MaxOfRateLimiter(std::shared_ptr<Limiters>... limiters)
+      : limiters_{std::move(limiters)...} {}
 
   Clock::Duration when(const T& item) override {
     Clock::Duration longest{};
