@@ -30,8 +30,8 @@ void Attachment::start(const SourceContext& context) {
   }
   SourceContext own = context;
   own.end = end_.get_token();
-  own.add = [add = context.add, open = open_](Request request, int priority) {
-    if (*open) add(std::move(request), priority);
+  own.add = [add = context.add, open = open_](const Request& request, int priority) {
+    if (*open) add(request, priority);
   };
   const auto started = [this](State state) {
     std::unique_lock lock(mutex_);

@@ -15,9 +15,9 @@
 
 namespace lookout::controller {
 
-Context::Context(std::shared_ptr<const detail::Environment> environment, Request request,
+Context::Context(std::shared_ptr<const detail::Environment> environment, const Request& request,
                  std::stop_token stop)
-    : environment_(std::move(environment)), request_(std::move(request)), stop_(std::move(stop)) {}
+    : environment_(std::move(environment)), request_(request), stop_(std::move(stop)) {}
 Context::~Context() = default;
 
 const std::string& Context::controller() const { return environment_->controller; }

@@ -298,6 +298,22 @@ class ControllerCore::Deadline {
   Alarm alarm_;
 };
 
+/// One call of the reconciler.
+struct ControllerCore::Reconcile {
+  Reconcile(ControllerCore& core, const PriorityQueue::Item& item)
+      : deadline(
+            core.options_.reconcile_timeout.count() > 0
+                ? std::make_unique<Deadline>(core, item.request, core.options_.reconcile_timeout)
+                : nullptr),
+        context(core.environment_, item.request,
+                deadline ? deadline->token() : core.stop_.get_token()) {
+    core.look_for_hot_loop(item);
+  }
+
+  const std::unique_ptr<Deadline> deadline;
+  Context context;
+};
+
 // ---------------------------------------------------------------------------------- life
 
 ControllerCore::Stats::Stats() : seconds(kReconcileBuckets) {}
@@ -387,8 +403,8 @@ SourceContext ControllerCore::source_context() const {
   SourceContext context;
   context.loop = environment_->client.shared_loop();
   context.clock = clock_;
-  context.add = [queue = queue_](Request request, int priority) {
-    queue->add(std::move(request), priority);
+  context.add = [queue = queue_](const Request& request, int priority) {
+    queue->add(request, priority);
   };
   return context;
 }
@@ -523,30 +539,18 @@ void ControllerCore::end() {
 
 // ---------------------------------------------------------------------------------- work
 
-ControllerCore::Running::Running(ControllerCore& core, const Request& key, Clock::TimePoint began)
-    : request(key), since(began), core_(core) {
-  ++core_.stats_.active;
-  const std::lock_guard lock(core_.mutex_);
-  core_.running_.push_back(*this);
-}
-
-ControllerCore::Running::~Running() {
-  --core_.stats_.active;
-  const std::lock_guard lock(core_.mutex_);
-  core_.running_.erase(core_.running_.iterator_to(*this));
-}
-
-void ControllerCore::look_for_hot_loop(const PriorityQueue::Item& item, Clock::TimePoint now) {
-  if (!hot_loops_.enabled()) return;
+std::optional<std::int64_t> ControllerCore::generation_of(const Request& request) const {
   const auto kind = primary_ ? primary_ : environment_->cache->find_any(environment_->primary);
-  std::optional<std::int64_t> generation;
-  if (kind) {
-    if (const auto* const part = kind->part_for(item.request.ns)) {
-      const api::Object object = part->informer->store().get(item.request.ns, item.request.name);
-      if (object) generation = object.metadata().generation();
-    }
-  }
-  if (!hot_loops_.note(item.request, generation, now)) return;
+  const auto* const part = kind ? kind->part_for(request.ns) : nullptr;
+  if (part == nullptr) return std::nullopt;
+  const api::Object object = part->informer->store().get(request.ns, request.name);
+  return object ? object.metadata().generation() : std::nullopt;
+}
+
+void ControllerCore::look_for_hot_loop(const PriorityQueue::Item& item) {
+  if (!hot_loops_.enabled()) return;
+  const auto generation = [&] { return generation_of(item.request); };
+  if (!hot_loops_.note(item.request, generation, item.since)) return;
   ++stats_.hot_loops;
   log::warn(
       "controller {}: {}: reconciled {} times within a second, but its generation "
@@ -557,21 +561,15 @@ void ControllerCore::look_for_hot_loop(const PriorityQueue::Item& item, Clock::T
 void ControllerCore::work() {
   const auto& function = std::get<ReconcileFunction>(reconcile_);
   while (const auto item = queue_->get()) {
-    const auto began = clock_->now();
-    const Running running(*this, item->request, began);
-    look_for_hot_loop(*item, began);
-    std::unique_ptr<Deadline> deadline;
-    if (options_.reconcile_timeout.count() > 0)
-      deadline = std::make_unique<Deadline>(*this, item->request, options_.reconcile_timeout);
-    Context context(environment_, item->request, deadline ? deadline->token() : stop_.get_token());
+    Reconcile one(*this, *item);
     Result result;
     std::exception_ptr error;
     try {
-      result = function(item->request, context);
+      result = function(item->request, one.context);
     } catch (...) {
       error = std::current_exception();
     }
-    finish(*item, context, began, result, error);
+    finish(*item, one.context, result, error);
   }
 }
 
@@ -601,10 +599,21 @@ void ControllerCore::pump() {
 
 Awaitable<void> ControllerCore::reconcile_all(std::shared_ptr<ControllerCore> self,
                                               PriorityQueue::Item item) {
+  const auto& function = std::get<AsyncReconcileFunction>(self->reconcile_);
   // To start a coroutine and to hear of its end costs more than a reconcile that does nothing.
   bool more = true;
   for (unsigned count = 1; more; ++count) {
-    co_await reconcile(self, item);
+    {
+      Reconcile one(*self, item);
+      Result result;
+      std::exception_ptr error;
+      try {
+        result = co_await function(item.request, one.context);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      self->finish(item, one.context, result, error);
+    }
     if (count % kBurst == 0) co_await boost::asio::post(boost::asio::use_awaitable);
     auto next = self->queue_->try_get();
     more = next.has_value();
@@ -612,31 +621,10 @@ Awaitable<void> ControllerCore::reconcile_all(std::shared_ptr<ControllerCore> se
   }
 }
 
-Awaitable<void> ControllerCore::reconcile(std::shared_ptr<ControllerCore> self,
-                                          PriorityQueue::Item item) {
-  const auto& function = std::get<AsyncReconcileFunction>(self->reconcile_);
-  const auto began = self->clock_->now();
-  const Running running(*self, item.request, began);
-  self->look_for_hot_loop(item, began);
-  std::unique_ptr<Deadline> deadline;
-  if (self->options_.reconcile_timeout.count() > 0)
-    deadline = std::make_unique<Deadline>(*self, item.request, self->options_.reconcile_timeout);
-  Context context(self->environment_, item.request,
-                  deadline ? deadline->token() : self->stop_.get_token());
-  Result result;
-  std::exception_ptr error;
-  try {
-    result = co_await function(item.request, context);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  self->finish(item, context, began, result, error);
-}
-
-void ControllerCore::finish(const PriorityQueue::Item& item, Context& context,
-                            Clock::TimePoint began, const Result& result,
+void ControllerCore::finish(const PriorityQueue::Item& item, Context& context, const Result& result,
                             const std::exception_ptr& error) {
-  stats_.seconds.observe(std::chrono::duration<double>(clock_->now() - began).count());
+  const auto now = clock_->now();
+  stats_.seconds.observe(std::chrono::duration<double>(now - item.since).count());
   if (!error) {
     settle(item, result);
   } else if (!stop_.stop_requested() && fail(item, error)) {
@@ -644,7 +632,7 @@ void ControllerCore::finish(const PriorityQueue::Item& item, Context& context,
   }
 
   auto writes = context.take_writes();
-  if (writes.empty() || stop_.stop_requested()) return queue_->done(item.request);
+  if (writes.empty() || stop_.stop_requested()) return queue_->done(item.request, now);
   queue_->done_and_hold(item.request);
   const auto release = [queue = queue_, request = item.request, controller = name(),
                         timeout = options_.write_timeout](bool seen) {
@@ -730,9 +718,7 @@ void ControllerCore::log_limiter(const Request& request, const std::exception_pt
 
 std::vector<std::string> ControllerCore::running() const {
   std::vector<std::string> out;
-  const std::lock_guard lock(mutex_);
-  out.reserve(running_.size());
-  for (const Running& one : running_) out.push_back(one.request.key());
+  for (const auto& one : queue_->working()) out.push_back(one.request.key());
   return out;
 }
 
@@ -741,16 +727,13 @@ std::optional<std::string> ControllerCore::check_stuck() const {
   std::size_t stuck = 0;
   std::string oldest;
   Clock::Duration age{};
-  {
-    const std::lock_guard lock(mutex_);
-    const auto now = clock_->now();
-    for (const Running& one : running_) {
-      if (now <= end_of(options_.stuck_after, one.since)) continue;
-      ++stuck;
-      if (now - one.since <= age) continue;
-      age = now - one.since;
-      oldest = one.request.key();
-    }
+  const auto now = clock_->now();
+  for (const auto& one : queue_->working()) {
+    if (now <= end_of(options_.stuck_after, one.since)) continue;
+    ++stuck;
+    if (now - one.since <= age) continue;
+    age = now - one.since;
+    oldest = one.request.key();
   }
   if (stuck == 0) return std::nullopt;
   const auto seconds = std::chrono::duration_cast<std::chrono::duration<double>>(age).count();
@@ -783,7 +766,7 @@ void ControllerCore::collect(std::vector<metrics::Sample>& out) const {
   collector.gauge("controller_runtime_max_concurrent_reconciles",
                   "Maximum number of concurrent reconciles.", static_cast<double>(concurrency_));
   collector.gauge("controller_runtime_active_workers", "Number of running reconciles.",
-                  static_cast<double>(stats_.active.load()));
+                  static_cast<double>(queue_->working().size()));
   collector.counter("controller_hot_loops_total",
                     "Requests that were reconciled repeatedly without a change.", stats_.hot_loops);
   collector.gauge("controller_held_requests",

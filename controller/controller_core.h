@@ -4,7 +4,6 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
-#include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -59,26 +58,13 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
 
   class KindSource;
   class Deadline;
+  struct Reconcile;
   struct Stats {
     std::atomic<std::uint64_t> success{0}, error{0}, requeue{0}, requeue_after{0};
     std::atomic<std::uint64_t> errors{0}, terminal_errors{0}, panics{0}, timeouts{0};
     std::atomic<std::uint64_t> hot_loops{0};
-    std::atomic<std::int64_t> active{0};
     metrics::Histogram seconds;
     Stats();
-  };
-  /// A reconcile that runs, while this object lives.
-  struct Running : boost::intrusive::list_base_hook<> {
-    Running(ControllerCore& core, const Request& key, Clock::TimePoint began);
-    ~Running();
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
-
-    const Request& request;
-    const Clock::TimePoint since;
-
-   private:
-    ControllerCore& core_;
   };
   using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
 
@@ -93,10 +79,11 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   /// Begins with this request and goes on with those that are ready.
   static Awaitable<void> reconcile_all(std::shared_ptr<ControllerCore> self,
                                        PriorityQueue::Item item);
-  static Awaitable<void> reconcile(std::shared_ptr<ControllerCore> self, PriorityQueue::Item item);
-  void look_for_hot_loop(const PriorityQueue::Item& item, Clock::TimePoint now);
-  void finish(const PriorityQueue::Item& item, Context& context, Clock::TimePoint began,
-              const Result& result, const std::exception_ptr& error);
+  void look_for_hot_loop(const PriorityQueue::Item& item);
+  /// That of the request's object, if there is one in the cache.
+  std::optional<std::int64_t> generation_of(const Request& request) const;
+  void finish(const PriorityQueue::Item& item, Context& context, const Result& result,
+              const std::exception_ptr& error);
   void settle(const PriorityQueue::Item& item, const Result& result);
   /// Whether to retry.
   bool fail(const PriorityQueue::Item& item, const std::exception_ptr& error);
@@ -131,7 +118,6 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   std::size_t needed_ = 0;  // the first so many are waited for
   bool ended_ = false;
   std::map<std::string, std::vector<std::weak_ptr<const KindSource>>> watches_;  // by their kinds
-  boost::intrusive::list<Running> running_;
 };
 
 }  // namespace lookout::controller::detail

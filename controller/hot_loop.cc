@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace lookout::controller::detail {
 namespace {
@@ -12,20 +13,30 @@ constexpr std::chrono::minutes kQuiet{1};
 
 }  // namespace
 
-bool HotLoopDetector::note(const Request& request, std::optional<std::int64_t> generation,
+void HotLoopDetector::Count::begin(Clock::TimePoint now) {
+  if (said && now - window >= kQuiet) said = false;
+  window = now;
+  looked_at = false;
+  runs = 0;
+}
+
+bool HotLoopDetector::note(const Request& request, const Generation& generation,
                            Clock::TimePoint now) {
   const std::size_t hash = std::hash<Request>()(request);
   const std::lock_guard lock(mutex_);
   if (counts_.size() >= prune_at_) prune(now);
   Count& count = counts_[hash];
-  if (count.runs == 0 || now - count.window >= kWindow || count.generation != generation) {
-    if (count.said && now - count.window >= kQuiet) count.said = false;
-    count.window = now;
-    count.generation = generation;
-    count.runs = 0;
-  }
+  if (count.runs == 0 || now - count.window >= kWindow) count.begin(now);
   ++count.runs;
-  if (count.runs < limit_ || count.said) return false;
+  if (count.said || count.runs < std::max(1u, limit_ / 2)) return false;
+  const auto found = generation();
+  if (std::exchange(count.looked_at, true) && count.generation != found) {
+    count.begin(now);
+    ++count.runs;
+    return false;
+  }
+  count.generation = found;
+  if (count.runs < limit_) return false;
   count.said = true;
   return true;
 }

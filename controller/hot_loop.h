@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -17,17 +18,23 @@ class HotLoopDetector {
   /// 0: detects nothing.
   explicit HotLoopDetector(unsigned limit) : limit_(limit) {}
 
+  using Generation = std::function<std::optional<std::int64_t>()>;
+
   bool enabled() const { return limit_ > 0; }
-  /// Counts a reconcile, with the generation of the object. Returns true when that makes it a hot
-  /// loop, once until the request has been quiet for a while.
-  bool note(const Request& request, std::optional<std::int64_t> generation, Clock::TimePoint now);
+  /// Counts a reconcile. Returns true when that makes it a hot loop, once until the request has been
+  /// quiet for a while. `generation`: that of the object; it is asked for once the request has run
+  /// half as often as a hot loop, as few do.
+  bool note(const Request& request, const Generation& generation, Clock::TimePoint now);
 
  private:
   struct Count {
     Clock::TimePoint window{};
     std::optional<std::int64_t> generation = {};
     unsigned runs = 0;
+    bool looked_at = false;  // the generation
     bool said = false;
+
+    void begin(Clock::TimePoint now);
   };
 
   void prune(Clock::TimePoint now);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/api/object.h"
 #include "lookout/base/alarm.h"
 #include "lookout/tools/workqueue/queue.h"
 
@@ -45,16 +46,17 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     });
   }
 
-  void add(Request request, Clock::Duration delay, int priority, bool retry) {
+  void add(const Request& request, Clock::Duration delay, int priority, bool retry) {
     const auto now = options_.clock->now();
     const bool later = delay > Clock::Duration::zero();
     const auto time = later ? end_of_delay(now, delay) : now;
     bool ready = false;
+    bool wake = false;
     {
       const std::lock_guard lock(mutex_);
       if (shutting_down_) return;
       if (retry && later) ++retries_;
-      const auto [at, added] = entries_.try_emplace(std::move(request));
+      const auto [at, added] = entries_.try_emplace(request);
       Entry& entry = at->second;
       if (added) entry.request = &at->first;
       if (!entry.pending) {
@@ -78,9 +80,10 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
         }
         place(entry);
       }
-      ready = entry.in_ready;
-      if (ready) changed_.notify_one();
+      ready = entry.level != nullptr;
+      wake = ready && getting_ > 0;
     }
+    if (wake) changed_.notify_one();
     if (ready) {
       tell();
     } else if (later) {
@@ -90,10 +93,14 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
 
   std::optional<Item> get(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, stop, [&] { return !by_age_.empty() || shutting_down_; });
+    if (by_age_.empty()) {
+      ++getting_;
+      changed_.wait(lock, stop, [&] { return !by_age_.empty() || shutting_down_; });
+      --getting_;
+    }
     if (shutting_down_ || by_age_.empty()) return std::nullopt;
     if (stop.stop_requested()) {
-      changed_.notify_one();  // it may have been woken for a request that another one can take
+      wake_one();  // it may have been woken for a request that another one can take
       return std::nullopt;
     }
     return pop();
@@ -105,14 +112,14 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     return pop();
   }
 
-  void done(const Request& request, bool hold) {
+  void done(const Request& request, bool hold, Clock::TimePoint now) {
     bool ready = false;
     {
       const std::lock_guard lock(mutex_);
       const auto at = entries_.find(request);
       if (at == entries_.end() || !at->second.working) return;
       Entry& entry = at->second;
-      work_duration_.observe(seconds_since(entry.work_began, options_.clock->now()));
+      work_duration_.observe(seconds_since(entry.work_began, now));
       entry.working = false;
       working_.erase(working_.iterator_to(entry));
       entry.held = hold;
@@ -159,6 +166,14 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     return shutting_down_;
   }
 
+  std::vector<Work> working() const {
+    std::vector<Work> out;
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : working_) out.push_back({*entry.request, entry.work_began});
+    return out;
+  }
+
+  Clock::TimePoint now() const { return options_.clock->now(); }
   void on_ready(std::function<void()> callback) { on_ready_ = std::move(callback); }
   workqueue::RateLimiter<Request>& limiter() const { return *options_.rate_limiter; }
 
@@ -195,6 +210,13 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   using Hook = boost::intrusive::list_member_hook<>;
+  struct Level;
+  /// Not noexcept: so libstdc++ keeps the hashes, instead of computing those of neighbours anew.
+  struct Hash {
+    std::size_t operator()(const Request& request) const {
+      return api::key_hash(request.ns, request.name);
+    }
+  };
 
   /// A request that waits (pending), is worked on, is held back, or several of these.
   struct Entry {
@@ -203,8 +225,8 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     bool due = false;  // its time has come
     bool working = false;
     bool held = false;
-    bool in_ready = false;
     bool in_delayed = false;
+    Level* level = nullptr;  // that it is in, if it is ready
     int priority = 0;
     Clock::TimePoint time{};
     Clock::TimePoint since{};  // when it came due
@@ -213,12 +235,19 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     Hook turn;                // in a level or, later, in working_
     Hook age;                 // in by_age_
   };
-  using Entries = std::unordered_map<Request, Entry>;  // an entry stays where it is
+  using Entries = std::unordered_map<Request, Entry, Hash>;  // an entry stays where it is
   using ByTurn =
       boost::intrusive::list<Entry, boost::intrusive::member_hook<Entry, Hook, &Entry::turn>>;
   using ByAge =
       boost::intrusive::list<Entry, boost::intrusive::member_hook<Entry, Hook, &Entry::age>>;
   using DelayedPlace = std::pair<Clock::TimePoint, std::uint64_t>;
+  /// Those of a priority that are ready.
+  struct Level {
+    explicit Level(std::size_t& count) : depth(count) {}
+
+    ByTurn turns;
+    std::size_t& depth;  // in the metrics; other levels may share it
+  };
 
   /// The first priorities that come get a label each for good: a label that came and went with its
   /// requests would make one time series after the other.
@@ -236,24 +265,36 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
       entry.in_delayed = true;
       delayed_.emplace(DelayedPlace{entry.time, entry.place}, &entry);
     } else if (!entry.working && !entry.held) {
-      entry.in_ready = true;
-      levels_[entry.priority].push_back(entry);
+      entry.level = &level_of(entry.priority);
+      entry.level->turns.push_back(entry);
+      ++entry.level->depth;
       // One whose priority was raised keeps its age.
       if (!entry.age.is_linked()) by_age_.push_back(entry);
-      ++depth_of(entry.priority);
     }
+  }
+
+  Level& level_of(int priority) {
+    const auto at = levels_.find(priority);
+    if (at != levels_.end()) return at->second;
+    return levels_.try_emplace(priority, depth_of(priority)).first->second;
   }
 
   /// Takes the entry out of its level, but leaves it in by_age_.
   void unplace(Entry& entry) {
     if (entry.in_delayed) delayed_.erase({entry.time, entry.place});
-    if (entry.in_ready) {
-      const auto level = levels_.find(entry.priority);
-      level->second.erase(level->second.iterator_to(entry));
-      if (level->second.empty() && levels_.size() > kMaxEmptyLevels) levels_.erase(level);
-      --depth_of(entry.priority);
+    if (entry.level != nullptr) {
+      ByTurn& turns = entry.level->turns;
+      turns.erase(turns.iterator_to(entry));
+      --entry.level->depth;
+      if (turns.empty() && levels_.size() > kMaxEmptyLevels) levels_.erase(entry.priority);
     }
-    entry.in_delayed = entry.in_ready = false;
+    entry.in_delayed = false;
+    entry.level = nullptr;
+  }
+
+  /// A thread that waits in get(), if there is one.
+  void wake_one() {
+    if (getting_ > 0) changed_.notify_one();
   }
 
   /// After work or a hold has ended; whether the request became ready.
@@ -266,11 +307,11 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     }
     if (!entry.due) return false;
     place(entry);
-    changed_.notify_one();
+    wake_one();
     return true;
   }
 
-  Item pop() {
+  std::optional<Item> pop() {
     const bool oldest = options_.fair_share > 0 && ++popped_ % options_.fair_share == 0;
     Entry& entry = oldest ? by_age_.front() : most_urgent();
     unplace(entry);
@@ -281,13 +322,13 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     entry.working = true;
     entry.work_began = now;
     working_.push_back(entry);
-    return {*entry.request, entry.priority};
+    return std::optional<Item>(std::in_place, *entry.request, entry.priority, now);
   }
 
   Entry& most_urgent() {
     auto level = levels_.begin();
-    while (level->second.empty()) ++level;
-    return level->second.front();
+    while (level->second.turns.empty()) ++level;
+    return level->second.turns.front();
   }
 
   /// On the loop: those whose time has come.
@@ -303,9 +344,9 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
         entry.due = true;
         entry.since = now;
         place(entry);
-        if (entry.in_ready) {
+        if (entry.level != nullptr) {
           ++ready;
-          changed_.notify_one();
+          wake_one();
         }
       }
       if (!delayed_.empty()) next = delayed_.begin()->first.first;
@@ -325,8 +366,9 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
   std::condition_variable_any changed_;
   // Guarded by mutex_.
   Entries entries_;
-  std::map<int, ByTurn, std::greater<>> levels_;  // those that are ready, by priority
-  ByAge by_age_;                                  // the same, the oldest first
+  std::size_t getting_ = 0;                      // threads that wait in get()
+  std::map<int, Level, std::greater<>> levels_;  // by priority
+  ByAge by_age_;                                 // the same, the oldest first
   ByTurn working_;
   std::map<DelayedPlace, Entry*> delayed_;
   std::map<int, std::size_t> depth_{{0, 0}};  // by priority
@@ -347,16 +389,17 @@ PriorityQueue::PriorityQueue(PriorityQueueOptions options)
 }
 PriorityQueue::~PriorityQueue() { impl_->shut_down(); }
 
-void PriorityQueue::add(Request request, int priority) {
-  impl_->add(std::move(request), {}, priority, false);
+void PriorityQueue::add(const Request& request, int priority) {
+  impl_->add(request, {}, priority, false);
 }
-void PriorityQueue::add_after(Request request, Clock::Duration delay, int priority) {
-  impl_->add(std::move(request), delay, priority, true);
+void PriorityQueue::add_after(const Request& request, Clock::Duration delay, int priority) {
+  impl_->add(request, delay, priority, true);
 }
-void PriorityQueue::add_rate_limited(Request request, int priority, Clock::Duration at_least) {
+void PriorityQueue::add_rate_limited(const Request& request, int priority,
+                                     Clock::Duration at_least) {
   const Clock::Duration limited = impl_->limiter().when(request);
   const Clock::Duration delay = std::max(limited, at_least);
-  impl_->add(std::move(request), delay, priority, true);
+  impl_->add(request, delay, priority, true);
 }
 std::optional<PriorityQueue::Item> PriorityQueue::get(std::stop_token stop) {
   return impl_->get(stop);
@@ -365,8 +408,13 @@ std::optional<PriorityQueue::Item> PriorityQueue::try_get() { return impl_->try_
 void PriorityQueue::on_ready(std::function<void()> callback) {
   impl_->on_ready(std::move(callback));
 }
-void PriorityQueue::done(const Request& request) { impl_->done(request, false); }
-void PriorityQueue::done_and_hold(const Request& request) { impl_->done(request, true); }
+void PriorityQueue::done(const Request& request) { done(request, impl_->now()); }
+void PriorityQueue::done(const Request& request, Clock::TimePoint now) {
+  impl_->done(request, false, now);
+}
+void PriorityQueue::done_and_hold(const Request& request) {
+  impl_->done(request, true, impl_->now());
+}
 void PriorityQueue::release(const Request& request) { impl_->release(request); }
 void PriorityQueue::forget(const Request& request) { impl_->limiter().forget(request); }
 int PriorityQueue::num_requeues(const Request& request) const {
@@ -374,6 +422,7 @@ int PriorityQueue::num_requeues(const Request& request) const {
 }
 std::size_t PriorityQueue::size() const { return impl_->size(); }
 std::size_t PriorityQueue::held() const { return impl_->held(); }
+std::vector<PriorityQueue::Work> PriorityQueue::working() const { return impl_->working(); }
 void PriorityQueue::shut_down() { impl_->shut_down(); }
 bool PriorityQueue::shutting_down() const { return impl_->shutting_down(); }
 void PriorityQueue::collect(std::vector<metrics::Sample>& out) const { impl_->collect(out); }

@@ -25,7 +25,7 @@ void Enqueue::operator()(Request request) {
 }
 
 void Channel::send(Request request, int priority) {
-  std::function<void(Request, int)> add;
+  std::shared_ptr<const std::function<void(const Request&, int)>> add;
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
@@ -36,14 +36,14 @@ void Channel::send(Request request, int priority) {
     }
     add = add_;
   }
-  add(std::move(request), priority);
+  (*add)(request, priority);
 }
 
 void Channel::start(const SourceContext& context, std::function<void()> ready) {
   std::map<Request, int> early;
   {
     const std::lock_guard lock(mutex_);
-    add_ = context.add;
+    add_ = std::make_shared<const std::function<void(const Request&, int)>>(context.add);
     early.swap(early_);
   }
   for (const auto& [request, priority] : early) context.add(request, priority);

@@ -87,21 +87,34 @@ void CurlMulti::close() {
 CURLMcode CurlMulti::add(CURL* easy) {
   if (multi_ == nullptr) return CURLM_BAD_HANDLE;
   const CURLMcode code = curl_multi_add_handle(multi_, easy);
+  if (code == CURLM_OK) count_transfers(1);
   if (code != CURLM_OK || !failure_) return code;
   // The timer that would begin it could not be set.
   failure_ = nullptr;
-  curl_multi_remove_handle(multi_, easy);
+  take_out(easy);
   return CURLM_OUT_OF_MEMORY;
 }
 
 void CurlMulti::remove(CURL* easy) {
   if (multi_ == nullptr) return;
-  curl_multi_remove_handle(multi_, easy);
+  take_out(easy);
   if (!failure_) return;
   // Not at once: whoever removes one transfer does not expect the end of the others.
   boost::asio::post(strand_, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->begin_anew_if_failed();
   });
+}
+
+void CurlMulti::take_out(CURL* easy) {
+  curl_multi_remove_handle(multi_, easy);
+  count_transfers(-1);
+}
+
+/// By itself, libcurl would keep four connections for each transfer that is under way: of those of
+/// eight writers, it would close half while they think.
+void CurlMulti::count_transfers(long change) {
+  transfers_ += change;
+  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, transfers_ + owner_.idle_connections);
 }
 
 void CurlMulti::resume(CURL* easy) {
@@ -291,7 +304,7 @@ void CurlMulti::act(curl_socket_t fd, int events) {
     if (message->msg != CURLMSG_DONE) continue;
     CURL* easy = message->easy_handle;
     const CURLcode result = message->data.result;
-    curl_multi_remove_handle(multi_, easy);
+    take_out(easy);
     owner_.on_done(easy, result);
     if (multi_ == nullptr) break;
   }

@@ -39,6 +39,7 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
     OnFailure on_failure;
     OnActed on_acted;
     OnGivenUp on_given_up;
+    long idle_connections = 4;  // so many are kept
   };
 
   static std::shared_ptr<CurlMulti> create(Strand strand, Owner owner);
@@ -75,6 +76,8 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   CurlMulti(Strand strand, Owner owner);
 
   void open();
+  void take_out(CURL* easy);
+  void count_transfers(long change);
   static int on_socket(CURL* easy, curl_socket_t fd, int what, void* self, void* socket);
   static int on_timer(CURLM* multi, long timeout_ms, void* self);
   void forget(curl_socket_t fd);
@@ -94,6 +97,7 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   Strand strand_;
   const Owner owner_;
   CURLM* multi_ = nullptr;
+  long transfers_ = 0;  // that libcurl has
   // libcurl sets its timer several times for each request, mostly to a later time, or to none: then
   // timer_ is left as it is, and looks at due_ when it ends.
   boost::asio::steady_timer timer_;

@@ -81,6 +81,17 @@ std::size_t Transfer::on_send(char* out, std::size_t size) {
   return size;
 }
 
+/// libcurl is about to send the request, on a connection that has been made. When a kept connection
+/// breaks before the answer, it sends it again: see seek_callback().
+bool Transfer::may_begin() {
+  held_back = request.held_back();
+  long before = 0;  // bytes that were sent
+  curl_easy_getinfo(flow->easy, CURLINFO_REQUEST_SIZE, &before);
+  would_repeat = before > 0;
+  if (would_repeat) failure = "the connection broke before the answer";
+  return !held_back && !would_repeat;
+}
+
 std::size_t Transfer::on_body(std::string_view bytes) {
   heard = ConnectionMonitor::Clock::now();
   if (head.http2) news->came_over_shared_connection();
@@ -125,6 +136,13 @@ std::size_t read_callback(char* out, std::size_t size, std::size_t count, void* 
   return static_cast<Transfer*>(transfer)->on_send(out, size * count);
 }
 
+int begin_callback(void* transfer, char*, char*, int, int) {
+  auto* const self = static_cast<Transfer*>(transfer);
+  return call_from_c(self->failure, CURL_PREREQFUNC_ABORT, [&] {
+    return self->may_begin() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+  });
+}
+
 /// libcurl sends a request again when a kept connection breaks before the answer: even one that
 /// changes something, and even if the server may have done it. It must not, once it has begun to
 /// send the body: it cannot have the body again. It may if the server has refused the stream.
@@ -166,6 +184,12 @@ void set_callbacks(CURL* easy, Transfer& transfer) {
   set(CURLOPT_SEEKDATA, &transfer);
   set(CURLOPT_DEBUGFUNCTION, &debug_callback);
   set(CURLOPT_DEBUGDATA, &transfer);
+}
+
+void send_in_one_piece(CURL* easy, Transfer& transfer) {
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, transfer.request.body.data());
+  curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, &begin_callback);
+  curl_easy_setopt(easy, CURLOPT_PREREQDATA, &transfer);
 }
 
 void let_go_of_held_data(CURL* easy) {

@@ -63,7 +63,8 @@ struct Transfer {
   bool upgraded = false;  // the server goes on in another protocol, which nobody has asked for
   std::size_t sent = 0;   // of the body
   bool held_back = false;
-  bool held = false;  // what arrived last was not taken; libcurl holds it
+  bool would_repeat = false;  // libcurl wanted to send again what the server may have done
+  bool held = false;          // what arrived last was not taken; libcurl holds it
   // libcurl hands over what it has held. Over HTTP/2 it lets the server send more (up to 32 MB)
   // each time that a transfer goes on, and gives up one for which it would have to hold 64 MB.
   bool takes_all = false;
@@ -87,11 +88,16 @@ struct Transfer {
 
   std::size_t on_header(std::string_view line);
   std::size_t on_send(char* out, std::size_t size);
+  bool may_begin();
   std::size_t on_body(std::string_view bytes);
 };
 
 /// Has libcurl call the transfer. Set what the request sends first.
 void set_callbacks(CURL* easy, Transfer& transfer);
+
+/// For what changes something, without HTTP/2: has libcurl send head and (short) body with one system
+/// call. To be called after set_callbacks().
+void send_in_one_piece(CURL* easy, Transfer& transfer);
 
 /// libcurl 7.88 does not let go of what it holds for a paused transfer that ends while others use
 /// its connection: the next transfer of the handle would be given it, and the handle's end does not

@@ -62,14 +62,18 @@ curl_blob blob_of(const std::string& text) {
   return {const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};
 }
 
+/// So many are kept, as in client-go. Of those for lists, which have TLS and are seldom needed, fewer.
+constexpr long kIdleConnections = 25;
+constexpr long kIdleListConnections = 4;
+
 /// What the strand does.
 class CurlTransfers {
  public:
   CurlTransfers(boost::asio::io_context& context, HttpServer server)
       : server_(std::move(server)),
         strand_(boost::asio::make_strand(context)),
-        multi_(create_multi()),
-        lists_(create_multi()),
+        multi_(create_multi(kIdleConnections)),
+        lists_(create_multi(kIdleListConnections)),
         monitor_(ConnectionMonitor::create(
             strand_, {server_.probe_after, server_.probe_timeout, server_.stream_silence},
             {[this](const auto& visit) { each_transfer(visit); }, [this] { return send_probe(); },
@@ -151,20 +155,21 @@ class CurlTransfers {
     CurlMulti* multi;
   };
 
-  std::shared_ptr<CurlMulti> create_multi() {
+  std::shared_ptr<CurlMulti> create_multi(long idle_connections) {
     return CurlMulti::create(
-        strand_, {[this](CURL* easy, CURLcode result) { done(easy, result); },
-                  [this](const std::string& why) { fail_all(Kind::kBroken, why); },
-                  [this] { acted(); }, [this](curl_socket_t fd) { monitor_->closed(fd); }});
+        strand_,
+        {[this](CURL* easy, CURLcode result) { done(easy, result); },
+         [this](const std::string& why) { fail_all(Kind::kBroken, why); }, [this] { acted(); },
+         [this](curl_socket_t fd) { monitor_->closed(fd); }, idle_connections});
   }
+
+  bool has_tls() const { return server_.url.starts_with("https:"); }
 
   /// Whether a request shares its connection with no other while it lasts. libcurl 7.88 may never
   /// report the end of a long answer over HTTP/2, so lists use HTTP/1.1. They have a pool of
   /// connections of their own, because libcurl uses HTTP/2 with no host for which it has seen
   /// HTTP/1.1.
-  bool has_own_connection(const HttpRequest& request) const {
-    return request.list && server_.url.starts_with("https:");
-  }
+  bool has_own_connection(const HttpRequest& request) const { return request.list && has_tls(); }
   CurlMulti& multi_of(CURL* easy) {
     return has_own_connection(transfers_.at(easy)->request) ? *lists_ : *multi_;
   }
@@ -290,6 +295,7 @@ class CurlTransfers {
     if (!transfer.failure.empty()) text = transfer.failure;
     Kind kind = kind_of(result, easy, text);
     if (transfer.upgraded) kind = Kind::kProtocol;
+    if (transfer.would_repeat) kind = Kind::kBroken;
     // How libcurl calls a line of more than 100 kB.
     if (result == CURLE_OUT_OF_MEMORY && transfer.head.status != 0 && !transfer.head_done) {
       kind = Kind::kProtocol;
@@ -352,7 +358,11 @@ class CurlTransfers {
       set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
     }
     set_callbacks(easy, transfer);
-    if (server_.url.starts_with("https:")) set(CURLOPT_VERBOSE, 1L);  // else there is no HTTP/2
+    if (has_tls()) {
+      set(CURLOPT_VERBOSE, 1L);  // else there is no HTTP/2
+    } else if (request.method != "GET") {
+      send_in_one_piece(easy, transfer);
+    }
     set(CURLOPT_NOSIGNAL, 1L);
     // A cancelled transfer does not wait until its host name has been looked up.
     set(CURLOPT_QUICK_EXIT, 1L);
@@ -375,7 +385,7 @@ class CurlTransfers {
         static_cast<long>(own ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
     // Without TLS it is HTTP/1.1: to wait for a connection that may be shared would be to wait for
     // the first answer.
-    set(CURLOPT_PIPEWAIT, server_.url.starts_with("https:") ? 1L : 0L);
+    set(CURLOPT_PIPEWAIT, has_tls() ? 1L : 0L);
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
     set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(server_.connect_timeout.count()));
     set(CURLOPT_TCP_KEEPALIVE, 1L);

@@ -64,6 +64,13 @@ std::string target_of_redirect(const HttpHead& head) {
 /// The message for a 404 when the server does not serve the resource.
 std::string hint_of_unknown(const Request& request) {
   if (request.resource.starts_with('/')) return {};
+  if (!request.subresource.empty()) {
+    return fmt::format(
+        "; the server does not know {}/{} in this version of the API: is the resource installed, "
+        "and "
+        "does it have this subresource?",
+        request.resource, request.subresource);
+  }
   return fmt::format("; the server does not know {} in this version of the API: is it installed?",
                      request.resource);
 }

@@ -35,6 +35,7 @@ struct Request {
   std::string verb;
   std::string resource;
   std::string name;
+  std::string subresource;
 
   void add_query(std::string key, std::string value) {
     if (!value.empty()) query.emplace_back(std::move(key), std::move(value));

@@ -29,8 +29,10 @@ using Impl = Client::Impl;
 Request make_request(std::string method, std::string verb, const api::Resource& resource,
                      std::string_view ns, std::string name, std::string_view subresource = {}) {
   if (resource.namespaced && ns.empty() && (!name.empty() || method == "POST")) {
-    throw InvalidArgument(fmt::format("{} {}{}{}: it lives in a namespace, and none is given", verb,
-                                      resource.qualified_name(), name.empty() ? "" : " ", name));
+    throw InvalidArgument(
+        fmt::format("{} {}{}{}: the resource is namespaced, and no namespace is given: name one in "
+                    "Client::resource() or in the object",
+                    verb, resource.qualified_name(), name.empty() ? "" : " ", name));
   }
   Request request;
   request.method = std::move(method);
@@ -38,6 +40,7 @@ Request make_request(std::string method, std::string verb, const api::Resource& 
   request.verb = std::move(verb);
   request.resource = resource.qualified_name();
   request.name = std::move(name);
+  request.subresource = subresource;
   return request;
 }
 

@@ -120,12 +120,13 @@ api::Object ResourceClient::patch_status(const api::ObjectDraft& draft, PatchOpt
 Awaitable<api::Object> ResourceClient::async_apply(api::Object object, ApplyOptions options,
                                                    CallOptions call) const {
   if (options.field_manager.empty())
-    throw InvalidArgument(fmt::format("apply {}: it needs a field manager", object.key()));
+    throw InvalidArgument(fmt::format(
+        "apply {}: no field manager is given: set ApplyOptions::field_manager", object.key()));
   if (object["metadata"].contains("managedFields")) {
     throw InvalidArgument(fmt::format(
         "apply {}: the object was read from the server (it has managedFields), so {} would own all "
-        "of its fields; apply a draft with only the fields that it manages",
-        object.key(), options.field_manager));
+        "of its fields: apply a draft with only the fields that {} manages",
+        object.key(), options.field_manager, options.field_manager));
   }
   PatchOptions patch;
   patch.dry_run = options.dry_run;

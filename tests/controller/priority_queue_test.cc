@@ -102,6 +102,50 @@ TEST_F(PriorityQueueTest, ARequestThatIsWorkedOnIsNotGivenOutTwice) {
   EXPECT_EQ(next(queue), "nothing");
 }
 
+TEST_F(PriorityQueueTest, WhatIsWorkedOnIsTold) {
+  PriorityQueue queue(options());
+  queue.add(named("a"));
+  queue.add(named("b"));
+  queue.add(named("c"));
+  const auto began = clock_->now();
+  EXPECT_EQ(next(queue), "a");
+  clock_->advance(1s);
+  const auto second = queue.try_get();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->since, began + 1s);
+  auto working = queue.working();
+  ASSERT_EQ(working.size(), 2u);
+  EXPECT_EQ(working[0].request, named("a"));
+  EXPECT_EQ(working[0].since, began);
+  EXPECT_EQ(working[1].request, named("b"));
+  EXPECT_EQ(working[1].since, began + 1s);
+  queue.done(named("a"));
+  queue.done_and_hold(named("b"));
+  EXPECT_TRUE(queue.working().empty());
+}
+
+TEST_F(PriorityQueueTest, EachRequestWakesAThreadThatWaits) {
+  PriorityQueue queue(options());
+  std::vector<std::future<std::string>> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.push_back(std::async(std::launch::async, [&] {
+      const auto item = queue.get();
+      return item ? item->request.name : "nothing";
+    }));
+  }
+  std::vector<std::string> got;
+  queue.add(named("a"));
+  queue.add_after(named("b"), 1s);
+  EXPECT_TRUE(test::eventually([&] { return clock_->sleepers() > 0; }));
+  clock_->advance(1s);
+  EXPECT_TRUE(test::eventually([&] { return queue.working().size() == 2; }));
+  queue.add(named("a"));
+  queue.done(named("a"));
+  for (auto& thread : threads) got.push_back(test::get(std::move(thread)));
+  std::sort(got.begin(), got.end());
+  EXPECT_EQ(got, (std::vector<std::string>{"a", "a", "b"}));
+}
+
 TEST_F(PriorityQueueTest, AHeldRequestWaitsAndOthersGoOn) {
   PriorityQueue queue(options());
   queue.add(named("a"));

@@ -209,6 +209,11 @@ TEST(ClientAnswersTest, AResourceThatTheServerDoesNotKnowIsAskedAbout) {
     EXPECT_TRUE(api::is_not_found(*error));
     EXPECT_THAT(error->what(),
                 AllOf(HasSubstr("crontabs.stable.example.com"), HasSubstr("is it installed?")));
+    const auto scale = thrown<StatusError>(
+        [&] { client.resource(crontabs, "shop").get_subresource("one", "scale"); });
+    ASSERT_TRUE(scale);
+    EXPECT_THAT(scale->what(), AllOf(HasSubstr("does not know crontabs.stable.example.com/scale"),
+                                     HasSubstr("does it have this subresource?")));
   }
 }
 

@@ -1,8 +1,11 @@
 // The client's requests: methods, paths, queries, headers and bodies.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <future>
 #include <mutex>
+#include <vector>
 
 #include "lookout/k8s/apps/v1.h"
 #include "lookout/k8s/authentication/v1.h"
@@ -10,6 +13,7 @@
 #include "lookout/rest/subresources.h"
 #include "lookout/version.h"
 #include "tests/rest/client_testing.h"
+#include "tests/support/eventually.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::test {
@@ -414,6 +418,42 @@ TEST_F(ClientRequestsTest, RequestsInARowUseOneConnection) {
     client.resource<Pod>("shop").list();
   }
   EXPECT_EQ(count(), 60u);
+  EXPECT_EQ(server_.connections(), 1);
+}
+
+// Writers that think between their requests find their connections again.
+TEST(ClientConnectionsTest, ThoseOfAFewRequestsAtATimeAreKept) {
+  constexpr std::size_t kAtATime = 16;
+  std::atomic<std::size_t> waiting{0};
+  HttpServer server([&](HttpConnection& c) {
+    while (c.read_request()) {
+      // All of a round are under way at the same time.
+      const std::size_t round = waiting++ / kAtATime;
+      if (!eventually([&] { return waiting >= (round + 1) * kAtATime; })) return;
+      c.respond({.body = pod_json("web")});
+    }
+  });
+  const rest::Client client{config_for(server)};
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::future<void>> calls;
+    for (std::size_t i = 0; i < kAtATime; ++i) {
+      calls.push_back(std::async(std::launch::async, [&] {
+        client.resource<Pod>("shop").dynamic().patch("web", rest::PatchType::kMerge, "{}");
+      }));
+    }
+    for (auto& call : calls) call.get();
+  }
+  EXPECT_EQ(server.connections(), static_cast<int>(kAtATime));
+}
+
+TEST_F(ClientRequestsTest, BodiesOfAllLengthsArrive) {
+  const rest::Client client{config()};
+  for (const std::size_t length : {0u, 1u, 65'500u, 65'536u, 70'000u, 3'000'000u}) {
+    SCOPED_TRACE(length);
+    const std::string body = R"({"data":")" + std::string(length, 'x') + R"("})";
+    client.resource<Pod>("shop").dynamic().patch("web", rest::PatchType::kMerge, body);
+    EXPECT_EQ(last().body, body);
+  }
   EXPECT_EQ(server_.connections(), 1);
 }
 

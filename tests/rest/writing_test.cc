@@ -16,6 +16,8 @@
 #include "lookout/rest/client.h"
 #include "lookout/rest/subresources.h"
 #include "tests/support/held.h"
+#include "tests/support/matchers.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::rest {
 namespace {
@@ -136,7 +138,10 @@ TEST_F(WritingTest, AClientOfAllNamespacesWritesWhereTheObjectIs) {
 }
 
 TEST_F(WritingTest, ApplyNamesItsManager) {
-  EXPECT_THROW(deployments_.apply(web(), ApplyOptions{}), InvalidArgument);
+  const auto nobody =
+      lookout::test::thrown<InvalidArgument>([&] { deployments_.apply(web(), ApplyOptions{}); });
+  ASSERT_TRUE(nobody);
+  EXPECT_THAT(nobody->what(), HasSubstr("set ApplyOptions::field_manager"));
   const auto read = api::Object::parse(
       R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","managedFields":[]}})");
   EXPECT_THROW(deployments_.dynamic().apply(read, ApplyOptions{"me"}), InvalidArgument);

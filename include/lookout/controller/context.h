@@ -61,7 +61,8 @@ using ObjectOf = std::remove_cvref_t<decltype(std::declval<const Draft&>().build
 /// keep it. Only one thread at a time may use it.
 class Context {
  public:
-  Context(std::shared_ptr<const detail::Environment> environment, Request request,
+  /// Keeps a reference to the request.
+  Context(std::shared_ptr<const detail::Environment> environment, const Request& request,
           std::stop_token stop);
   ~Context();
   Context(const Context&) = delete;
@@ -347,7 +348,7 @@ class Context {
                                          std::string finalizer);
 
   const std::shared_ptr<const detail::Environment> environment_;
-  const Request request_;
+  const Request& request_;
   const std::stop_token stop_;
   std::unique_ptr<CacheView> view_;
   mutable std::unique_ptr<rest::Client> client_;  // bound to stop_

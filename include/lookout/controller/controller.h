@@ -54,13 +54,13 @@ struct ControllerOptions {
   /// state. The default is that of kube-controller-manager (ExpectationsTimeout).
   std::chrono::milliseconds write_timeout = std::chrono::minutes(5);
   /// A request that is reconciled this often within a second, while its object's generation does
-  /// not change, is a hot loop: it is logged once and counted. 0: never.
+  /// not change over the second half of them, is a hot loop: it is logged once and counted. 0: never.
   unsigned hot_loop = 20;
 };
 
 /// A reconciler is a function, which runs on a thread of the controller, or a coroutine, which runs
 /// on the event loop and must not block.
-using ReconcileFunction = std::function<Result(Request, Context&)>;
+using ReconcileFunction = std::function<Result(const Request&, Context&)>;
 using AsyncReconcileFunction = std::function<Awaitable<Result>(Request, Context&)>;
 using Reconciler = std::variant<ReconcileFunction, AsyncReconcileFunction>;
 

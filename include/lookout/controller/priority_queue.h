@@ -54,13 +54,19 @@ class PriorityQueue : public metrics::Source {
   struct Item {
     Request request;
     int priority = 0;
+    Clock::TimePoint since{};  ///< when it was returned
+  };
+  /// A request that is being processed.
+  struct Work {
+    Request request;
+    Clock::TimePoint since{};
   };
 
   /// Does nothing after shut_down().
-  void add(Request request, int priority = 0);
-  void add_after(Request request, Clock::Duration delay, int priority = 0);
+  void add(const Request& request, int priority = 0);
+  void add_after(const Request& request, Clock::Duration delay, int priority = 0);
   /// Adds the request after the rate limiter's delay, but not before `at_least` has passed.
-  void add_rate_limited(Request request, int priority = 0,
+  void add_rate_limited(const Request& request, int priority = 0,
                         Clock::Duration at_least = Clock::Duration::zero());
 
   /// Waits for a request; empty once the queue is shut down or a stop is requested.
@@ -72,6 +78,8 @@ class PriorityQueue : public metrics::Source {
 
   /// Ends the processing of a request, which may then be returned again.
   void done(const Request& request);
+  /// The same for a caller that has just asked the clock.
+  void done(const Request& request, Clock::TimePoint now);
   /// Ends the processing, but holds the request back until release().
   void done_and_hold(const Request& request);
   void release(const Request& request);
@@ -84,6 +92,8 @@ class PriorityQueue : public metrics::Source {
   std::size_t size() const;
   /// The number of requests that are held back.
   std::size_t held() const;
+  /// The requests that are being processed, in the order in which they were returned.
+  std::vector<Work> working() const;
 
   /// Drops waiting requests; get() then returns nothing.
   void shut_down();

@@ -38,7 +38,7 @@ using MapFunction = std::function<void(const api::Object& object, Enqueue& enque
 /// The environment of a source.
 struct SourceContext {
   /// Adds a request to the controller's queue; from any thread; does nothing after stop().
-  std::function<void(Request request, int priority)> add;
+  std::function<void(const Request& request, int priority)> add;
   std::shared_ptr<EventLoop> loop;
   std::shared_ptr<Clock> clock;
   /// Requested when the source must end, before stop() is called. A source that is ended by
@@ -76,7 +76,7 @@ class Channel : public Source {
  private:
   std::mutex mutex_;
   // Guarded by mutex_.
-  std::function<void(Request, int)> add_;
+  std::shared_ptr<const std::function<void(const Request&, int)>> add_;
   std::map<Request, int> early_;  // requests and their priorities
   bool stopped_ = false;
 };
