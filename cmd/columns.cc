@@ -1,7 +1,5 @@
 #include "cmd/columns.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <string_view>
@@ -55,13 +53,13 @@ Row for_terminal(Row row) {
 
 void widen(std::vector<std::size_t>& widths, const Row& row) {
   widths.resize(std::max(widths.size(), row.size()));
-  for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
 }
 
 std::string padded(const Row& row, const std::vector<std::size_t>& widths) {
   std::string out;
   for (std::size_t i = 0; i + 1 < row.size(); ++i)
-    out += fmt::format("{:<{}}", row[i], widths[i] + kGap);
+    out += row[i] + std::string(widths[i] + kGap - width_of(row[i]), ' ');
   return out + (row.empty() ? "" : row.back()) + "\n";
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cmd/colours.h"
+#include "cmd/printable.h"
 
 namespace lookout::cmd {
 namespace {
@@ -35,20 +36,26 @@ std::size_t sequence_at(std::string_view text) {
   return text.size();
 }
 
-/// The first `columns` characters; all of them are taken to be one column wide, and escape sequences
-/// none: those behind the cut stay.
+/// What fits into the first `columns` columns. Escape sequences take no room: those behind the cut
+/// stay.
 std::string cut(const std::string& line, std::size_t columns) {
   std::string out;
-  std::size_t characters = 0;
+  std::size_t used = 0;
+  bool is_full = false;
   for (std::size_t i = 0; i < line.size();) {
-    if (const std::size_t size = sequence_at(std::string_view(line).substr(i)); size > 0) {
-      out.append(line, i, size);
+    const std::string_view rest = std::string_view(line).substr(i);
+    if (const std::size_t size = sequence_at(rest); size > 0) {
+      out += rest.substr(0, size);
       i += size;
       continue;
     }
-    if ((static_cast<unsigned char>(line[i]) & 0xc0u) != 0x80u) ++characters;
-    if (characters <= columns) out += line[i];
-    ++i;
+    const Character next = first_character(rest);
+    is_full = is_full || used + next.columns > columns;
+    if (!is_full) {
+      out += rest.substr(0, next.bytes);
+      used += next.columns;
+    }
+    i += next.bytes;
   }
   return out;
 }

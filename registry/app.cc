@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "lookout/base/clock.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/signals.h"
 #include "lookout/registry/kratos/registry.h"
@@ -56,7 +57,7 @@ RegistrationOptions App::Core::registration_options() const {
 
 bool App::Core::serves_for(milliseconds time) {
   std::unique_lock lock(mutex);
-  return !changed.wait_for(lock, time, [&] { return ended; });
+  return !changed.wait_for(lock, Clock::limited(time), [&] { return ended; });
 }
 
 void App::Core::drain() {
@@ -143,7 +144,7 @@ std::string App::last_error() const {
 }
 
 bool App::wait_registered(milliseconds time) const {
-  const auto end = std::chrono::steady_clock::now() + time;
+  const auto end = std::chrono::steady_clock::now() + Clock::limited(time);
   while (std::chrono::steady_clock::now() < end) {
     if (const auto registration = core_->current()) {
       return registration->wait_registered(

@@ -3,6 +3,7 @@
 #include <random>
 #include <utility>
 
+#include "lookout/base/clock.h"
 #include "registry/balancer_state.h"
 
 namespace lookout::registry {
@@ -65,12 +66,12 @@ InstanceSetPtr Balancer::load() const { return state_->current.load()->set(); }
 bool Balancer::wait_for_change(const InstanceSet& from, std::chrono::milliseconds time,
                                std::stop_token stop) const {
   std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_for(lock, std::move(stop), time,
+  return state_->changed.wait_for(lock, std::move(stop), Clock::limited(time),
                                   [&] { return load().get() != &from; });
 }
 
 bool Balancer::wait_for_instance(std::chrono::milliseconds time, std::stop_token stop) const {
-  const auto end = std::chrono::steady_clock::now() + time;
+  const auto end = std::chrono::steady_clock::now() + Clock::limited(time);
   for (;;) {
     const auto set = load();
     if (pick()) return true;

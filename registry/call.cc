@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lookout/base/clock.h"
 #include "lookout/base/enum_names.h"
 #include "registry/balancer_state.h"
 
@@ -20,10 +21,17 @@ const char* text_of_reason(CallError::Reason reason) {
   static constexpr auto kNames = base::enum_names<CallError::Reason>(
       {{CallError::Reason::kNoInstance, "there is no other instance"},
        {CallError::Reason::kAttempts, "no attempts are left"},
-       {CallError::Reason::kDeadline, "the time is over"},
+       {CallError::Reason::kDeadline, "the deadline has passed"},
        {CallError::Reason::kBudget, "the budget for retries is spent"},
        {CallError::Reason::kStopped, "the call was stopped"}});
   return kNames.name_of(reason, "").data();
+}
+
+/// Why no instance was picked, if so many are announced.
+std::string text_of_none(std::size_t announced, const std::string& scheme) {
+  if (announced == 0) return "no instance is announced";
+  return fmt::format("none of the {} announced instances has {} that can be picked", announced,
+                     scheme.empty() ? "an endpoint" : fmt::format("an endpoint {}://", scheme));
 }
 
 }  // namespace
@@ -31,7 +39,8 @@ const char* text_of_reason(CallError::Reason reason) {
 CallRun::CallRun(const Balancer& balancer, const CallPolicy& policy)
     : balancer_(balancer),
       policy_(policy),
-      deadline_(policy.deadline.count() > 0 ? now() + policy.deadline : TimePoint::max()) {
+      deadline_(policy.deadline.count() > 0 ? now() + Clock::limited(policy.deadline)
+                                            : TimePoint::max()) {
   balancer_.state_->calls.fetch_add(1, std::memory_order_relaxed);
   balancer_.state_->retries.call_begun();
 }
@@ -155,15 +164,16 @@ void CallRun::fail() const {
   give_up();
   const std::string& service = balancer_.state_->service;
   if (tries_.empty()) {
-    const char* why = reason_ == CallError::Reason::kNoInstance ? "there is no instance"
-                                                                : text_of_reason(reason_);
     const auto set = balancer_.load();
     const Freshness fresh = set->freshness();
-    throw CallError(reason_,
-                    fmt::format("call of {}{}: {}, of {} that are announced{}{}", service,
-                                policy_.scheme.empty() ? "" : fmt::format(" ({})", policy_.scheme),
-                                why, set->size(), fresh.error.empty() ? "" : "; ", fresh.error),
-                    last_error_);
+    throw CallError(
+        reason_,
+        fmt::format("call of {}: {}{}{}{}{}", service,
+                    reason_ == CallError::Reason::kNoInstance ? "" : text_of_reason(reason_),
+                    reason_ == CallError::Reason::kNoInstance ? "" : "; ",
+                    text_of_none(set->size(), policy_.scheme), fresh.error.empty() ? "" : "; ",
+                    fresh.error),
+        last_error_);
   }
   throw CallError(reason_,
                   fmt::format("call of {}: {} of {} attempts failed, {}: {}", service,

@@ -57,14 +57,16 @@ struct ZoneHealth {
   std::atomic<std::uint32_t> ejected{0};
 };
 
-/// One instance, as long as it is announced. Everything in it is from any thread; what is counted
-/// wrongly by two threads at a time is corrected by the next call.
+/// One instance, as long as it is announced at one address. Everything in it is from any thread;
+/// what is counted wrongly by two threads at a time is corrected by the next call.
 class Node {
  public:
-  Node(std::string key, std::shared_ptr<ZoneHealth> zone, Nanos ramp_from)
-      : key_(std::move(key)), zone_(std::move(zone)), ramp_from_(ramp_from) {}
+  Node(std::string key, std::uint64_t address, std::shared_ptr<ZoneHealth> zone, Nanos ramp_from)
+      : key_(std::move(key)), address_(address), zone_(std::move(zone)), ramp_from_(ramp_from) {}
 
   const std::string& key() const { return key_; }
+  /// The hash of its address.
+  std::uint64_t address() const { return address_; }
   const std::shared_ptr<ZoneHealth>& zone() const { return zone_; }
 
   void take_off(Health& health) const {
@@ -111,6 +113,7 @@ class Node {
 
  private:
   const std::string key_;
+  const std::uint64_t address_;
   const std::shared_ptr<ZoneHealth> zone_;
   mutable bool left_ = false;             // guarded by Health::ejecting
   mutable std::atomic<Nanos> ramp_from_;  // 0: it does not start slowly

@@ -119,16 +119,17 @@ std::vector<const ServiceInstance*> Planner::usable(const InstanceSet& set) cons
 NodePtr Planner::node(const ServiceInstance& instance) {
   auto& zone = zones_[instance.zone];
   if (!zone) zone = std::make_shared<ZoneHealth>();
-  auto& found = nodes_[instance.key()];
-  if (!found || found->zone() != zone) {
-    const bool ramps = started_ && policy_.slow_start.count() > 0;
-    const Nanos from = ramps ? health_->now() : 0;
-    found = std::make_shared<const Node>(instance.key(), zone, from);
-    if (ramps) {
-      health_->ramp_until.store(from + health_->slow_start, std::memory_order_relaxed);
-    }
+  // A pod that is replaced under its name, as those of StatefulSets are, is another instance.
+  const std::uint64_t address = hashed(instance.endpoint()->authority());
+  const auto known = nodes_.find(instance.key());
+  if (known != nodes_.end() && known->second->zone() == zone &&
+      known->second->address() == address) {
+    return known->second;
   }
-  return found;
+  const bool ramps = started_ && policy_.slow_start.count() > 0;
+  const Nanos from = ramps ? health_->now() : 0;
+  if (ramps) health_->ramp_until.store(from + health_->slow_start, std::memory_order_relaxed);
+  return std::make_shared<const Node>(instance.key(), address, zone, from);
 }
 
 std::uint32_t Planner::weight_of(const ServiceInstance& instance) const {
@@ -171,6 +172,7 @@ PlanPtr Planner::make(const InstanceSetPtr& set, Nanos expires) {
   }
   // An instance, or a zone, that has gone begins anew when it comes back.
   present.swap(nodes_);
+  std::erase_if(zones_, [](const auto& zone) { return zone.second.use_count() == 1; });
   std::erase_if(memory_.zone_uses, [&](const auto& use) {
     return std::ranges::none_of(candidates, [&](const Candidate& candidate) {
       return candidate.instance->zone == use.first;

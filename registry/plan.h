@@ -64,6 +64,7 @@ class Planner {
 
  private:
   std::vector<const ServiceInstance*> usable(const InstanceSet& set) const;
+  /// The node that is known, or a new one.
   NodePtr node(const ServiceInstance& instance);
   std::uint32_t weight_of(const ServiceInstance& instance) const;
   PlanPtr make(const InstanceSetPtr& set, Nanos expires);

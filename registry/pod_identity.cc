@@ -39,9 +39,10 @@ PodIdentity PodIdentity::find(const PodIdentity& given, const std::string& fallb
   set_first(out.name, [&] { return file_text(sources.downward_api_dir, "name"); });
   set_first(out.name, [&] { return variable(sources, "HOSTNAME"); });
   if (out.name.empty()) {
-    throw Error(fmt::format(
-        "which pod is this? There is no $POD_NAME, no file {}/name and no $HOSTNAME: give the name",
-        sources.downward_api_dir));
+    throw Error(
+        fmt::format("which pod is this? There is no $POD_NAME, no file {}/name and no $HOSTNAME: "
+                    "set one of them, or name the pod",
+                    sources.downward_api_dir));
   }
   set_first(out.ns, [&] { return variable(sources, "POD_NAMESPACE"); });
   set_first(out.ns, [&] { return file_text(sources.downward_api_dir, "namespace"); });
@@ -49,10 +50,10 @@ PodIdentity PodIdentity::find(const PodIdentity& given, const std::string& fallb
   set_first(out.ns, [&] { return variable(sources, "NAMESPACE"); });
   set_first(out.ns, [&] { return fallback_ns; });
   if (out.ns.empty()) {
-    throw Error(
-        fmt::format("which namespace is pod {} in? There is no $POD_NAMESPACE, no file "
-                    "{}/namespace, no file {}/namespace and no $NAMESPACE: give it",
-                    out.name, sources.downward_api_dir, sources.service_account_dir));
+    throw Error(fmt::format(
+        "which namespace is pod {} in? There is no $POD_NAMESPACE, no file {}/namespace, no file "
+        "{}/namespace and no $NAMESPACE: set one of them, or give the namespace",
+        out.name, sources.downward_api_dir, sources.service_account_dir));
   }
   // The uid is that of the pod this runs in, not of one that was named.
   if (given.name.empty()) {

@@ -1,7 +1,11 @@
 // Facts about pods for the registry: the zone label, whether a pod runs and is ready.
 #pragma once
 
+#include <algorithm>
+#include <exception>
+
 #include "lookout/api/object.h"
+#include "lookout/api/status.h"
 #include "lookout/k8s/core/v1.h"
 
 namespace lookout::registry::detail {
@@ -22,6 +26,15 @@ inline bool pod_is_ready(const api::Object& pod) {
     if (condition.type() == "Ready") return condition.status() == "True";
   }
   return false;
+}
+
+/// A patch for the pod with one uid was refused, as the pod has another one: it has been replaced
+/// under its name, as StatefulSets do.
+inline bool pod_was_replaced(const std::exception& refusal) {
+  const auto* answer = dynamic_cast<const api::StatusError*>(&refusal);
+  return answer != nullptr && api::is_invalid(refusal) &&
+         std::ranges::any_of(answer->status().causes,
+                             [](const auto& cause) { return cause.field == "metadata.uid"; });
 }
 
 }  // namespace lookout::registry::detail

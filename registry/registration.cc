@@ -10,13 +10,28 @@
 #include <thread>
 #include <utility>
 
+#include "lookout/api/status.h"
+#include "lookout/base/clock.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/enum_names.h"
+#include "registry/pod_state.h"
 
 namespace lookout::registry {
 
 using std::chrono::milliseconds;
 using SteadyTime = std::chrono::steady_clock::time_point;
+
+namespace {
+
+/// The pod has gone, and its announcement with it. (Others than API servers answer 404, too, but
+/// without the details.)
+bool pod_has_gone(const std::exception& e) {
+  if (detail::pod_was_replaced(e)) return true;
+  const auto* answer = dynamic_cast<const api::StatusError*>(&e);
+  return answer != nullptr && api::is_not_found(e) && answer->status().kind == "pods";
+}
+
+}  // namespace
 
 struct Registration::Core {
   Core(Registrar& to, RegistrationOptions chosen)
@@ -33,6 +48,11 @@ struct Registration::Core {
       }
       sleep(stop);
     }
+    {
+      const std::lock_guard lock(mutex);
+      ended = true;
+    }
+    changed.notify_all();
   }
 
   bool is_ready() {
@@ -53,7 +73,7 @@ struct Registration::Core {
     announced = true;
     if (!attempt("register", [&] {
           rest::CallOptions call;
-          call.stop = stop;
+          call.stop = requests.get_token();
           call.timeout = options.timeout;
           registrar.register_instance(options.instance, std::move(call));
         })) {
@@ -62,7 +82,7 @@ struct Registration::Core {
     }
     registrations.fetch_add(1, std::memory_order_relaxed);
     next_attempt = options.refresh_every.count() > 0
-                       ? std::chrono::steady_clock::now() + options.refresh_every
+                       ? std::chrono::steady_clock::now() + Clock::limited(options.refresh_every)
                        : SteadyTime::max();
     set_state(State::kRegistered);
   }
@@ -89,7 +109,11 @@ struct Registration::Core {
       rest::CallOptions call;
       call.stop = stop;
       call.timeout = std::max(time, milliseconds(1));
-      registrar.deregister_instance(options.instance, std::move(call));
+      try {
+        registrar.deregister_instance(options.instance, std::move(call));
+      } catch (const std::exception& e) {
+        if (!pod_has_gone(e)) throw;
+      }
     });
   }
 
@@ -136,7 +160,7 @@ struct Registration::Core {
   }
 
   void sleep(const std::stop_token& stop) {
-    auto until = std::chrono::steady_clock::now() + options.check_every;
+    auto until = std::chrono::steady_clock::now() + Clock::limited(options.check_every);
     // The time of a retry may come first.
     if (next_attempt > std::chrono::steady_clock::now()) until = std::min(until, next_attempt);
     std::unique_lock lock(mutex);
@@ -151,9 +175,21 @@ struct Registration::Core {
     changed.notify_all();
   }
 
+  /// Ends the thread. A registration that is cancelled may still be carried out, and that after the
+  /// deregistration: it gets half of the time until `end` to be answered.
+  void end_thread(SteadyTime end) {
+    thread.request_stop();
+    {
+      const auto now = std::chrono::steady_clock::now();
+      std::unique_lock lock(mutex);
+      changed.wait_until(lock, now + (end - now) / 2, [&] { return ended; });
+    }
+    requests.request_stop();
+    thread.join();
+  }
+
   /// On the thread of leave(), when the other has ended.
-  bool take_back() {
-    const auto end = std::chrono::steady_clock::now() + options.timeout;
+  bool take_back(SteadyTime end) {
     while (announced) {
       const auto left =
           std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
@@ -184,7 +220,9 @@ struct Registration::Core {
   State state = State::kWaiting;
   std::string error;
   bool check = false;
+  bool ended = false;  // the thread has done its last
 
+  std::stop_source requests;  // stops registrations
   std::mutex leaving;
   std::optional<bool> taken_back;  // guarded by leaving
   std::jthread thread;             // ends first
@@ -210,7 +248,7 @@ std::string Registration::last_error() const {
 
 bool Registration::wait_registered(milliseconds time, std::stop_token stop) const {
   std::unique_lock lock(core_->mutex);
-  core_->changed.wait_for(lock, std::move(stop), time, [&] {
+  core_->changed.wait_for(lock, std::move(stop), Clock::limited(time), [&] {
     return core_->state == State::kRegistered || core_->state == State::kLeft;
   });
   return core_->state == State::kRegistered;
@@ -227,10 +265,10 @@ void Registration::check_now() {
 bool Registration::leave() {
   const std::lock_guard lock(core_->leaving);
   if (core_->taken_back) return *core_->taken_back;
-  core_->thread.request_stop();
-  if (core_->thread.joinable()) core_->thread.join();
+  const auto end = std::chrono::steady_clock::now() + Clock::limited(core_->options.timeout);
+  core_->end_thread(end);
   core_->retry = core_->options.retry_after;
-  core_->taken_back = core_->take_back();
+  core_->taken_back = core_->take_back(end);
   core_->set_state(State::kLeft);
   return *core_->taken_back;
 }

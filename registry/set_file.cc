@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -193,14 +194,17 @@ InstanceSetPtr read_set_file(const std::string& path, const std::string& service
 
 void write_set_file(const std::string& path, const InstanceSet& set) {
   const std::string text = encode(set);
-  const std::string beside = fmt::format("{}.{}.new", path, ::getpid());
+  // Each writer has its own: several balancers may have the same file.
+  constexpr std::string_view kSuffix = ".new";
+  std::string beside = fmt::format("{}.XXXXXX{}", path, kSuffix);
   const auto failed = [&](const char* what) {
     const std::string why = std::strerror(errno);
     ::unlink(beside.c_str());
     throw Error(fmt::format("cannot {} {}: {}", what, beside, why));
   };
-  const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int file = ::mkostemps(beside.data(), static_cast<int>(kSuffix.size()), O_CLOEXEC);
   if (file < 0) failed("open");
+  ::fchmod(file, 0644);
   std::size_t done = 0;
   while (done < text.size()) {
     const auto count = ::write(file, text.data() + done, text.size() - done);

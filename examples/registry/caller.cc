@@ -29,9 +29,9 @@ registry::HttpResponse with_curl(const registry::Balancer& web, registry::CurlCl
 
 Awaitable<registry::HttpResponse> with_beast(const registry::Balancer& web) {
   registry::CallPolicy policy{.attempts = 3, .deadline = 3s, .scheme = "http"};
-  const auto get = [](const registry::Endpoint& e) {
+  const auto get = [](const registry::Endpoint& e, const registry::Attempt& attempt) {
     registry::HttpRequest hello{.path = "/hello"};
-    return registry::beast_request(e, std::move(hello));
+    return registry::beast_request(e, std::move(hello), attempt);
   };
   return web.async_call(std::move(policy), get, registry::judge_http);
 }

@@ -20,6 +20,7 @@
 #include "registry/call_queue.h"
 #include "registry/dubbo/record_set.h"
 #include "registry/informer_group.h"
+#include "registry/pod_state.h"
 #include "registry/user_calls.h"
 
 namespace lookout::registry::dubbo {
@@ -81,9 +82,10 @@ InformerGroupOptions group_options(const ClientOptions& options, const std::stri
   return out;
 }
 
-/// A patch of one label or annotation, for the pod as it was read.
+/// A patch of one label or annotation; if they are not empty, only for the pod with this uid and in
+/// this version.
 std::string metadata_patch(const char* map, const std::string& name, const std::string& value,
-                           std::string_view version) {
+                           std::string_view uid, std::string_view version) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
   const auto text = [&](std::string_view s) {
@@ -97,6 +99,10 @@ std::string metadata_patch(const char* map, const std::string& name, const std::
   text(name);
   text(value);
   writer.EndObject();
+  if (!uid.empty()) {
+    text("uid");
+    text(uid);
+  }
   if (!version.empty()) {
     text("resourceVersion");
     text(version);
@@ -139,7 +145,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   }
 
   void label_pod() {
-    const api::Object pod = pods_.get(pod_.name);
+    const api::Object pod = read_pod({});
     // An existing label was set on purpose.
     if (pod.labels()[options_.label].exists()) return;
     set_label(options_.label, label_value(), {});
@@ -189,8 +195,14 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   void set_label(const std::string& label, const std::string& value,
                  const rest::CallOptions& call) {
     check_writer();
-    pods_.patch(pod_.name, rest::PatchType::kStrategicMerge,
-                metadata_patch("labels", label, value, {}), {}, {}, call);
+    const std::string patch = metadata_patch("labels", label, value, known_uid(), {});
+    try {
+      learn_uid(pods_.patch(pod_.name, rest::PatchType::kStrategicMerge, patch, {}, {}, call));
+    } catch (const api::StatusError& e) {
+      if (!registry::detail::pod_was_replaced(e)) throw;
+      throw Error(
+          fmt::format("pod {} has been replaced by another one of the same name", own_key()));
+    }
   }
 
   void start() {
@@ -254,6 +266,28 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     if (options_.observer) throw InvalidArgument("an observer has no pod to write to");
   }
 
+  std::string known_uid() const {
+    const std::lock_guard lock(uid_mutex_);
+    return uid_;
+  }
+  void learn_uid(const api::Object& pod) {
+    const std::lock_guard lock(uid_mutex_);
+    if (uid_.empty()) uid_ = pod.uid();
+  }
+
+  /// This pod. Throws Error if there is another one under its name: a StatefulSet replaces its pods,
+  /// and the program of the old one may still run.
+  api::Object read_pod(const rest::CallOptions& call) {
+    api::Object pod = pods_.get(pod_.name, {}, call);
+    learn_uid(pod);
+    if (const std::string uid = known_uid(); pod.uid() != uid) {
+      throw Error(fmt::format(
+          "pod {} has been replaced by another one of the same name: its uid is {}, not {}",
+          own_key(), pod.uid(), uid));
+    }
+    return pod;
+  }
+
   struct Written {
     api::Object pod;
     bool changed = false;
@@ -267,7 +301,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     const std::lock_guard turn(writing_);
     Written out;
     const auto attempt = [&] {
-      const api::Object pod = pods_.get(pod_.name, {}, call);
+      const api::Object pod = read_pod(call);
       const std::string_view before = pod.annotations()[options_.annotation].as_string();
       const std::string after = change(before);
       const bool same =
@@ -276,7 +310,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
       out.pod = same ? pod
                      : pods_.patch(pod_.name, rest::PatchType::kStrategicMerge,
                                    metadata_patch("annotations", options_.annotation, after,
-                                                  pod.resource_version()),
+                                                  pod.uid(), pod.resource_version()),
                                    {}, {}, call);
     };
     retry::on_conflict(attempt, kConflicts, call.stop);
@@ -363,6 +397,8 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   RecordSet records_;
   std::stop_source done_;
   std::mutex writing_;
+  mutable std::mutex uid_mutex_;
+  std::string uid_ = pod_.uid;  // empty until it is known; guarded by uid_mutex_
 };
 
 }  // namespace detail

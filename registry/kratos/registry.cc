@@ -7,10 +7,12 @@
 #include <set>
 #include <utility>
 
+#include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/k8s/core/v1.h"
 #include "registry/hub.h"
 #include "registry/kratos/pod_reader.h"
+#include "registry/pod_state.h"
 
 namespace lookout::registry::kratos {
 namespace {
@@ -95,8 +97,17 @@ Awaitable<void> Registry::async_deregister_instance(rest::CallOptions call) {
 Awaitable<api::Object> Registry::patch_pod(PodIdentity here, std::string patch,
                                            rest::CallOptions call) {
   const auto pods = client_.resource(k8s::core::v1::Pod::kResource, here.ns);
-  api::Object written = co_await pods.async_patch(here.name, rest::PatchType::kStrategicMerge,
-                                                  std::move(patch), {}, {}, std::move(call));
+  api::Object written;
+  try {
+    written = co_await pods.async_patch(here.name, rest::PatchType::kStrategicMerge,
+                                        std::move(patch), {}, {}, std::move(call));
+  } catch (const api::StatusError& e) {
+    if (!detail::pod_was_replaced(e)) throw;
+    throw api::StatusError(e.status(),
+                           fmt::format(": pod {}/{} has been replaced by another one of "
+                                       "the same name",
+                                       here.ns, here.name));
+  }
   known_->set_uid(std::move(here), std::string(written.uid()));
   co_return written;
 }

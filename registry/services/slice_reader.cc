@@ -11,13 +11,10 @@
 namespace lookout::registry::services {
 namespace {
 
-constexpr std::string_view kKubernetesProtocols = "kubernetes.io/";
-
 std::string protocol_of(const k8s::discovery::v1::EndpointPort& port) {
+  // "kubernetes.io/h2c", "example.com/rpc": the domain says who has defined the protocol.
   std::string_view protocol = port.app_protocol();
-  if (protocol.starts_with(kKubernetesProtocols)) {
-    protocol.remove_prefix(kKubernetesProtocols.size());
-  }
+  protocol.remove_prefix(protocol.rfind('/') + 1);
   if (!protocol.empty()) return std::string(protocol);
   const std::string_view name = port.name();
   if (!name.empty()) return std::string(name.substr(0, name.find('-')));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cmd/colours.h"
+#include "cmd/columns.h"
 #include "cmd/printable.h"
 
 namespace lookout::cmd {
@@ -18,6 +19,16 @@ TEST(Terminal, TextIsMadeToFit) {
   EXPECT_EQ(fitted("\u00e4\u00f6\u00fc\u00df", 5, 3), "\u00e4\u00f6\u00fc\n")
       << "characters, not bytes";
   EXPECT_EQ(fitted("", 5, 3), "");
+}
+
+TEST(Terminal, WideCharactersTakeTwoColumns) {
+  EXPECT_EQ(fitted("東京-1", 5, 4), "東京\n");
+  EXPECT_EQ(fitted("東京-1", 5, 3), "東\n") << "half a character is none";
+  EXPECT_EQ(fitted("東京-1", 5, 5), "東京-\n");
+  EXPECT_EQ(fitted("e\u0301a\u0300o", 5, 2), "e\u0301a\u0300\n") << "accents take none";
+  EXPECT_EQ(fitted("\x80\xe6z", 5, 3), "\x80\xe6z\n") << "what is not UTF-8 stays";
+  EXPECT_EQ(align({{"ZONE", "READY"}, {"東京", "true"}, {"ü", "true"}}),
+            "ZONE   READY\n東京   true\nü      true\n");
 }
 
 TEST(Terminal, ColoursTakeNoRoomAndEndBehindTheCut) {

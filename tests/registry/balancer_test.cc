@@ -56,6 +56,24 @@ TEST(BalancerTest, WithoutInstancesThereIsNoPick) {
   }
 }
 
+// A time that cannot be added to the clock's.
+TEST(BalancerTest, AnyoneMayWaitForever) {
+  constexpr auto kForever = std::chrono::milliseconds::max();
+  FixedDiscovery discovery;
+  const Balancer balancer(discovery, "web", from_the_first());
+  const std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    discovery.publish({{.id = "1"}});
+  });
+  EXPECT_TRUE(balancer.wait_for_instance(kForever));
+  const auto set = balancer.load();
+  const std::jthread last([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    discovery.publish({{.id = "2"}});
+  });
+  EXPECT_TRUE(balancer.wait_for_change(*set, kForever));
+}
+
 TEST(BalancerTest, RoundRobinTakesOneAfterTheOther) {
   FixedDiscovery discovery;
   discovery.publish({{.id = "1"}, {.id = "2"}, {.id = "3"}});

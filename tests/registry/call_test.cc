@@ -182,7 +182,7 @@ TEST_F(CallTest, WaitsForTheFirstInstance) {
   const auto web = balancer();
   const auto error = error_of([&] { web.call({.deadline = 50ms}, [](const Endpoint&) {}); });
   EXPECT_EQ(error->reason(), CallError::Reason::kDeadline);
-  EXPECT_THAT(error->what(), HasSubstr("of 0 that are announced"));
+  EXPECT_THAT(error->what(), HasSubstr("the deadline has passed; no instance is announced"));
   CallPolicy at_once;
   at_once.wait_for_instance = false;
   EXPECT_EQ(error_of([&] { web.call(at_once, [](const Endpoint&) {}); })->reason(),

@@ -231,6 +231,32 @@ TEST_F(DubboTest, NamesAreOptions) {
   EXPECT_THAT(client.get_children(""), ElementsAre(Record{"k", "v"}));
 }
 
+TEST_F(DubboTest, APodOfTheSameNameIsNotTouched) {
+  Client old(cluster_.client(), options());
+  old.create("k", "v");
+  // The pod of a StatefulSet is replaced; the old program has not ended yet.
+  cluster_.remove_pod("self");
+  cluster_.create_pod("self", {});
+  const auto is_refused =
+      testing::ThrowsMessage<Error>(HasSubstr("pod default/self has been replaced"));
+  EXPECT_THAT([&] { old.create("k", "w"); }, is_refused);
+  EXPECT_THAT([&] { old.remove("k"); }, is_refused);
+  EXPECT_THAT([&] { old.set_label("x", "y"); }, is_refused);
+  const api::Object pod = cluster_.pods().get("self");
+  EXPECT_FALSE(pod.annotations()[kAnnotation].exists());
+  EXPECT_FALSE(pod.labels()["x"].exists());
+
+  ClientOptions other = options();
+  other.pod = {};
+  other.pod_sources.environment = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "POD_NAME") return "self";
+    if (name == "POD_NAMESPACE") return "default";
+    if (name == "POD_UID") return "00000000-0000-0000-0000-000000000000";
+    return std::nullopt;
+  };
+  EXPECT_THROW(Client(cluster_.client(), other), Error) << "the environment knows the uid, too";
+}
+
 TEST_F(DubboTest, APodThatIsNotThereIsTheServersAnswer) {
   EXPECT_THROW(Client(cluster_.client(), options("nobody")), api::StatusError);
 }

@@ -128,6 +128,14 @@ TEST_F(GrpcServiceTest, AnAddressHasOneChannelAlsoBeforeItsSetCame) {
   EXPECT_EQ(service.channel(), early);
 }
 
+TEST_F(GrpcServiceTest, AHostMayHaveAName) {
+  GreeterServer one("one");
+  kratos::Registry registry(cluster_.client());
+  const GrpcService service(registry, "lookout:///greeter", grpc::InsecureChannelCredentials());
+  EXPECT_EQ(greet(service.channel(Endpoint(fmt::format("grpc://localhost:{}", one.port())))),
+            "one");
+}
+
 TEST_F(GrpcServiceTest, OtherTargetsAreRefused) {
   kratos::Registry registry(cluster_.client());
   for (const char* target : {"greeter", "lookout:///", "dns:///greeter"}) {

@@ -1,6 +1,12 @@
 // The clients for libcurl and Boost.Beast, against a server.
-#include <gtest/gtest.h>
+#include "lookout/base/detail/asio.h"  // before Asio
 
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -68,6 +74,34 @@ TEST_P(HttpClientsTest, AServerThatIsBrokenHasFailed) {
   EXPECT_EQ(judge_http({.status = 404}), Outcome::kOk);
 }
 
+TEST_P(HttpClientsTest, PathsAndHeadersComeAsTheyWereMeant) {
+  const HttpServer server(HttpServer::answering([](const lookout::test::HttpRequest& request) {
+    return lookout::test::HttpResponse{.body = request.target + " " + request.header("Host") + " " +
+                                               std::to_string(request.all("X-Empty").size())};
+  }));
+  const auto ask = [&](const HttpRequest& request) {
+    return GetParam().request(endpoint_of(server), request).body;
+  };
+  const std::string host = "127.0.0.1:" + std::to_string(server.port());
+  EXPECT_EQ(ask({.path = "hello"}), "/hello " + host + " 0");
+  EXPECT_EQ(ask({.path = ""}), "/ " + host + " 0");
+  EXPECT_EQ(ask({.path = "?a=b"}), "/?a=b " + host + " 0");
+  EXPECT_EQ(ask({.headers = {{"host", "shop.example.com"}, {"X-Empty", ""}}}),
+            "/ shop.example.com 1");
+}
+
+TEST_P(HttpClientsTest, ARequestWithoutABodySaysSo) {
+  const HttpServer server(HttpServer::answering([](const lookout::test::HttpRequest& request) {
+    return lookout::test::HttpResponse{.body = request.header("Content-Length")};
+  }));
+  const auto length = [&](const char* method) {
+    return GetParam().request(endpoint_of(server), {.method = method}).body;
+  };
+  EXPECT_EQ(length("POST"), "0");
+  EXPECT_EQ(length("PUT"), "0");
+  EXPECT_EQ(length("GET"), "");
+}
+
 TEST_P(HttpClientsTest, NoServerIsAnException) {
   const auto port = [] { return HttpServer(echo()).port(); }();
   EXPECT_ANY_THROW(
@@ -88,6 +122,53 @@ INSTANTIATE_TEST_SUITE_P(
                            }},
                     Client{"beast", by_beast}),
     [](const auto& test) { return test.param.name; });
+
+/// An address that never answers: its queue of connections is full.
+class SilentAddress {
+ public:
+  SilentAddress() {
+    acceptor_.listen(0);
+    // (Linux takes one more than it was asked to.)
+    for (int i = 0; i < 4; ++i) {
+      clients_.emplace_back(context_, boost::asio::ip::tcp::v4());
+      clients_.back().native_non_blocking(true);
+      const auto to = address();
+      static_cast<void>(
+          ::connect(clients_.back().native_handle(), to.data(), static_cast<socklen_t>(to.size())));
+    }
+  }
+  boost::asio::ip::tcp::endpoint address() const { return acceptor_.local_endpoint(); }
+
+ private:
+  boost::asio::io_context context_;
+  boost::asio::ip::tcp::acceptor acceptor_{
+      context_, {boost::asio::ip::make_address("127.0.0.1"), 0}, false};
+  std::vector<boost::asio::ip::tcp::socket> clients_;
+};
+
+TEST(BeastClientTest, AnAddressThatDoesNotAnswerLeavesTimeForTheNext) {
+  using boost::asio::ip::tcp;
+  const HttpServer server(echo());
+  const tcp::endpoint good(boost::asio::ip::make_address("127.0.0.1"),
+                           static_cast<std::uint16_t>(server.port()));
+  const SilentAddress silent;
+  const auto connect = [](std::vector<tcp::endpoint> addresses,
+                          std::chrono::milliseconds time) -> Awaitable<tcp::endpoint> {
+    auto stream = co_await detail::connect_to_any(std::move(addresses), time);
+    co_return stream.socket().remote_endpoint();
+  };
+  EventLoop loop(1);
+  EXPECT_EQ(loop.run(connect({silent.address(), good}, 200ms)), good);
+  EXPECT_EQ(loop.run(connect({good, silent.address()}, 200ms)), good);
+  EXPECT_EQ(loop.run(connect({silent.address(), good}, std::chrono::milliseconds::max())), good);
+  EXPECT_THROW(loop.run(connect({}, 200ms)), boost::system::system_error);
+}
+
+TEST(CurlClientTest, SpeaksOnlyHttp) {
+  CurlClient client;
+  EXPECT_THROW(client.request(Endpoint("file://127.0.0.1"), {.path = "/proc/self/stat"}, Attempt()),
+               Error);
+}
 
 TEST(CurlClientTest, KeepsItsConnection) {
   const HttpServer server(echo());

@@ -227,12 +227,14 @@ TEST(PodIdentityTest, TakesTheNamespaceOfTheServiceAccountAndFilesOfTheDownwardA
 
 TEST(PodIdentityTest, SaysWhatItLookedFor) {
   EXPECT_THAT([] { PodIdentity::find({}, "", sources({})); },
-              testing::ThrowsMessage<Error>(HasSubstr("$POD_NAME")));
+              testing::ThrowsMessage<Error>(
+                  AllOf(HasSubstr("$POD_NAME"), HasSubstr("set one of them, or name the pod"))));
   EXPECT_THAT(
       [] {
         PodIdentity::find({"", "web"}, "", sources({}));
       },
-      testing::ThrowsMessage<Error>(HasSubstr("$POD_NAMESPACE")));
+      testing::ThrowsMessage<Error>(
+          AllOf(HasSubstr("$POD_NAMESPACE"), HasSubstr("or give the namespace"))));
 }
 
 // ------------------------------------------------------------------------------------ finding

@@ -420,6 +420,38 @@ TEST_F(PolicyTest, AnInstanceThatLeavesTakesItsEjectionAlong) {
   EXPECT_EQ(count(web, 40)["1"], 10);
 }
 
+// The pod of a StatefulSet is replaced, and the set without it is never seen.
+TEST_F(PolicyTest, AnInstanceWithAnotherAddressIsAnotherOne) {
+  discovery_.publish(numbered(4));
+  const auto web = balancer(round_robin().eject_after(1));
+  fail(web, "1", 1);
+  auto others = numbered(4);
+  others[0].endpoints = {"http://host-9:80"};
+  discovery_.publish(others);
+  EXPECT_EQ(count(web, 40)["1"], 10);
+  others[0].metadata["note"] = "changed";
+  fail(web, "1", 1);
+  discovery_.publish(others);
+  EXPECT_EQ(count(web, 40)["1"], 0) << "other changes make it no other";
+}
+
+TEST_F(PolicyTest, CallsOfAnInstanceBeforeItMovedEjectNobody) {
+  discovery_.publish(numbered(4));
+  const auto web = balancer(round_robin().eject_after(1));
+  const Pick late = pick_of(web, "1");
+  auto moved = numbered(4);
+  moved[0].zone = "b";
+  discovery_.publish(moved);
+  late.report(Outcome::kFailed, 1ms);
+  std::vector<metrics::Sample> samples;
+  web.collect(samples);
+  for (const auto& sample : samples) {
+    if (sample.name == "lookout_registry_ejected") {
+      EXPECT_EQ(sample.value, 0);
+    }
+  }
+}
+
 // ----------------------------------------------------------------------- sets that empty
 
 TEST_F(PolicyTest, CallsOfAnInstanceThatLeftEjectNobody) {

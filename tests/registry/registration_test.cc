@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
@@ -89,7 +90,8 @@ TEST(RegistrationTest, FollowsTheHealthOfTheProgram) {
   EXPECT_EQ(registration.state(), State::kWaiting);
   EXPECT_THAT(registration.last_error(), HasSubstr("not ready"));
   ready = true;
-  EXPECT_TRUE(registration.wait_registered(kLong));
+  // (As long as it takes.)
+  EXPECT_TRUE(registration.wait_registered(std::chrono::milliseconds::max()));
   ready = false;
   EXPECT_TRUE(eventually([&] { return registration.state() == State::kOut; }));
   ready = true;
@@ -153,6 +155,42 @@ TEST(RegistrationTest, LeavingHasALimit) {
   registrar.failing = true;
   EXPECT_FALSE(registration.leave());
   EXPECT_GE(registrar.count("deregister web"), 2u) << "and is tried again until then";
+}
+
+/// Registers only when it is let, or when the request is stopped.
+class SlowRegistrar : public NotingRegistrar {
+ public:
+  void register_instance(const ServiceInstance& instance, rest::CallOptions call) override {
+    asked.open();
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, call.stop, answers_after, [] { return false; });
+    note(call.stop.stop_requested() ? "stopped" : "register " + instance.name);
+    if (call.stop.stop_requested()) throw Error("stopped");
+  }
+  Gate asked;
+  std::chrono::milliseconds answers_after{100};
+};
+
+TEST(RegistrationTest, LeavingWaitsForARegistrationThatIsOnItsWay) {
+  SlowRegistrar registrar;
+  Registration registration(registrar, quick());
+  ASSERT_TRUE(registrar.asked.wait());
+  EXPECT_TRUE(registration.leave());
+  EXPECT_THAT(registrar.notes(), ElementsAre("register web", "deregister web"))
+      << "one that was stopped may arrive after the deregistration";
+}
+
+TEST(RegistrationTest, LeavingWaitsForHalfOfItsTime) {
+  SlowRegistrar registrar;
+  registrar.answers_after = kLong;
+  auto options = quick();
+  options.timeout = 400ms;
+  Registration registration(registrar, options);
+  ASSERT_TRUE(registrar.asked.wait());
+  EXPECT_TRUE(registration.leave());
+  EXPECT_THAT(registrar.notes(), ElementsAre("stopped", "deregister web"));
 }
 
 TEST(RegistrationTest, AnnouncesAgain) {
@@ -228,10 +266,43 @@ TEST_F(PodRegistrationTest, APodOfTheSameNameIsNotTouched) {
   cluster_.create_pod("web-0", {});
   kratos::Registry next(cluster_.client(), on("web-0"));
   next.register_instance({.name = "web", .endpoints = {"http://0.0.0.0:80"}});
-  EXPECT_THROW(registry.deregister_instance({}), api::StatusError);
+  EXPECT_THAT(
+      [&] { registry.deregister_instance({}); },
+      testing::ThrowsMessage<api::StatusError>(HasSubstr("pod default/web-0 has been replaced")));
   EXPECT_EQ(app_of("web-0"), "web");
   next.deregister_instance({});
   EXPECT_EQ(app_of("web-0"), "");
+}
+
+TEST_F(PodRegistrationTest, OfAPodThatHasGoneNothingIsTakenBack) {
+  cluster_.create_pod("web-1", {});
+  kratos::Registry registry(cluster_.client(), on("web-1"));
+  auto options = quick();
+  std::atomic<int> errors{0};
+  options.on_error = [&](const std::string&) { ++errors; };
+  options.instance.endpoints = {"http://0.0.0.0:80"};
+  Registration registration(registry, options);
+  ASSERT_TRUE(registration.wait_registered(kLong));
+  cluster_.remove_pod("web-1");
+  EXPECT_TRUE(registration.leave());
+  EXPECT_EQ(errors, 0);
+  EXPECT_THROW(registry.deregister_instance({}), api::StatusError) << "by itself, it is an error";
+}
+
+TEST_F(PodRegistrationTest, OfAPodThatWasReplacedNothingIsTakenBack) {
+  cluster_.create_pod("web-0", {});
+  kratos::Registry registry(cluster_.client(), on("web-0"));
+  auto options = quick();
+  options.instance.endpoints = {"http://0.0.0.0:80"};
+  Registration registration(registry, options);
+  ASSERT_TRUE(registration.wait_registered(kLong));
+  cluster_.remove_pod("web-0");
+  cluster_.create_pod("web-0", {});
+  kratos::Registry next(cluster_.client(), on("web-0"));
+  next.register_instance({.name = "web", .endpoints = {"http://0.0.0.0:80"}});
+  EXPECT_TRUE(registration.leave());
+  EXPECT_EQ(registration.last_error(), "");
+  EXPECT_EQ(app_of("web-0"), "web");
 }
 
 TEST_F(PodRegistrationTest, TheUidOfTheEnvironmentIsSent) {

@@ -46,7 +46,8 @@ TEST_F(ServicesTest, AnEndpointIsAnInstance) {
         R"([{"addresses":["10.0.0.1"],"zone":"a","nodeName":"n1","conditions":{"ready":true},
              "targetRef":{"kind":"Pod","name":"web-x","namespace":"default"}}])",
         R"([{"name":"http-main","port":8080},{"name":"rpc","port":9000,"appProtocol":"grpc"},
-            {"name":"x","port":81,"appProtocol":"kubernetes.io/h2c"}])");
+            {"name":"x","port":81,"appProtocol":"kubernetes.io/h2c"},
+            {"name":"y","port":82,"appProtocol":"example.com/my-rpc"}])");
   const auto set = Registry(cluster_.client(), in("default")).get_service("web");
   ASSERT_EQ(set->size(), 1u);
   EXPECT_EQ((*set)[0],
@@ -54,7 +55,7 @@ TEST_F(ServicesTest, AnEndpointIsAnInstance) {
                              .name = "web",
                              .metadata = {{"node", "n1"}},
                              .endpoints = {"http://10.0.0.1:8080", "grpc://10.0.0.1:9000",
-                                           "h2c://10.0.0.1:81"}}));
+                                           "h2c://10.0.0.1:81", "my-rpc://10.0.0.1:82"}}));
   EXPECT_EQ((*set)[0].zone, "a");
   EXPECT_EQ((*set)[0].origin, "default/web-x");
 }

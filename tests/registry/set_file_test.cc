@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <iterator>
 #include <string>
+#include <thread>
 
 #include "lookout/registry/balancer.h"
 #include "tests/registry/fixed_discovery.h"
@@ -87,6 +89,23 @@ TEST_F(SetFileTest, WhatIsNoSetIsNotUsed) {
   write(std::string(200'000, '['));
   EXPECT_FALSE(read_set_file(path_, "web"));
   EXPECT_FALSE(read_set_file(dir_.string(), "web"));
+}
+
+TEST_F(SetFileTest, SeveralMayWriteTheSameFile) {
+  discovery_.publish(numbered(200));
+  const auto set = discovery_.latest("web");
+  const auto write_often = [&] {
+    for (int i = 0; i < 30; ++i) EXPECT_NO_THROW(write_set_file(path_, *set));
+  };
+  {
+    const std::jthread one(write_often);
+    const std::jthread other(write_often);
+  }
+  const auto read = read_set_file(path_, "web");
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(read->size(), 200u);
+  const std::filesystem::directory_iterator files(dir_);
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "nothing else is left behind";
 }
 
 TEST_F(SetFileTest, AFolderThatIsNotThereIsAnError) {

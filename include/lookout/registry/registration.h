@@ -61,9 +61,10 @@ class Registration : public metrics::Source {
   /// Checks now whether the program is ready, instead of at the next interval.
   void check_now();
 
-  /// Deregisters and ends the registration. Waits for a running request, retries failures, and
-  /// returns false if it gives up after RegistrationOptions::timeout. Further calls return the same
-  /// result.
+  /// Deregisters and ends the registration. Waits for a running request, for half of
+  /// RegistrationOptions::timeout at most, retries failures, and returns false if it gives up when
+  /// that time is over. If the pod no longer exists, or was replaced, there is nothing to take back.
+  /// Further calls return the same result.
   bool leave();
 
   /// lookout_registry_registered, _registrations_total, _registration_errors_total.

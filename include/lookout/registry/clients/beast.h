@@ -3,47 +3,82 @@
 
 #include "lookout/base/detail/asio.h"  // before Asio
 
+#include <algorithm>
+#include <boost/asio/error.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+#include <chrono>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lookout/base/event_loop.h"
+#include "lookout/registry/call.h"
 #include "lookout/registry/clients/http.h"
 #include "lookout/registry/endpoint.h"
 
 namespace lookout::registry {
 
-/// A request on its own connection, without TLS. The call cancels it when its time is over:
-///
-///     const auto get = [](const registry::Endpoint& e) {
-///       registry::HttpRequest hello{.path = "/hello"};
-///       return registry::beast_request(e, std::move(hello));
-///     };
-///     auto answer = co_await web.async_call(policy, get, registry::judge_http);
-///
-/// Throws boost::system::system_error if there is no response, or if its body exceeds Beast's limit
-/// (8 MB).
-inline Awaitable<HttpResponse> beast_request(Endpoint endpoint, HttpRequest request) {
+namespace detail {
+
+/// Connects to the first of the addresses that accepts. Each gets an equal part of the time that is
+/// left, so that one that does not answer leaves time for the others.
+inline Awaitable<boost::beast::tcp_stream> connect_to_any(
+    std::vector<boost::asio::ip::tcp::endpoint> addresses, std::chrono::milliseconds time) {
+  namespace asio = boost::asio;
+  using std::chrono::milliseconds;
+  // For calls without a limit: TCP repeats an unanswered request to connect after one second.
+  constexpr milliseconds kLongest{3'000};
+  const auto executor = co_await asio::this_coro::executor;
+  const auto begun = std::chrono::steady_clock::now();
+  boost::system::error_code error = asio::error::host_not_found;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    boost::beast::tcp_stream stream(executor);
+    const auto others = static_cast<milliseconds::rep>(addresses.size() - i - 1);
+    if (others > 0) {
+      const auto passed =
+          std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begun);
+      const milliseconds left = std::max(time - passed, milliseconds(0));
+      stream.expires_after(std::min(left / (others + 1), kLongest));
+    }
+    co_await stream.async_connect(addresses[i], asio::redirect_error(asio::use_awaitable, error));
+    stream.expires_never();
+    if (!error) co_return stream;
+    if (error == asio::error::operation_aborted) break;
+  }
+  throw boost::system::system_error(error);
+}
+
+inline Awaitable<HttpResponse> send_with_beast(Endpoint endpoint, HttpRequest request,
+                                               std::chrono::milliseconds time) {
   namespace asio = boost::asio;
   namespace http = boost::beast::http;
   const auto executor = co_await asio::this_coro::executor;
   asio::ip::tcp::resolver resolver(executor);
   const std::string host(endpoint.host());
   const std::string port = std::to_string(endpoint.port());
-  const auto addresses = co_await resolver.async_resolve(host, port, asio::use_awaitable);
-  boost::beast::tcp_stream stream(executor);
-  co_await stream.async_connect(addresses, asio::use_awaitable);
+  const auto begun = std::chrono::steady_clock::now();
+  const auto resolved = co_await resolver.async_resolve(host, port, asio::use_awaitable);
+  const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - begun);
+  std::vector<asio::ip::tcp::endpoint> addresses(resolved.begin(), resolved.end());
+  boost::beast::tcp_stream stream =
+      co_await detail::connect_to_any(std::move(addresses), time - passed);
 
   http::request<http::string_body> message;
   message.method_string(request.method);
-  message.target(request.path);
-  message.set(http::field::host, std::string(endpoint.authority()));
+  message.target(request.path.starts_with('/') ? request.path : "/" + request.path);
   for (const auto& [name, value] : request.headers) message.insert(name, value);
+  if (message.find(http::field::host) == message.end()) {
+    message.set(http::field::host, std::string(endpoint.authority()));
+  }
   message.body() = std::move(request.body);
   message.keep_alive(false);
   message.prepare_payload();
@@ -56,6 +91,29 @@ inline Awaitable<HttpResponse> beast_request(Endpoint endpoint, HttpRequest requ
   out.status = static_cast<long>(response.result_int());
   out.body = std::move(response.body());
   co_return out;
+}
+
+}  // namespace detail
+
+/// A request on its own connection, without TLS. The call cancels it when its time is over:
+///
+///     const auto get = [](const registry::Endpoint& e, const registry::Attempt& attempt) {
+///       registry::HttpRequest hello{.path = "/hello"};
+///       return registry::beast_request(e, std::move(hello), attempt);
+///     };
+///     auto answer = co_await web.async_call(policy, get, registry::judge_http);
+///
+/// If the host is a name with several addresses, they are tried in turn, within the time of the
+/// attempt. Throws boost::system::system_error if there is no response, or if its body exceeds
+/// Beast's limit (8 MB).
+inline Awaitable<HttpResponse> beast_request(Endpoint endpoint, HttpRequest request,
+                                             const Attempt& attempt) {
+  return detail::send_with_beast(std::move(endpoint), std::move(request), attempt.time);
+}
+/// Without a limit of its own.
+inline Awaitable<HttpResponse> beast_request(Endpoint endpoint, HttpRequest request) {
+  return detail::send_with_beast(std::move(endpoint), std::move(request),
+                                 std::chrono::milliseconds::max());
 }
 
 }  // namespace lookout::registry

@@ -38,6 +38,8 @@ class CurlClient {
   explicit CurlClient(std::size_t max_body = std::size_t{16} << 20)
       : max_body_(max_body), multi_(curl_multi_init()), easy_(curl_easy_init()) {
     if (!multi_ || !easy_) throw std::bad_alloc();
+    // libcurl speaks others, and whoever announces an endpoint chooses its scheme.
+    curl_easy_setopt(easy_.get(), CURLOPT_PROTOCOLS_STR, "http,https");
   }
 
   /// Throws Error if there is no response in time.
@@ -112,7 +114,9 @@ class CurlClient {
     CURL* const easy = easy_.get();
     Headers headers;
     for (const auto& [name, value] : request.headers) {
-      curl_slist* const longer = curl_slist_append(headers.get(), (name + ": " + value).c_str());
+      // libcurl takes "name:" for a header that it shall not send.
+      const std::string line = value.empty() ? name + ";" : name + ": " + value;
+      curl_slist* const longer = curl_slist_append(headers.get(), line.c_str());
       if (longer == nullptr) throw std::bad_alloc();
       static_cast<void>(headers.release());
       headers.reset(longer);
@@ -125,7 +129,10 @@ class CurlClient {
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers.get());
     curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
     curl_easy_setopt(easy, CURLOPT_NOBODY, request.method == "HEAD" ? 1L : 0L);
-    if (!request.body.empty()) {
+    // Some servers want the length of a body even if there is none.
+    const bool has_body = !request.body.empty() || request.method == "POST" ||
+                          request.method == "PUT" || request.method == "PATCH";
+    if (has_body) {
       curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
                        static_cast<curl_off_t>(request.body.size()));
       curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request.body.data());

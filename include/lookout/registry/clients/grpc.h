@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "lookout/api/error.h"
+#include "lookout/base/clock.h"
 #include "lookout/registry/registry.h"
 
 namespace lookout::registry {
@@ -78,7 +79,7 @@ class GrpcService {
 
   /// Waits for the first instance; returns false on timeout.
   bool wait_for_instances(std::chrono::milliseconds time) const {
-    const auto end = std::chrono::steady_clock::now() + time;
+    const auto end = std::chrono::steady_clock::now() + Clock::limited(time);
     while (!latest()) {
       if (std::chrono::steady_clock::now() >= end) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -108,7 +109,10 @@ class GrpcService {
   }
   static std::string address_of(const Endpoint& endpoint) {
     const std::string place(endpoint.authority());
-    return (place.starts_with('[') ? "ipv6:" : "ipv4:") + place;
+    if (place.starts_with('[')) return "ipv6:" + place;
+    // A host name, as providers of dubbo may have one.
+    const bool is_name = endpoint.host().find_first_not_of("0123456789.") != std::string_view::npos;
+    return (is_name ? "dns:" : "ipv4:") + place;
   }
 
   /// The channel to an address. A balancer may know the address before this object has its set.
