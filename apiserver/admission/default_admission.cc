@@ -139,6 +139,22 @@ Awaitable<PodSecurity> read_pod_security(std::shared_ptr<const resources::Resour
   co_return pod_security_of(ns.labels());
 }
 
+Awaitable<Object> with_topology_labels(std::shared_ptr<const resources::ResourceTable> table,
+                                       std::string node, Object object) {
+  ServedResourcePtr nodes = table->find("", "v1", "nodes");
+  const Object found = co_await look_up(std::move(nodes), std::move(node));
+  json::Document document;
+  for (const char* name : {"topology.kubernetes.io/region", "topology.kubernetes.io/zone"}) {
+    const Value label = found.labels()[name];
+    if (!label.exists() || object.labels()[name].exists()) continue;
+    if (document.IsNull()) document = object.to_document();
+    auto& allocator = document.GetAllocator();
+    json::Value& metadata = json::child(document, "metadata", allocator);
+    json::set(json::child(metadata, "labels", allocator), name, label.as_string(), allocator);
+  }
+  co_return document.IsNull() ? object : Object::from(document);
+}
+
 DefaultAdmission::DefaultAdmission(resources::Admission& next,
                                    std::shared_ptr<const resources::ResourceTable> table,
                                    resources::Target target, std::string_view subresource,
@@ -161,7 +177,8 @@ bool DefaultAdmission::has_work(Operation operation) const {
   switch (topic_) {
     case Topic::kPod:
       return !security_.enforce.allows_everything() || !security_.warn.allows_everything() ||
-             unknown || spec["runtimeClassName"].exists() || spec["overhead"].exists();
+             unknown || spec["runtimeClassName"].exists() || spec["overhead"].exists() ||
+             (is_new && spec["nodeName"].exists());
     case Topic::kTemplate:
       return !security_.warn.allows_everything();
     case Topic::kClaim:
@@ -197,9 +214,13 @@ Awaitable<Object> DefaultAdmission::mutate(resources::Write write, Normalize nor
 }
 
 Awaitable<Object> DefaultAdmission::complete(Object object) const {
-  if (topic_ == Topic::kPod && object["spec"]["runtimeClassName"].exists()) {
-    const Object runtime_class = co_await runtime_class_of(object);
-    co_return with_runtime_class(object, runtime_class);
+  if (topic_ == Topic::kPod) {
+    if (object["spec"]["runtimeClassName"].exists()) {
+      const Object runtime_class = co_await runtime_class_of(object);
+      object = with_runtime_class(object, runtime_class);
+    }
+    std::string node(object["spec"]["nodeName"].as_string());
+    co_return co_await with_topology_labels(table_, std::move(node), std::move(object));
   }
   ServedResourcePtr classes;
   std::vector<std::string_view> annotations;

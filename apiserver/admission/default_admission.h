@@ -18,9 +18,14 @@ namespace lookout::apiserver::admission {
 Awaitable<PodSecurity> read_pod_security(std::shared_ptr<const resources::ResourceTable> table,
                                          resources::Target target, std::string subresource);
 
-/// The plugins DefaultStorageClass, DefaultIngressClass, PersistentVolumeClaimResize, Priority (of
-/// PriorityClasses), RuntimeClass and PodSecurity; they surround the next admission. Lives as long
-/// as one request.
+/// The plugin PodTopologyLabels: `object`, a pod or the Binding of one, with the labels of `node` that
+/// say its region and its zone, unless it has its own.
+Awaitable<api::Object> with_topology_labels(std::shared_ptr<const resources::ResourceTable> table,
+                                            std::string node, api::Object object);
+
+/// The plugins DefaultStorageClass, DefaultIngressClass, PersistentVolumeClaimResize,
+/// PodTopologyLabels (of pods), Priority (of PriorityClasses), RuntimeClass and PodSecurity; they
+/// surround the next admission. Lives as long as one request.
 class DefaultAdmission final : public resources::Admission {
  public:
   /// `wanted` is the object of a creation, empty for other requests; `security` is what

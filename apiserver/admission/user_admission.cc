@@ -159,11 +159,13 @@ bool UserAdmission::concerns(Operation operation) const {
 }
 
 Awaitable<Object> UserAdmission::mutate(resources::Write write, Normalize normalize) {
-  if (is_signing_request() && write.operation == Operation::kCreate)
-    write.object = with_requester(write.object, user_);
-  const Object object = write.object;
-  if (!next_.concerns(write.operation)) co_return object;
-  co_return co_await next_.mutate(std::move(write), std::move(normalize));
+  const bool is_new = write.operation == Operation::kCreate;
+  Object object = write.object;
+  if (next_.concerns(write.operation))
+    object = co_await next_.mutate(std::move(write), std::move(normalize));
+  // (No webhook changes who asks.)
+  if (is_new && is_signing_request()) object = with_requester(object, user_);
+  co_return object;
 }
 
 void UserAdmission::check_signing_request(const resources::Write& write) const {

@@ -15,8 +15,8 @@
 #include "apiserver/endpoints/typed_decoding.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/webhook_converter.h"
-#include "lookout/api/detail/object_editor.h"
 #include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/object_editor.h"
 #include "lookout/base/async_event.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/enum_names.h"
@@ -227,8 +227,7 @@ void WebhookAdmission::check_decodes(const Object& object, const Version& versio
                                                   object.api_version(), object.kind()));
   }
   if (resource.type.gvk() != version.kind) return;
-  if (const auto problems = endpoints::find_decoding_problems(object.to_json(), resource);
-      problems.error)
+  if (const auto problems = endpoints::find_decoding_problems(object, resource); problems.error)
     throw StatusError::internal_error(*problems.error);
 }
 

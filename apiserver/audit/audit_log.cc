@@ -81,7 +81,12 @@ void AuditLog::write(const Event& event) {
   if (event.user != nullptr)
     json::set(out, "user", auth::user_json(*event.user, allocator), allocator);
   if (event.impersonated != nullptr) {
-    json::set(out, "impersonatedUser", auth::user_json(*event.impersonated, allocator), allocator);
+    const auth::Impersonated& other = *event.impersonated;
+    json::set(out, "impersonatedUser", auth::user_json(other.user, allocator), allocator);
+    if (!other.constraint.empty()) {
+      json::set(json::child(out, "authenticationMetadata", allocator), "impersonationConstraint",
+                other.constraint, allocator);
+    }
   }
   Value addresses(rapidjson::kArrayType);
   addresses.PushBack(json::copy_text(event.request.client_address, allocator), allocator);

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "apiserver/auth/impersonation.h"
 #include "apiserver/auth/user.h"
 #include "apiserver/endpoints/request_info.h"
 #include "lookout/api/time.h"
@@ -23,7 +24,7 @@ struct Event {
   /// Null if authentication failed.
   const auth::User* user = nullptr;
   /// Null without impersonation.
-  const auth::User* impersonated = nullptr;
+  const auth::Impersonated* impersonated = nullptr;
   int code = 200;
   bool allowed = true;
   /// The authorizer's reason.

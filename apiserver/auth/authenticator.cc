@@ -19,7 +19,11 @@ namespace lookout::apiserver::auth {
 namespace {
 
 User with_group(User user) {
-  user.groups.emplace_back(kAuthenticated);
+  const bool has_one =
+      std::any_of(user.groups.begin(), user.groups.end(), [](const std::string& group) {
+        return group == kAuthenticated || group == kUnauthenticated;
+      });
+  if (!has_one && !user.is_anonymous()) user.groups.emplace_back(kAuthenticated);
   return user;
 }
 
@@ -152,8 +156,9 @@ std::optional<Identity> Authenticator::authenticate(const http::Request& request
   }
   if (!demands_credentials())
     return Identity{with_group({"system:unsecured", "", {"system:masters"}})};
-  if (shows_certificate) return std::nullopt;
-  return Identity{{"system:anonymous", "", {"system:unauthenticated"}}};
+  // (A good one without a common name says nothing.)
+  if (shows_certificate && !request.peer->valid) return std::nullopt;
+  return Identity{{"system:anonymous", "", {kUnauthenticated}}};
 }
 
 std::optional<Identity> Authenticator::find(std::string_view token,

@@ -64,7 +64,8 @@ void refuse(const Target& target, const Object& object, const std::string& why) 
 void check_role(const Authorizer& authorizer, const User& user, const Target& target,
                 const Object& object, const Object& old) {
   const std::string& plural = target.resource->type.plural;
-  if (may(authorizer, user, "escalate", target, plural, std::string(object.name()))) return;
+  // (A request that creates a role names none.)
+  if (may(authorizer, user, "escalate", target, plural, target.name)) return;
   const std::string excess = excess_of(authorizer, user, target.ns, rules_of(object));
   if (!excess.empty()) refuse(target, object, excess);
   if (!object["aggregationRule"].exists() && !old["aggregationRule"].exists()) return;

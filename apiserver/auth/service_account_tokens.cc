@@ -28,6 +28,8 @@ using json::Value;
 
 /// Bytes of each of the two numbers of a signature on P-256.
 constexpr int kHalf = 32;
+/// By how many seconds the clocks of servers with one key may differ (that of go-jose).
+constexpr std::int64_t kLeeway = 60;
 /// The number of verified tokens that are remembered.
 constexpr std::size_t kKnown = 1024;
 
@@ -151,6 +153,8 @@ std::string body_of(const TokenClaims& claims, const std::string& issuer) {
   set_reference(kubernetes, "node", claims.node, allocator);
   set_reference(kubernetes, member_of(claims.bound.kind), claims.bound, allocator);
   set_reference(kubernetes, "serviceaccount", {{}, claims.account, claims.account_uid}, allocator);
+  if (claims.warn_after != 0)
+    json::set(kubernetes, "warnafter", Value(claims.warn_after), allocator);
   json::set(document, "nbf", Value(claims.issued), allocator);
   json::set(document, "sub", name_of_account(claims.ns, claims.account), allocator);
   return json::to_json(document);
@@ -301,7 +305,7 @@ std::optional<TokenClaims> TokenSigner::verify(std::string_view token, std::int6
     if (known_.size() >= kKnown) known_.clear();
     known_.emplace(digest, *claims);
   }
-  if (now < claims->issued || now >= claims->expires) return std::nullopt;
+  if (now + kLeeway < claims->issued || now - kLeeway > claims->expires) return std::nullopt;
   return claims;
 }
 

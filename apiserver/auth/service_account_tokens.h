@@ -37,6 +37,8 @@ struct TokenClaims {
   /// In seconds since 1970.
   std::int64_t issued = 0;
   std::int64_t expires = 0;
+  /// When its user should have asked for a new one; 0: when it expires.
+  std::int64_t warn_after = 0;
 
   User user() const;
 };
@@ -60,7 +62,8 @@ class TokenSigner {
   std::string public_key() const;
 
   std::string sign(const TokenClaims& claims) const;
-  /// Nothing if the token has another issuer or key, or has expired. Does not check the audiences.
+  /// Nothing if the token has another issuer or key, has expired more than a minute ago, or is from
+  /// more than a minute in the future. Does not check the audiences.
   std::optional<TokenClaims> verify(std::string_view token, std::int64_t now) const;
 
  private:

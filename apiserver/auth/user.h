@@ -9,6 +9,8 @@ namespace lookout::apiserver::auth {
 
 /// The group of all users who have shown credentials.
 inline constexpr const char* kAuthenticated = "system:authenticated";
+/// The group of those who have not.
+inline constexpr const char* kUnauthenticated = "system:unauthenticated";
 
 /// k8s.io/apiserver/pkg/authentication/user.Info.
 struct User {

@@ -239,11 +239,8 @@ auth::Identity ApiHandler::identify(const Request& request) const {
 }
 
 void ApiHandler::authorize(const Request& request, const RequestInfo& info, Caller& caller) const {
-  if (auto other = auth::impersonated(request)) {
-    auth::check_impersonation(authorizer_, *caller.user, request);
-    caller.impersonated = std::move(other);
-  }
   const auth::Attributes action = attributes_of(request, info);
+  caller.impersonated = impersonator_->impersonate(*caller.user, action, request);
   caller.decision = authorizer_.authorize(caller.acting(), action);
   if (!caller.decision.allowed)
     throw auth::forbidden(caller.acting(), action, caller.decision.reason);

@@ -46,7 +46,8 @@ class ApiHandler {
         authorizer_(authorizer),
         health_(health),
         policy_(std::move(policy)),
-        counters_(std::move(counters)) {}
+        counters_(std::move(counters)),
+        impersonator_(std::make_unique<auth::Impersonator>(authorizer)) {}
 
   /// To be called before the first request, with "https" or "http", and an address with a port.
   void set_server_address(std::string scheme, std::string address) {
@@ -73,11 +74,11 @@ class ApiHandler {
   /// The user of a request, as far as it is known.
   struct Caller {
     std::optional<auth::User> user = {};
-    std::optional<auth::User> impersonated = {};
+    std::optional<auth::Impersonated> impersonated = {};
     /// The authorizer's decision.
     auth::Decision decision = {};
 
-    const auth::User& acting() const { return impersonated ? *impersonated : *user; }
+    const auth::User& acting() const { return impersonated ? impersonated->user : *user; }
   };
   /// When a request was received, and its Audit-Id.
   struct Receipt {
@@ -104,6 +105,7 @@ class ApiHandler {
   const Health& health_;
   const RequestPolicy policy_;
   const std::shared_ptr<Counters> counters_;
+  const std::unique_ptr<auth::Impersonator> impersonator_;
   std::string server_address_;
   std::string server_url_;
   const std::unique_ptr<InFlight> users_in_flight_ = std::make_unique<InFlight>();

@@ -97,7 +97,7 @@ void check_applied(const Object& applied, const Object& present, const resources
 
 /// The types of fields are known by now; this is about values that Go's types cannot hold.
 void check_decodes(const Object& applied, const ExpectedKind& expected) {
-  const DecodingProblems problems = find_decoding_problems(applied.to_json(), expected);
+  const DecodingProblems problems = find_decoding_problems(applied, expected);
   if (!problems.error) return;
   api::Status status;
   status.code = 500;

@@ -18,6 +18,7 @@
 #include "lookout/api/status.h"
 #include "lookout/api/validation.h"
 #include "lookout/base/ascii.h"
+#include "lookout/base/json_strings.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -215,7 +216,8 @@ DecodedBody decode_object(const http::Request& request, const ExpectedKind& expe
         {rules::invalid("kind", kind, fmt::format("must be {}", expected.type.kind))});
   }
   std::vector<std::string> warnings;
-  if (!sent.is_protobuf) warnings = check_fields(body, sent.repeated(), expected, validation);
+  if (!sent.is_protobuf)
+    warnings = check_fields({body, object, sent.repeated()}, expected, validation);
   return {api::with_type(object, expected_version, expected.type.kind), std::move(warnings)};
 }
 
@@ -233,7 +235,9 @@ json::Document decode_json(const std::string& body, std::string_view prefix) {
   }
   // Anything else is put into an object, once it is known to be one value and nothing besides.
   json::Document document;
-  document.Parse<rapidjson::kParseIterativeFlag>(body.data(), body.size());
+  std::string room;
+  const std::string_view text = repair_surrogates(body, room);
+  document.Parse<rapidjson::kParseIterativeFlag>(text.data(), text.size());
   if (document.HasParseError()) {
     throw fail(fmt::format("{} at byte {}", rapidjson::GetParseError_En(document.GetParseError()),
                            document.GetErrorOffset()));

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <utility>
 #include <vector>
 
 #include "apiserver/endpoints/protobuf_output.h"
+#include "apiserver/storage/shared_json.h"
 #include "apiserver/storage/vector_source.h"
 #include "lookout/api/detail/json_writer.h"
 #include "lookout/api/detail/object_editor.h"
@@ -126,23 +126,6 @@ http::Response status_response(const api::Status& status, bool protobuf) {
   return response;
 }
 
-std::shared_ptr<const std::string> shared_json(const api::Object& object) {
-  struct Encoded {
-    api::Object object;
-    std::shared_ptr<const std::string> json;
-  };
-  constexpr std::size_t kLast = 16;
-  constexpr std::size_t kLongest = 16 * 1024;
-  thread_local std::array<Encoded, kLast> last;
-  thread_local std::size_t next = 0;
-  for (const Encoded& one : last) {
-    if (one.object.same(object)) return one.json;
-  }
-  auto json = std::make_shared<const std::string>(object.to_json());
-  if (json->size() <= kLongest) last[next++ % kLast] = {object, json};
-  return json;
-}
-
 http::Response object_response(int code, const api::Object& object, const OutputFormat& format) {
   http::Response response;
   response.status = code;
@@ -150,7 +133,7 @@ http::Response object_response(int code, const api::Object& object, const Output
   const api::Object shown =
       format.transform == Transform::kPartialMetadata ? metadata_of(object, format) : object;
   if (format.protobuf && set_protobuf_body(shown, response)) return response;
-  response.body = format.pretty ? shown.to_pretty_json() : *shared_json(shown);
+  response.body = format.pretty ? shown.to_pretty_json() : *storage::shared_json(shown);
   response.body += '\n';
   return response;
 }

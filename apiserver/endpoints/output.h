@@ -24,10 +24,6 @@ inline constexpr std::size_t kObjectsAtOnce = 64;
 /// A Status with its code, and the headers that go with it.
 http::Response status_response(const api::Status& status, bool protobuf = false);
 
-/// The compact JSON of an object. This thread keeps that of the last few: the response to a write and
-/// the event for its watchers are the same object, which is encoded once.
-std::shared_ptr<const std::string> shared_json(const api::Object& object);
-
 http::Response object_response(int code, const api::Object& object, const OutputFormat& format);
 
 /// A table of one object, which is a `stored` one for the printer and `shown` to the client.

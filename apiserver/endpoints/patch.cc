@@ -104,7 +104,6 @@ class OutcomeCheck {
 
   /// `blamed` is what the error shows: a strategic merge patch. Empty: the result.
   void operator()(const Object& present, const Object& patched, const std::string& blamed) const {
-    const std::string json = patched.to_json();
     const api::GroupVersionKind& type = expected_.type;
     const auto is_or_unset = [](std::string_view text, std::string_view wanted) {
       return text.empty() || text == wanted;
@@ -114,7 +113,7 @@ class OutcomeCheck {
                            !is_or_unset(patched.api_version(), type.api_version()))) {
       const bool known =
           patched.kind() == type.kind || api::find_builtin("", "v1", patched.kind()) != nullptr;
-      throw refuse(json,
+      throw refuse(patched.to_json(),
                    known && patched.api_version() == type.api_version()
                        ? fmt::format("{} in version {} cannot be handled as a {}", patched.kind(),
                                      api::detail::quote(type.version), type.kind)
@@ -122,13 +121,13 @@ class OutcomeCheck {
                                      api::detail::quote(patched.kind()),
                                      api::detail::quote(patched.api_version())));
     }
-    DecodingProblems problems = find_decoding_problems(json, expected_);
+    DecodingProblems problems = find_decoding_problems(patched, expected_);
     if (problems.error && !blamed.empty()) throw refuse(blamed, problems.converter_error);
-    if (problems.error) throw refuse(json, *problems.error);
+    if (problems.error) throw refuse(patched.to_json(), *problems.error);
     if (validation_ == FieldValidation::kIgnore) return;
     std::vector<std::string>& strict = problems.strict;
     if (!strict.empty()) {
-      const auto before = find_decoding_problems(present.to_json(), expected_).strict;
+      const auto before = find_decoding_problems(present, expected_).strict;
       std::erase_if(strict, [&](const std::string& problem) {
         return std::find(before.begin(), before.end(), problem) != before.end();
       });
@@ -136,7 +135,7 @@ class OutcomeCheck {
     strict.insert(strict.begin(), in_patch_.begin(), in_patch_.end());
     if (strict.empty()) return;
     if (validation_ == FieldValidation::kStrict)
-      throw refuse(blamed.empty() ? json : blamed, strict_decoding_error(strict));
+      throw refuse(blamed.empty() ? patched.to_json() : blamed, strict_decoding_error(strict));
     // The patch may be tried several times.
     *warnings_ = std::move(strict);
   }

@@ -9,6 +9,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lookout/base/json_strings.h"
+
 namespace lookout::apiserver::endpoints {
 namespace {
 
@@ -89,7 +91,9 @@ class Finder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Finder> {
 
 std::vector<std::string> find_patch_problems(std::string_view json, PatchForm form) {
   Finder finder(form);
-  rapidjson::MemoryStream stream(json.data(), json.size());
+  std::string room;
+  const std::string_view text = repair_surrogates(json, room);
+  rapidjson::MemoryStream stream(text.data(), text.size());
   rapidjson::Reader reader;
   reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag>(stream,
                                                                                        finder);

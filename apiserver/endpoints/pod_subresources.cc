@@ -55,17 +55,28 @@ Awaitable<void> bind_pod(const resources::Store& store, resources::Target pod, O
                       "{}",
                       binding.uid(), present.uid()));
     }
+    if (const auto version = binding.resource_version();
+        !version.empty() && version != present.resource_version()) {
+      throw conflict(
+          fmt::format("Precondition failed: ResourceVersion in precondition: {}, ResourceVersion "
+                      "in object meta: "
+                      "{}",
+                      version, present.resource_version()));
+    }
     if (resources::is_deleting(present))
       throw conflict(fmt::format("pod {} is being deleted, cannot be assigned to a host", name));
     if (const auto host = present["spec"]["nodeName"].as_string(); !host.empty())
       throw conflict(fmt::format("pod {} is already assigned to node \"{}\"", name, host));
+    if (!present["spec"]["schedulingGates"].empty())
+      throw conflict(fmt::format("pod {} has non-empty .spec.schedulingGates", name));
     Document document = present.to_document();
     Allocator& allocator = document.GetAllocator();
     json::set(json::child(document, "spec", allocator), "nodeName", node, allocator);
     merge_texts(document, binding, "annotations", allocator);
     merge_texts(document, binding, "labels", allocator);
-    resources::set_condition(json::child(document, "status", allocator), {"PodScheduled", true},
-                             allocator);
+    json::Value& status = json::child(document, "status", allocator);
+    json::erase(status, "nominatedNodeName");
+    resources::set_condition(status, {"PodScheduled", true}, allocator);
     return Object::from(document);
   };
   storage::Preconditions none;

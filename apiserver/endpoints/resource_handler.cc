@@ -406,9 +406,12 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
   if (resource.storage == nullptr) {
+    const bool binds = resource.type.plural == "bindings";
+    // (Reviews do not tell whether a namespace exists.)
+    if (binds) co_await store_.check_namespace(call.target, object.name());
     object = owned_review(call, object);
     object = co_await admission.admit(std::move(object));
-    if (resource.type.plural == "bindings") {
+    if (binds) {
       Target pod = call.target;
       pod.resource = resources_.table()->find("", "v1", "pods");
       pod.name = object.name();
@@ -462,17 +465,23 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
   resources::check_same_namespace(body.ns(), call.target.ns);
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
-  body = co_await admission.admit(std::move(body));
+  co_await store_.check_namespace(call.target, call.target.name);
   if (name == "token") {
     Target account = call.target;
     std::optional<fields::FieldManager> owner;
     if (managed_fields_)
       owner = resources::field_manager(manager_of(call.request), call.subresource->kind, name);
     const fields::FieldManager* fields = owner ? &*owner : nullptr;
-    const Object answer =
-        co_await request_token(store_, std::move(account), std::move(body), authenticator_, fields);
+    const Object answer = co_await request_token(store_, std::move(account), std::move(body),
+                                                 authenticator_, fields, admission);
     co_return object_response(201, answer, format);
   }
+  if (name == "binding" && body["target"]["kind"].as_string() == "Node") {
+    std::string node(body["target"]["name"].as_string());
+    body = co_await admission::with_topology_labels(resources_.table(), std::move(node),
+                                                    std::move(body));
+  }
+  body = co_await admission.admit(std::move(body));
   if (name == "binding") {
     co_await bind_pod(store_, call.target, body, options.dry_run);
   } else {

@@ -5,10 +5,13 @@
 #include <chrono>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "apiserver/names.h"
+#include "apiserver/resources/admission.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/texts.h"
 #include "lookout/api/detail/unset_fields.h"
 #include "lookout/api/time.h"
 #include "lookout/api/validation.h"
@@ -18,14 +21,19 @@ namespace {
 
 using api::detail::quote;
 using resources::Target;
+using Operation = resources::Write::Operation;
 using Seconds = std::chrono::seconds;
 
 constexpr std::int64_t kDefaultSeconds = 3600;
 constexpr std::int64_t kLeastSeconds = 600;
 constexpr std::int64_t kMostSeconds = std::int64_t{1} << 32;
+/// The tokens in the volumes of pods: kubelets ask for so many seconds. They are valid longer, for
+/// programs that read them once (--service-account-extend-token-expiration).
+constexpr std::int64_t kDurationOfVolumes = 3607;
+constexpr std::int64_t kLongest = 365 * 24 * 3600;
 
 std::int64_t duration_of(api::Value spec) {
-  const std::int64_t seconds = spec["expirationSeconds"].as_int(kDefaultSeconds);
+  const std::int64_t seconds = spec["expirationSeconds"].as_int();
   const char* why = seconds < kLeastSeconds  ? "may not specify a duration less than 10 minutes"
                     : seconds > kMostSeconds ? "may not specify a duration larger than 2^32 seconds"
                                              : nullptr;
@@ -95,54 +103,89 @@ Awaitable<void> bind(const resources::Store& store, const Target& account, api::
   claims.node = {"Node", claims.node.name, std::string(node.uid())};
 }
 
+/// The request with the default of its decoder.
+Object with_duration(const Object& request) {
+  if (request["spec"]["expirationSeconds"].is_number()) return request;
+  json::Document document = request.to_document();
+  Allocator& allocator = document.GetAllocator();
+  json::set(json::child(document, "spec", allocator), "expirationSeconds",
+            json::Value(kDefaultSeconds), allocator);
+  return Object::from(document);
+}
+
+Object owned(const Object& request, const fields::FieldManager* owner) {
+  if (owner == nullptr) return request;
+  json::Document document = request.to_document();
+  owner->update(document, nullptr, document.GetAllocator());
+  return Object::from(document);
+}
+
+void check_uid(const Object& request, const Object& account) {
+  if (request.uid().empty() || request.uid() == account.uid()) return;
+  throw StatusError::conflict(
+      "authentication.k8s.io", "TokenRequest", account.name(),
+      fmt::format("the UID in the token request ({}) does not match the UID of the service account "
+                  "({})",
+                  request.uid(), account.uid()));
+}
+
+/// The request with what it leaves out: the account that it is for, and the audience.
+Object completed(const Object& request, const Object& account, const std::string& issuer,
+                 std::chrono::sys_seconds now) {
+  json::Document document = request.to_document();
+  Allocator& allocator = document.GetAllocator();
+  json::Value& metadata = json::child(document, "metadata", allocator);
+  json::set(metadata, "name", account.name(), allocator);
+  json::set(metadata, "namespace", account.ns(), allocator);
+  json::set(metadata, "uid", account.uid(), allocator);
+  json::set(metadata, "creationTimestamp", api::format_time(now), allocator);
+  if (request["spec"]["audiences"].empty()) {
+    json::Value audiences(rapidjson::kArrayType);
+    audiences.PushBack(json::copy_text(issuer, allocator), allocator);
+    json::set(json::child(document, "spec", allocator), "audiences", std::move(audiences),
+              allocator);
+  }
+  json::erase(document, "status");
+  return Object::from(document);
+}
+
 }  // namespace
 
 Awaitable<Object> request_token(const resources::Store& store, Target target, Object request,
                                 const auth::Authenticator& authenticator,
-                                const fields::FieldManager* owner) {
+                                const fields::FieldManager* owner,
+                                resources::Admission& admission) {
+  request = owned(with_duration(request), owner);
+  resources::Write creation{Operation::kCreate, request, Object()};
+  request = co_await admission.mutate(std::move(creation), with_duration);
   check_account(request, target);
-  const api::Value spec = request["spec"];
-  const std::int64_t duration = duration_of(spec);
   const Object account = co_await store.get(target);
-  if (!request.uid().empty() && request.uid() != account.uid()) {
-    throw StatusError::conflict(
-        "authentication.k8s.io", "TokenRequest", target.name,
-        fmt::format(
-            "the UID in the token request ({}) does not match the UID of the service account "
-            "({})",
-            request.uid(), account.uid()));
-  }
+  check_uid(request, account);
+  const std::string& issuer = authenticator.signer().issuer();
+  const auto now = std::chrono::floor<Seconds>(std::chrono::system_clock::now());
+  request = completed(request, account, issuer, now);
+  const std::int64_t duration = duration_of(request["spec"]);
+  resources::Write same{Operation::kCreate, request, Object()};
+  co_await admission.validate(std::move(same));
+
   auth::TokenClaims claims{target.ns, target.name, std::string(account.uid())};
-  for (const api::Value audience : spec["audiences"].elements())
-    claims.audiences.emplace_back(audience.as_string());
-  if (claims.audiences.empty()) claims.audiences.push_back(authenticator.signer().issuer());
-  if (const api::Value reference = spec["boundObjectRef"]; reference.is_object())
+  claims.audiences = api::detail::texts_of(request["spec"]["audiences"]);
+  if (const api::Value reference = request["spec"]["boundObjectRef"]; reference.is_object())
     co_await bind(store, target, reference, authenticator.objects(), claims);
-  const auto now = std::chrono::system_clock::now();
   claims.id = resources::new_uid();
-  claims.issued = std::chrono::duration_cast<Seconds>(now.time_since_epoch()).count();
+  claims.issued = now.time_since_epoch().count();
   claims.expires = claims.issued + duration;
+  const bool is_for_us = claims.audiences == std::vector<std::string>{issuer};
+  if (claims.bound.kind == "Pod" && duration == kDurationOfVolumes && is_for_us) {
+    claims.warn_after = claims.expires;
+    claims.expires = claims.issued + kLongest;
+  }
 
   json::Document document = request.to_document();
   Allocator& allocator = document.GetAllocator();
-  json::set(json::child(document, "spec", allocator), "expirationSeconds", json::Value(duration),
-            allocator);
-  if (owner != nullptr) owner->update(document, nullptr, allocator);
-  json::Value& metadata = json::child(document, "metadata", allocator);
-  json::set(metadata, "name", target.name, allocator);
-  json::set(metadata, "namespace", target.ns, allocator);
-  const auto micros = [](std::int64_t seconds) {
-    return api::Time(std::chrono::duration_cast<api::Time::duration>(Seconds(seconds)));
-  };
-  json::set(metadata, "uid", resources::new_uid(), allocator);
-  json::set(metadata, "creationTimestamp", api::format_time(micros(claims.issued)), allocator);
-  json::Value audiences(rapidjson::kArrayType);
-  for (const std::string& audience : claims.audiences)
-    audiences.PushBack(json::copy_text(audience, allocator), allocator);
-  json::set(*json::find(document, "spec"), "audiences", std::move(audiences), allocator);
   json::Value& status = json::child(document, "status", allocator);
   json::set(status, "token", authenticator.signer().sign(claims), allocator);
-  json::set(status, "expirationTimestamp", api::format_time(micros(claims.expires)), allocator);
+  json::set(status, "expirationTimestamp", api::format_time(now + Seconds(duration)), allocator);
   api::detail::add_unset_fields(document, "authentication.k8s.io/v1", "TokenRequest", allocator);
   co_return Object::from(document);
 }

@@ -10,9 +10,12 @@ namespace lookout::apiserver::endpoints {
 
 /// Answers a TokenRequest for the service account `target`
 /// (k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage), whose fields belong to `owner`, if
-/// there is one. Throws api::StatusError.
+/// there is one. `admission` gets the request as kube-apiserver's does: mutating webhooks before,
+/// validating ones after the account's name and the audiences are filled in. Throws
+/// api::StatusError.
 Awaitable<api::Object> request_token(const resources::Store& store, resources::Target target,
                                      api::Object request, const auth::Authenticator& authenticator,
-                                     const fields::FieldManager* owner);
+                                     const fields::FieldManager* owner,
+                                     resources::Admission& admission);
 
 }  // namespace lookout::apiserver::endpoints

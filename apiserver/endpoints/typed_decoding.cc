@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "apiserver/endpoints/well_typed.h"
 #include "apiserver/endpoints/yaml.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/api/detail/fast_json.h"
@@ -19,6 +20,7 @@
 #include "lookout/api/quantity.h"
 #include "lookout/api/status.h"
 #include "lookout/api/time.h"
+#include "lookout/base/json_strings.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -533,6 +535,12 @@ class FastFollower : public Follower {
   static void remember(std::string_view, std::size_t) {}
 };
 
+/// The type of a built-in kind.
+std::optional<Type> builtin_type(const ExpectedKind& expected) {
+  if (expected.custom) return std::nullopt;
+  return Type::of_kind(expected.type.group, expected.type.version, expected.type.kind);
+}
+
 }  // namespace
 
 ExpectedKind::ExpectedKind(const resources::ServedResource& resource)
@@ -544,17 +552,27 @@ DecodingProblems find_decoding_problems(std::string_view json, const ExpectedKin
   FastFollower fast(expected);
   if (fast.follow(json)) return fast.take(json);
   Follower follower(expected);
-  rapidjson::MemoryStream stream(json.data(), json.size());
+  std::string room;
+  const std::string_view text = repair_surrogates(json, room);
+  rapidjson::MemoryStream stream(text.data(), text.size());
   rapidjson::Reader reader;
   reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag>(stream,
                                                                                        follower);
   return follower.take(json);
 }
 
-std::vector<std::string> check_fields(std::string_view json,
-                                      const std::vector<std::string>& repeated,
-                                      const ExpectedKind& expected, FieldValidation validation) {
-  DecodingProblems problems = find_decoding_problems(json, expected);
+DecodingProblems find_decoding_problems(const api::Object& object, const ExpectedKind& expected) {
+  const auto type = builtin_type(expected);
+  if (type && is_well_typed(object, *type)) return {};
+  return find_decoding_problems(object.to_json(), expected);
+}
+
+std::vector<std::string> check_fields(const JsonBody& body, const ExpectedKind& expected,
+                                      FieldValidation validation) {
+  const auto type = builtin_type(expected);
+  DecodingProblems problems;
+  if (!type || !is_well_typed(body.object, body.json, *type))
+    problems = find_decoding_problems(body.json, expected);
   const auto refuse = [&](const std::string& why) {
     return api::StatusError::bad_request(
         fmt::format("{0} in version {1} cannot be handled as a {0}: {2}", expected.type.kind,
@@ -564,10 +582,10 @@ std::vector<std::string> check_fields(std::string_view json,
   if (validation == FieldValidation::kIgnore) return {};
   std::vector<std::string>& strict = problems.strict;
   if (validation == FieldValidation::kStrict) {
-    if (!repeated.empty()) strict.insert(strict.begin(), unmarshal_errors(repeated));
+    if (!body.repeated.empty()) strict.insert(strict.begin(), unmarshal_errors(body.repeated));
     if (!strict.empty()) throw refuse(strict_decoding_error(strict));
   }
-  strict.insert(strict.begin(), repeated.begin(), repeated.end());
+  strict.insert(strict.begin(), body.repeated.begin(), body.repeated.end());
   return std::move(strict);
 }
 

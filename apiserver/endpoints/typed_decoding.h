@@ -40,16 +40,24 @@ struct DecodingProblems {
 /// Compares a body, which must be valid JSON, with its type: the built-in one, or the schema of the
 /// custom resource.
 DecodingProblems find_decoding_problems(std::string_view json, const ExpectedKind& expected);
+/// The same for an object.
+DecodingProblems find_decoding_problems(const api::Object& object, const ExpectedKind& expected);
 
 /// fieldValidation: what becomes of what a strict decoder refuses.
 enum class FieldValidation { kIgnore, kWarn, kStrict };
 
+/// A body of JSON as it came, and what was decoded from it.
+struct JsonBody {
+  std::string_view json;
+  const api::Object& object;
+  /// The keys that it had twice when it was YAML.
+  std::vector<std::string> repeated;
+};
+
 /// Throws api::StatusError (400) for a body that does not fit its type, and, if validation is
-/// strict, for fields that are unknown or there twice; warnings about these otherwise. `repeated`
-/// are the keys that it had twice when it was YAML.
-std::vector<std::string> check_fields(std::string_view json,
-                                      const std::vector<std::string>& repeated,
-                                      const ExpectedKind& expected, FieldValidation validation);
+/// strict, for fields that are unknown or there twice; warnings about these otherwise.
+std::vector<std::string> check_fields(const JsonBody& body, const ExpectedKind& expected,
+                                      FieldValidation validation);
 
 /// `strict decoding error: unknown field "a", duplicate field "b"`.
 std::string strict_decoding_error(const std::vector<std::string>& problems);

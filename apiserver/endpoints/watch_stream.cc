@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "apiserver/endpoints/output.h"
+#include "apiserver/storage/shared_json.h"
 #include "lookout/api/detail/flat_writer.h"
 #include "lookout/api/detail/json_writer.h"
 #include "lookout/api/detail/object_editor.h"
@@ -125,7 +126,7 @@ std::string WatchStream::line(const storage::Event& event) {
   }
   // (Objects that were there before are nobody's answer.)
   if (event.change != nullptr) {
-    out += *shared_json(object);
+    out += *storage::shared_json(object);
   } else {
     api::detail::write_json(object.body(), out);
   }

@@ -69,8 +69,6 @@ class Comparer {
   /// One of the two may be null.
   static Difference difference(const Value* left, const Value* right, const FieldSchema& schema) {
     Difference out;
-    // Most of an object stays. This costs less than to find nothing in each part of it.
-    if (left != nullptr && right != nullptr && equal(*left, *right)) return out;
     bool leaf = false;
     if (right == nullptr) {
       leaf = look(left, right, schema, schema.form_of(*left), out);
@@ -108,13 +106,18 @@ class Comparer {
     }
     if (form == Form::kMap) {
       for_each_member(l, r, [&](std::string_view name, const Value* before, const Value* after) {
-        if (const auto type = schema.member(name))
+        if (const auto type = schema.member(name); type && !is_same(before, after))
           put(PathElement::field(name), difference(before, after, type->schema), out.below);
       });
     } else {
       look_at_items(l, r, schema, out.below);
     }
     return false;
+  }
+
+  /// Most of an object stays. This costs less than to find nothing in each part of it.
+  static bool is_same(const Value* left, const Value* right) {
+    return left != nullptr && right != nullptr && equal(*left, *right);
   }
 
   static void put(PathElement element, Difference found, Comparison& out) {
@@ -143,8 +146,9 @@ class Comparer {
     const std::size_t before = left == nullptr ? 0 : left->values.size();
     const std::size_t after = right == nullptr ? 0 : right->values.size();
     if (before <= 1 && after <= 1) {
-      return difference(before == 0 ? nullptr : left->values.front(),
-                        after == 0 ? nullptr : right->values.front(), type);
+      const Value* one = before == 0 ? nullptr : left->values.front();
+      const Value* other = after == 0 ? nullptr : right->values.front();
+      return is_same(one, other) ? Difference() : difference(one, other, type);
     }
     Difference out;
     if (before >= 2 && after >= 2) {

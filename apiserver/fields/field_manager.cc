@@ -117,17 +117,41 @@ std::vector<FieldManager::Conflict> FieldManager::take_away(const Comparison& ch
   return out;
 }
 
-void FieldManager::track(const Value* live, const Value& object, const std::string& manager,
-                         ManagedFields& managed) const {
+Comparison FieldManager::changes_from(const Value* live, const Value& object) const {
   json::Document empty;
   if (live == nullptr) {
     empty = empty_object(type_.kind);
     live = &empty;
   }
-  Comparison changes = compare(*live, object, type_.schema);
-  changes = type_.ownable.filtered(std::move(changes));
+  return type_.ownable.filtered(compare(*live, object, type_.schema));
+}
+
+FieldSet FieldManager::gained(const Comparison& changes) {
+  return changes.modified.united(changes.added).without(unowned_metadata());
+}
+
+bool FieldManager::renew_owners(const Comparison& changes, Value& object, const Value& live,
+                                json::Allocator& allocator) const {
+  Value* sent = type_.subresource.empty() ? managed_fields_of(object) : nullptr;
+  const Value* had = managed_fields_of(live);
+  Update update;
+  update.self = owner(Operation::kUpdate);
+  update.time = now_;
+  update.gained = gained(changes);
+  update.touched = changes.modified.united(changes.added).united(changes.removed);
+  update.lost = update.touched.without(update.gained);
+  if (sent != nullptr) return renew_time(*sent, update, kMaxUpdaters, allocator);
+  if (had == nullptr) return false;
+  Value entries = json::deep_copy(*had, allocator);
+  if (!renew_time(entries, update, kMaxUpdaters, allocator)) return false;
+  set_managed_fields(object, std::move(entries), allocator);
+  return true;
+}
+
+void FieldManager::track(const Comparison& changes, const std::string& manager,
+                         ManagedFields& managed) const {
   take_away(changes, nullptr, managed);
-  const FieldSet set = changes.modified.united(changes.added).without(unowned_metadata());
+  const FieldSet set = gained(changes);
   if (set.empty()) return;
   Owner self = owner(Operation::kUpdate);
   self.manager = manager;
@@ -141,6 +165,8 @@ void FieldManager::track(const Value* live, const Value& object, const std::stri
 }
 
 void FieldManager::update(Value& object, const Value* live, json::Allocator& allocator) const {
+  const Comparison changes = changes_from(live, object);
+  if (live != nullptr && renew_owners(changes, object, *live, allocator)) return;
   const Value* sent = type_.subresource.empty() ? managed_fields_of(object) : nullptr;
   const Value* had = live == nullptr ? nullptr : managed_fields_of(*live);
   std::optional<ManagedFields> managed;
@@ -154,7 +180,7 @@ void FieldManager::update(Value& object, const Value* live, json::Allocator& all
   }
   // Where nothing has been recorded, nothing is until somebody applies.
   if (live == nullptr || !managed->empty())
-    track(live, object, owner(Operation::kUpdate).manager, *managed);
+    track(changes, owner(Operation::kUpdate).manager, *managed);
   set_managed_fields(object, managed->to_json(allocator), allocator);
 }
 
@@ -210,7 +236,7 @@ FieldManager::Applied FieldManager::try_apply(const Value& live, const Value& co
   Applied out;
   out.managed = managed_before(live);
   if (out.managed.empty() && !live.ObjectEmpty())
-    track(nullptr, live, std::string(kBeforeFirstApply), out.managed);
+    track(changes_from(nullptr, live), std::string(kBeforeFirstApply), out.managed);
   json::Allocator& allocator = out.object.GetAllocator();
   const Owner self = owner(Operation::kApply);
   FieldSet last;

@@ -59,8 +59,14 @@ class FieldManager {
   /// Takes what has changed away from all owners but `self`. Returns who has lost what.
   std::vector<Conflict> take_away(const Comparison& changes, const Owner* self,
                                   ManagedFields& managed) const;
-  void track(const json::Value* live, const json::Value& object, const std::string& manager,
-             ManagedFields& managed) const;
+  /// What an object has that the live one, null if there is none, has not, and the other way round.
+  Comparison changes_from(const json::Value* live, const json::Value& object) const;
+  /// What of the changes belongs to whoever has made them.
+  static FieldSet gained(const Comparison& changes);
+  /// An update that needs no more than that: see renew_time().
+  bool renew_owners(const Comparison& changes, json::Value& object, const json::Value& live,
+                    json::Allocator& allocator) const;
+  void track(const Comparison& changes, const std::string& manager, ManagedFields& managed) const;
   ManagedFields managed_before(const json::Value& live) const;
   void check_config(const json::Value& config) const;
   Applied try_apply(const json::Value& live, const json::Value& config, bool force) const;

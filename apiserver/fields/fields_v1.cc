@@ -113,7 +113,47 @@ std::optional<FieldSet> parse(const Value& value, bool& self, int depth) {
   return out;
 }
 
+bool is_written(const Value& value, int depth) {
+  if (!value.IsObject() || depth > kMaxFieldDepth) return false;
+  return std::all_of(value.MemberBegin(), value.MemberEnd(), [&](const auto& member) {
+    const std::string_view name = json::text_of(member.name);
+    // (What has nothing below it needs no sign that it is in the set itself.)
+    if (name == kSelf)
+      return depth > 0 && value.MemberCount() > 1 && member.value.IsObject() &&
+             member.value.ObjectEmpty();
+    PathElement element;
+    return parse_element(name, element) == 1 && name.substr(2) == element.text &&
+           is_written(member.value, depth + 1);
+  });
+}
+
+std::string name_of(const PathElement& element) {
+  return std::string(prefix_of(element.kind)) + element.text;
+}
+
+/// Whether the element whose value in FieldsV1 this is belongs to the set.
+bool is_member(const Value& value) {
+  return value.IsObject() && (value.ObjectEmpty() || json::find(value, kSelf) != nullptr);
+}
+
 }  // namespace
+
+bool is_written_fields_v1(const Value& value) { return is_written(value, 0); }
+
+bool has_all(const Value& fields, const FieldSet& set) {
+  return std::all_of(set.nodes().begin(), set.nodes().end(), [&](const FieldSet::Node& node) {
+    const Value* found = json::find(fields, name_of(node.element));
+    return found != nullptr && (!node.member || is_member(*found)) && has_all(*found, node.below);
+  });
+}
+
+bool has_none(const Value& fields, const FieldSet& set) {
+  return std::all_of(set.nodes().begin(), set.nodes().end(), [&](const FieldSet::Node& node) {
+    const Value* found = json::find(fields, name_of(node.element));
+    return found == nullptr ||
+           (!(node.member && is_member(*found)) && has_none(*found, node.below));
+  });
+}
 
 std::string canonical_json(const Value& value) {
   if (value.IsString() || value.IsInt64() || value.IsBool()) return json::to_json(value);
@@ -130,10 +170,8 @@ std::optional<FieldSet> parse_fields_v1(const Value& value) {
 
 Value to_fields_v1(const FieldSet& set, json::Allocator& allocator) {
   Value out(rapidjson::kObjectType);
-  std::string name;
   for (const FieldSet::Node& node : set.nodes()) {
-    name = prefix_of(node.element.kind);
-    name += node.element.text;
+    const std::string name = name_of(node.element);
     Value below(rapidjson::kObjectType);
     if (!node.below.empty()) {
       below = to_fields_v1(node.below, allocator);

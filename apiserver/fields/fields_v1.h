@@ -18,6 +18,13 @@ std::optional<FieldSet> parse_fields_v1(const json::Value& value);
 /// The JSON form; its text is in `allocator`.
 json::Value to_fields_v1(const FieldSet& set, json::Allocator& allocator);
 
+/// Whether a value is what to_fields_v1() makes of the set that is in it.
+bool is_written_fields_v1(const json::Value& value);
+
+/// Whether all members of a set are in FieldsV1, and whether none is.
+bool has_all(const json::Value& fields, const FieldSet& set);
+bool has_none(const json::Value& fields, const FieldSet& set);
+
 /// The JSON text of a scalar, or of an object of scalars, of which equal values have equal text:
 /// members are in the order of their names, and whole numbers have no fraction.
 std::string canonical_json(const json::Value& value);

@@ -20,7 +20,8 @@ using json::Value;
 constexpr std::string_view kAncientChanges = "ancient-changes";
 constexpr std::string_view kManagedFields = "managedFields";
 
-std::optional<Entry> parse_entry(const Value& value) {
+/// An entry without its fields.
+std::optional<Entry> parse_head(const Value& value) {
   if (!value.IsObject()) return std::nullopt;
   Entry entry;
   const std::string_view operation = json::text(value, "operation");
@@ -39,11 +40,17 @@ std::optional<Entry> parse_entry(const Value& value) {
     if (!parsed) return std::nullopt;
     entry.time = std::chrono::floor<std::chrono::seconds>(*parsed);
   }
+  return entry;
+}
+
+std::optional<Entry> parse_entry(const Value& value) {
+  auto entry = parse_head(value);
+  if (!entry) return std::nullopt;
   const Value* fields = json::find(value, "fieldsV1");
   if (fields != nullptr && !fields->IsNull()) {
     auto set = parse_fields_v1(*fields);
     if (!set) return std::nullopt;
-    entry.set = std::move(*set);
+    entry->set = std::move(*set);
   }
   return entry;
 }
@@ -52,7 +59,7 @@ std::string_view name_of(Operation operation) {
   return operation == Operation::kApply ? "Apply" : "Update";
 }
 
-Value to_value(const Entry& entry, json::Allocator& allocator) {
+Value to_value(const Entry& entry, Value fields, json::Allocator& allocator) {
   Value out(rapidjson::kObjectType);
   const auto add = [&](const char* name, std::string_view text) {
     if (!text.empty())
@@ -63,7 +70,7 @@ Value to_value(const Entry& entry, json::Allocator& allocator) {
   add("apiVersion", entry.owner.api_version);
   if (entry.time) add("time", api::format_time(*entry.time));
   add("fieldsType", "FieldsV1");
-  out.AddMember("fieldsV1", to_fields_v1(entry.set, allocator), allocator);
+  out.AddMember("fieldsV1", fields, allocator);
   add("subresource", entry.owner.subresource);
   return out;
 }
@@ -173,8 +180,48 @@ Value ManagedFields::to_json(json::Allocator& allocator) {
   std::sort(entries_.begin(), entries_.end(), comes_before);
   Value out(rapidjson::kArrayType);
   out.Reserve(static_cast<rapidjson::SizeType>(entries_.size()), allocator);
-  for (const Entry& entry : entries_) out.PushBack(to_value(entry, allocator), allocator);
+  for (const Entry& entry : entries_) {
+    out.PushBack(to_value(entry, to_fields_v1(entry.set, allocator), allocator), allocator);
+  }
   return out;
+}
+
+bool renew_time(Value& entries, const Update& update, std::size_t limit,
+                json::Allocator& allocator) {
+  if (!entries.IsArray() || entries.Empty() || entries.Size() > limit) return false;
+  struct Kept {
+    Entry head;
+    Value* fields;
+  };
+  std::vector<Kept> all;
+  bool found = update.gained.empty();
+  for (Value& value : entries.GetArray()) {
+    auto head = parse_head(value);
+    if (!head || head->owner.api_version != update.self.api_version) return false;
+    const auto is_same = [&](const Kept& other) {
+      return other.head.owner.is_same_as(head->owner);
+    };
+    if (std::any_of(all.begin(), all.end(), is_same)) return false;
+    Value* fields = json::find(value, "fieldsV1");
+    if (fields == nullptr || !is_written_fields_v1(*fields) || fields->ObjectEmpty()) return false;
+    if (head->owner.is_same_as(update.self)) {
+      if (!has_all(*fields, update.gained) || !has_none(*fields, update.lost)) return false;
+      if (!update.gained.empty()) head->time = update.time;
+      found = true;
+    } else if (!has_none(*fields, update.touched)) {
+      return false;
+    }
+    all.push_back({std::move(*head), fields});
+  }
+  if (!found) return false;
+  std::sort(all.begin(), all.end(),
+            [](const Kept& a, const Kept& b) { return comes_before(a.head, b.head); });
+  Value out(rapidjson::kArrayType);
+  out.Reserve(entries.Size(), allocator);
+  for (Kept& entry : all)
+    out.PushBack(to_value(entry.head, std::move(*entry.fields), allocator), allocator);
+  entries = std::move(out);
+  return true;
 }
 
 bool is_reset(const Value& entries) {
@@ -187,9 +234,12 @@ bool is_reset(const Value& entries) {
   });
 }
 
-const Value* managed_fields_of(const Value& object) {
-  const Value* metadata = json::find(object, "metadata");
+Value* managed_fields_of(Value& object) {
+  Value* metadata = json::find(object, "metadata");
   return metadata == nullptr ? nullptr : json::find(*metadata, kManagedFields);
+}
+const Value* managed_fields_of(const Value& object) {
+  return managed_fields_of(const_cast<Value&>(object));
 }
 
 void set_managed_fields(Value& object, Value managed, json::Allocator& allocator) {

@@ -63,11 +63,28 @@ class ManagedFields {
   std::vector<Entry> entries_;
 };
 
+/// What an update does to the owners of fields.
+struct Update {
+  Owner self;
+  api::Time time;
+  FieldSet gained;   // belongs to `self` afterwards
+  FieldSet lost;     // belongs to nobody afterwards
+  FieldSet touched;  // both
+};
+
+/// Does what an update does to the value of metadata.managedFields if that is no more than a new
+/// time: most updates change what their manager owns already. False, and nothing is changed, if it
+/// is more, or may be: entries have to be as to_json() writes them, at most `limit`, and in the
+/// version of the update.
+bool renew_time(json::Value& entries, const Update& update, std::size_t limit,
+                json::Allocator& allocator);
+
 /// Whether a client resets managedFields with this value: with an empty list, or with one empty
 /// entry.
 bool is_reset(const json::Value& entries);
 
 /// The value of metadata.managedFields; null if there is none.
+json::Value* managed_fields_of(json::Value& object);
 const json::Value* managed_fields_of(const json::Value& object);
 /// Sets it, or removes it if `managed` is null.
 void set_managed_fields(json::Value& object, json::Value managed, json::Allocator& allocator);

@@ -100,20 +100,39 @@ void add_pod(const Object& pod, ResourceList& usage) {
   usage.emplace("pods", whole(1));
 }
 
+/// The annotation is older than the field, and wins.
+std::string storage_class_of(const Object& claim) {
+  const api::Value annotation =
+      claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
+  return std::string(annotation.exists() ? annotation.as_string()
+                                         : claim["spec"]["storageClassName"].as_string());
+}
+
+/// What a claim asks for, or what its expansion takes already; nothing if it asks for nothing.
+std::optional<Quantity> size_of(const Object& claim) {
+  const ResourceList requests = resource_list(claim["spec"]["resources"]["requests"]);
+  const auto asked = requests.find("storage");
+  if (asked == requests.end()) return std::nullopt;
+  Quantity size = asked->second;
+  const ResourceList allocated = resource_list(claim["status"]["allocatedResources"]);
+  if (const auto has = allocated.find("storage"); has != allocated.end())
+    size = std::max(size, has->second);
+  // Quotas have whole bytes.
+  const Quantity rounded = whole(size.value());
+  return rounded > size ? rounded : size;
+}
+
 void add_claim(const Object& claim, ResourceList& usage) {
   usage.emplace("persistentvolumeclaims", whole(1));
-  const api::Value spec = claim["spec"];
-  const std::string storage_class(spec["storageClassName"].as_string());
+  const std::string storage_class = storage_class_of(claim);
   if (!storage_class.empty())
     usage.emplace(fmt::format("{}{}persistentvolumeclaims", storage_class, kStorageClassSuffix),
                   whole(1));
-  const ResourceList requests = resource_list(spec["resources"]["requests"]);
-  const auto size = requests.find("storage");
-  if (size == requests.end()) return;
-  usage.emplace("requests.storage", size->second);
+  const std::optional<Quantity> size = size_of(claim);
+  if (!size) return;
+  usage.emplace("requests.storage", *size);
   if (!storage_class.empty())
-    usage.emplace(fmt::format("{}{}requests.storage", storage_class, kStorageClassSuffix),
-                  size->second);
+    usage.emplace(fmt::format("{}{}requests.storage", storage_class, kStorageClassSuffix), *size);
 }
 
 void add_service(const Object& service, ResourceList& usage) {

@@ -285,12 +285,28 @@ TEST_F(AdmissionTest, EvictionsAndBindingsAreCreations) {
   EXPECT_TRUE(held(pods().get("a"))["spec"]["nodeName"].as_string().empty());
 }
 
+TEST_F(AdmissionTest, NoWebhookChangesWhoAsksForACertificate) {
+  const api::Resource requests{"certificates.k8s.io", "v1", "CertificateSigningRequest",
+                               "certificatesigningrequests", false};
+  const TestWebhook forger([](const auto& review) {
+    return patched(review, R"([{"op":"add","path":"/spec/username","value":"root"},
+                               {"op":"add","path":"/metadata/labels","value":{"a":"b"}}])");
+  });
+  mutate_with(forger, rule("certificates.k8s.io", "v1", "certificatesigningrequests"));
+  const api::Object made = all(requests).create(from_json(
+      R"({"metadata":{"name":"a"},"spec":{"request":"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K",
+          "signerName":"example.com/signer","usages":["client auth"]}})"));
+  EXPECT_EQ(made.labels()["a"].as_string(), "b");
+  EXPECT_EQ(made["spec"]["username"].as_string(), "system:unsecured");
+}
+
 TEST_F(AdmissionTest, TokensOfServiceAccountsAreCreationsToo) {
   const api::Resource accounts{"", "v1", "ServiceAccount", "serviceaccounts", true};
   in(accounts).create(from_json(R"({"metadata":{"name":"robot"}})"));
   const std::string what = rule("", "v1", "serviceaccounts/token", R"("CREATE")");
   const api::Object body = from_json(R"({"kind":"TokenRequest",
-      "apiVersion":"authentication.k8s.io/v1","spec":{"expirationSeconds":3600}})");
+      "apiVersion":"authentication.k8s.io/v1","spec":{}})");
+  // (It replaces the default.)
   const TestWebhook longer([](const auto& review) {
     return patched(review, R"([{"op":"replace","path":"/spec/expirationSeconds","value":7200}])");
   });
@@ -308,7 +324,14 @@ TEST_F(AdmissionTest, TokensOfServiceAccountsAreCreationsToo) {
   EXPECT_EQ(full_name(request["resource"]), "/v1/serviceaccounts");
   EXPECT_EQ(request["subResource"].as_string(), "token");
   EXPECT_EQ(request["name"].as_string(), "robot");
-  EXPECT_EQ(request["object"]["spec"]["expirationSeconds"].as_int(), 7200);
+  const auto asked = request["object"];
+  EXPECT_EQ(asked["spec"]["expirationSeconds"].as_int(), 7200);
+  // Validating webhooks see what the server fills in, mutating ones what the client says.
+  EXPECT_EQ(asked["metadata"]["name"].as_string(), "robot");
+  EXPECT_EQ(asked["spec"]["audiences"].size(), 1u);
+  const auto first = longer.reviews();
+  ASSERT_FALSE(first.empty());
+  EXPECT_TRUE(first[0]["request"]["object"]["spec"]["audiences"].empty());
 }
 
 TEST_F(AdmissionTest, AnEquivalentVersionIsShownInTheVersionOfTheRule) {

@@ -158,6 +158,13 @@ TEST_F(Authentication, WhoHasCredentialsMayActAsSomebodyElse) {
             403);
 }
 
+TEST_F(Authentication, NobodyIsInTheGroupOfAllUsersTwice) {
+  ServerOptions options;
+  options.token_file = file("tokens", "secret,ann,1,\"dev,system:authenticated\"\n");
+  server_ = std::make_unique<Server>(options);
+  EXPECT_EQ(who_am_i(with_token("secret")), "ann [dev system:authenticated]");
+}
+
 TEST_F(Authentication, ImpersonationIsCompleteOrRefused) {
   ServerOptions options;
   options.token_file = file("tokens", "secret,ann,1\n");
@@ -171,11 +178,12 @@ TEST_F(Authentication, ImpersonationIsCompleteOrRefused) {
   const HttpAnswer all = review({{"Impersonate-User", "bob"},
                                  {"Impersonate-Uid", "7"},
                                  {"Impersonate-Extra-Example.com%2fscopes", "view"},
-                                 {"Impersonate-Extra-Example.com%2fscopes", "edit"}});
+                                 {"Impersonate-Extra-Example.com%2Fscopes", "edit"},
+                                 {"Impersonate-Extra-E%78ample.com%2Fscopes", "list"}});
   ASSERT_EQ(all.code, 201) << all.body;
   EXPECT_EQ(lookout::test::held(api::Object::parse(all.body))["status"]["userInfo"].to_json(),
             R"({"username":"bob","groups":["system:authenticated"],"uid":"7",)"
-            R"("extra":{"example.com/scopes":["view","edit"]}})");
+            R"("extra":{"example.com/scopes":["list","view","edit"]}})");
   for (const HttpClient::Headers& half : {HttpClient::Headers{{"Impersonate-Group", "dev"}},
                                           {{"Impersonate-Uid", "7"}},
                                           {{"Impersonate-Extra-Scopes", "view"}}}) {

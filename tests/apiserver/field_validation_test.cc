@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "apiserver/endpoints/well_typed.h"
+#include "lookout/api/object.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/held.h"
@@ -31,6 +33,48 @@ class FieldValidation : public ClientTest {
     return std::string(lookout::test::held(from_json(answer.body))["message"].as_string());
   }
 };
+
+bool is_well_typed(const std::string& json) {
+  return endpoints::is_well_typed(Object::parse(json), json,
+                                  *api::detail::Type::of_kind("", "v1", "Pod"));
+}
+
+/// A pod with that in its spec.
+std::string pod_with(const std::string& spec) {
+  return R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","managedFields":[)"
+         R"({"fieldsType":"FieldsV1","fieldsV1":{"f:a":{"k:{\"b\":\"c\"}":{".":{}}}}}]},"spec":{)" +
+         spec + "}}";
+}
+
+TEST(WellTypedObjects, AreFoundWithoutReadingTheirText) {
+  for (const char* spec :
+       {"", R"("priority":1,"hostNetwork":true,"nodeName":null)", R"("nodeSelector":{"x":"y"})",
+        R"("containers":[{"name":"a","image":"a:1","ports":[{"containerPort":80}]}])",
+        R"("containers":[{"livenessProbe":{"httpGet":{"port":80}}},{"command":["a\":b"]}])",
+        R"("overhead":{"cpu":"1","memory":1.5},"tolerations":[])"})
+    EXPECT_TRUE(is_well_typed(pod_with(spec))) << spec;
+  EXPECT_TRUE(is_well_typed(R"({"metadata":{"creationTimestamp":"2026-01-01T00:00:00Z"}})"));
+}
+
+TEST(WellTypedObjects, HaveNoFieldThatIsUnknownTwiceThereOrOfAnotherType) {
+  for (const char* spec :
+       {R"("what":1)", R"("priority":"1")", R"("priority":1.0)", R"("priority":3000000000)",
+        R"("hostNetwork":"true")", R"("nodeName":1)", R"("nodeName":{})", R"("nodeName":[])",
+        R"("containers":{})", R"("containers":[1])", R"("containers":[{"x":1}])",
+        R"("nodeSelector":{"x":1})", R"("overhead":{"cpu":"much"})", R"("overhead":{"cpu":true})",
+        R"("priority":1,"priority":1)", R"("nodeSelector":{"x":"y","x":"z"})",
+        R"("nodeSelector":{"x":"y"},"nodeSelector":{"x":"y"})", R"("nodeSelector":{"f:x":{}})"})
+    EXPECT_FALSE(is_well_typed(pod_with(spec))) << spec;
+  EXPECT_FALSE(is_well_typed(R"({"metadata":{"creationTimestamp":"today"}})"));
+}
+
+TEST(WellTypedObjects, AreNotToldFromOthersInUnusualText) {
+  // As many keys as the object has members can be counted though one is there twice.
+  for (const char* spec :
+       {R"("nodeSelector":{"x":"y","x":":z"})", R"("nodeSelector":{"x":"y","x" :"z"})",
+        R"("nodeSelector":{"x":"y","x":"z","a\\":"b"})"})
+    EXPECT_FALSE(is_well_typed(pod_with(spec))) << spec;
+}
 
 TEST_F(FieldValidation, StrictlyRefusesUnknownAndRepeatedFields) {
   const auto answer = post(deployment(R"("replicas":1,"replicass":{"x":{"y":[1]}},"replicas":2,)",

@@ -332,6 +332,23 @@ TEST_F(Quotas, CountServicesAndClaimsThatGrow) {
                                  "persistentvolumeclaims=1"));
 }
 
+TEST_F(Quotas, CountClaimsOfAClassThatAnAnnotationNames) {
+  create_quota(R"({"requests.storage":"10",
+                   "gold.storageclass.storage.k8s.io/requests.storage":"2",
+                   "iron.storageclass.storage.k8s.io/persistentvolumeclaims":"0"})");
+  const auto annotated = [](const char* name, const char* size) {
+    return changed(claim(name, size, R"(,"storageClassName":"iron")"),
+                   R"({"metadata":{"annotations":{
+                       "volume.beta.kubernetes.io/storage-class":"gold"}}})");
+  };
+  // Parts of a byte are bytes.
+  in(kClaims).create(annotated("a", "100m"));
+  EXPECT_EQ(used("gold.storageclass.storage.k8s.io/requests.storage"), "1");
+  EXPECT_EQ(used("requests.storage"), "1");
+  EXPECT_THAT(refusal(kClaims, annotated("b", "2")),
+              testing::HasSubstr("requested: gold.storageclass.storage.k8s.io/requests.storage=2"));
+}
+
 TEST_F(Quotas, CountCustomResources) {
   create_quota(R"({"count/things.example.com":"1"})");
   all(kDefinitions)

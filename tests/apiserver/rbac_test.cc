@@ -178,7 +178,7 @@ TEST_F(Rbac, NobodyGrantsMoreThanTheyHave) {
            {"verbs":["create","get"],"apiGroups":["rbac.authorization.k8s.io"],
             "resources":["roles","rolebindings"]},
            {"verbs":["get","list"],"apiGroups":[""],"resources":["pods"]})");
-  // (The first rule allows "escalate" and "bind" of the name "mine" only.)
+  // (The first rule allows "escalate" and "bind" of the name "mine" only. A creation has no name.)
   const rest::Client ann = as("ann");
   const auto roles = ann.resource(kRoles, "default");
   const auto role = [](const char* name, const char* verb) {
@@ -191,7 +191,14 @@ TEST_F(Rbac, NobodyGrantsMoreThanTheyHave) {
             "403 roles.rbac.authorization.k8s.io \"writers\" is forbidden: user \"ann\" "
             "(groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not "
             "currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"update\"]}");
-  EXPECT_EQ(message([&] { roles.create(role("mine", "update")); }), "done");
+  EXPECT_THAT(message([&] { roles.create(role("mine", "update")); }),
+              HasSubstr("403 roles.rbac.authorization.k8s.io \"mine\" is forbidden"));
+  EXPECT_EQ(message([&] { roles.create(role("mine", "list")); }), "done");
+  EXPECT_EQ(message([&] {
+              roles.update(changed(roles.get("mine"), R"({"rules":[
+              {"verbs":["update"],"apiGroups":[""],"resources":["pods"]}]})"));
+            }),
+            "done");
   in(kRoles).create(role("others", "delete"));
   const auto bindings = ann.resource(kRoleBindings, "default");
   const auto binding = [](const char* name, const char* kind = "Role") {
@@ -297,6 +304,50 @@ TEST_F(Rbac, ImpersonationIsARight) {
       acting([](auto& to) { to.user = "system:serviceaccount:shop:cart"; }),
       HasSubstr("serviceaccounts \"cart\" is forbidden: User \"ann\" cannot impersonate "
                 "resource \"serviceaccounts\" in API group \"\" in the namespace \"shop\""));
+}
+
+TEST_F(Rbac, ConstrainedImpersonationIsForWhatItSays) {
+  all(kClusterRoles).create(from_json(R"({"metadata":{"name":"agents"},"rules":[
+    {"verbs":["impersonate:user-info"],"apiGroups":["authentication.k8s.io"],
+     "resources":["users","groups"],"resourceNames":["bob","dev"]},
+    {"verbs":["impersonate-on:user-info:list"],"apiGroups":[""],"resources":["pods"]},
+    {"verbs":["impersonate:serviceaccount"],"apiGroups":["authentication.k8s.io"],
+     "resources":["serviceaccounts"],"resourceNames":["cart"]},
+    {"verbs":["impersonate-on:serviceaccount:*","impersonate-on:serviceaccount:list"],
+     "apiGroups":[""],"resources":["pods"]},
+    {"verbs":["impersonate:arbitrary-node"],"apiGroups":["authentication.k8s.io"],
+     "resources":["nodes"],"resourceNames":["n1"]},
+    {"verbs":["impersonate-on:arbitrary-node:list"],"apiGroups":[""],"resources":["pods"]}]})"));
+  all(kClusterRoleBindings).create(from_json(R"({"metadata":{"name":"agents"},
+    "roleRef":{"kind":"ClusterRole","name":"agents"},"subjects":[{"kind":"User","name":"ann"}]})"));
+  all(kClusterRoleBindings).create(from_json(R"({"metadata":{"name":"readers"},
+    "roleRef":{"kind":"ClusterRole","name":"view"},"subjects":[{"kind":"User","name":"bob"},
+    {"kind":"Group","name":"system:nodes"},
+    {"kind":"ServiceAccount","name":"cart","namespace":"shop"}]})"));
+  const auto read = [&](const api::Resource& type, const char* user,
+                        std::vector<std::string> groups = {}) {
+    rest::Config config = server_.config_for("ann");
+    config.as.user = user;
+    config.as.groups = std::move(groups);
+    return message([&] { rest::Client(config).resource(type, "default").list({}); });
+  };
+  EXPECT_EQ(read(kPods, "bob"), "done");
+  EXPECT_EQ(read(kPods, "bob", {"dev"}), "done");
+  EXPECT_EQ(read(kPods, "system:serviceaccount:shop:cart"), "done");
+  // As a node, one has the group of nodes.
+  EXPECT_EQ(read(kPods, "system:node:n1"), "done");
+  EXPECT_EQ(read(kConfigMaps, "bob"),
+            "403 configmaps is forbidden: User \"ann\" cannot impersonate-on:user-info:list "
+            "resource \"configmaps\" in API group \"\" in the namespace \"default\"");
+  // (The way that worked last, as a node, concerns no other users.)
+  EXPECT_EQ(read(kPods, "carl"),
+            "403 users.authentication.k8s.io \"carl\" is forbidden: User \"ann\" cannot "
+            "impersonate:user-info resource \"users\" in API group \"authentication.k8s.io\" at "
+            "the cluster scope");
+  EXPECT_THAT(read(kPods, "bob", {"dev", "system:masters"}),
+              HasSubstr("impersonating the system:masters group is not allowed"));
+  EXPECT_THAT(read(kPods, "system:node:n2"), HasSubstr("cannot impersonate:arbitrary-node"));
+  EXPECT_THAT(read(kPods, "system:node:n1", {"dev"}), HasSubstr("403"));
 }
 
 TEST_F(Rbac, ReviewsAnswerWithReasons) {

@@ -261,6 +261,22 @@ TEST_F(Audit, SaysWhoHasDoneWhat) {
   EXPECT_EQ(found[1]["annotations"]["authorization.k8s.io/decision"].as_string(), "forbid");
 }
 
+TEST_F(Audit, NamesTheRightToActAsSomebodyElse) {
+  const auto found = events(AuditLevel::kMetadata, [](Server& server) {
+    for (const char* groups : {"dev", "system:masters"}) {
+      rest::Config config = server.client_config();
+      config.as.user = "bob";
+      config.as.groups = {groups};
+      rest::Client(config).get_raw("/version");
+    }
+  });
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0]["authenticationMetadata"].to_json(),
+            R"({"impersonationConstraint":"impersonate:user-info"})");
+  // Constrained impersonation excludes this group.
+  EXPECT_FALSE(found[1]["authenticationMetadata"].exists());
+}
+
 TEST_F(Audit, NamesRequestsAsTheirAnswersDo) {
   std::string name;
   const auto found = events(AuditLevel::kMetadata, [&](Server& server) {

@@ -1,4 +1,6 @@
 // Patches, scales, bindings and reviews.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -185,6 +187,52 @@ TEST_F(Subresources, ABindingPutsAPodOnANode) {
       lookout::test::held(Object::parse(again.body))["message"].as_string(),
       "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node "
       "\"n1\"");
+}
+
+TEST_F(Subresources, ABindingWaitsForGatesAndHeedsItsPreconditions) {
+  const api::Object gated = pods().create(pod("p", R"(,"schedulingGates":[{"name":"a.b/wait"}])"));
+  const auto bind = [&](const std::string& more) {
+    const auto answer = call("POST", "/api/v1/namespaces/default/pods/p/binding",
+                             fmt::format(R"({{"metadata":{{"name":"p"{}}},)"
+                                         R"("target":{{"kind":"Node","name":"n1"}}}})",
+                                         more));
+    const Object status = Object::parse(answer.body);
+    return fmt::format("{} {}", answer.code, status["message"].as_string());
+  };
+  EXPECT_EQ(bind(""),
+            "409 Operation cannot be fulfilled on pods/binding \"p\": pod p has non-empty "
+            ".spec.schedulingGates");
+  pods().patch("p", rest::PatchType::kMerge, R"({"spec":{"schedulingGates":null}})");
+  pods().update_status(changed(pods().get("p"), R"({"status":{"nominatedNodeName":"n2"}})"));
+  EXPECT_THAT(
+      bind(fmt::format(R"(,"resourceVersion":"{}")", gated.resource_version())),
+      testing::HasSubstr("409 Operation cannot be fulfilled on pods/binding \"p\": Precondition "
+                         "failed: ResourceVersion in precondition: "));
+  EXPECT_EQ(bind(""), "201 ");
+  EXPECT_FALSE(lookout::test::held(pods().get("p"))["status"]["nominatedNodeName"].exists());
+}
+
+TEST_F(Subresources, APodOnANodeHasItsZone) {
+  const api::Resource nodes{"", "v1", "Node", "nodes", false};
+  all(nodes).create(from_json(R"({"metadata":{"name":"n1","labels":{
+    "topology.kubernetes.io/zone":"z1","topology.kubernetes.io/region":"r1","disk":"ssd"}}})"));
+  pods().create(changed(pod("p"), R"({"metadata":{"labels":{"app":"web"}}})"));
+  const auto answer =
+      call("POST", "/api/v1/namespaces/default/pods/p/binding",
+           R"({"metadata":{"name":"p","labels":{"topology.kubernetes.io/zone":"z2"}},
+                               "target":{"kind":"Node","name":"n1"}})");
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  const auto labels = [&](const char* name) {
+    return lookout::test::held(pods().get(name))["metadata"]["labels"].to_json();
+  };
+  // A scheduler's own labels win.
+  EXPECT_EQ(labels("p"), R"({"app":"web","topology.kubernetes.io/region":"r1",)"
+                         R"("topology.kubernetes.io/zone":"z2"})");
+  pods().create(pod("q", R"(,"nodeName":"n1")"));
+  EXPECT_EQ(labels("q"), R"({"topology.kubernetes.io/region":"r1",)"
+                         R"("topology.kubernetes.io/zone":"z1"})");
+  pods().create(pod("lost", R"(,"nodeName":"n2")"));
+  EXPECT_EQ(labels("lost"), "null");
 }
 
 TEST_F(Subresources, ABindingMayAlsoBeCreated) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lookout/api/detail/encoding.h"
 #include "lookout/api/detail/json_writer.h"
 #include "lookout/api/detail/limits.h"
 #include "lookout/api/detail/object_editor.h"
@@ -17,20 +18,49 @@ struct Decoder : api::JsonDecoder {
   Decoder() { set_max_depth(api::kMaxServedDepth); }
 };
 
-/// Appends an object without its version, which etcd has as the revision of the key.
-void write_without_version(const api::Object& object, std::string& out) {
+/// Appends metadata without the resourceVersion. Returns its place.
+std::size_t write_metadata(api::Value metadata, std::string& out) {
+  const std::uint16_t version = api::sym::kResourceVersion.id;
+  const auto is_behind = [&](const api::detail::Key& key) {
+    return key.symbol == api::detail::kNoSymbol ||
+           api::detail::symbol_rank(key.symbol) > api::detail::symbol_rank(version);
+  };
+  std::size_t place = 0;
+  out += '{';
+  const api::detail::Range range = api::detail::object_contents(metadata.data());
+  for (const std::uint8_t* at = range.begin; at != range.end;) {
+    const api::detail::Key key = api::detail::read_key(at);
+    at = api::detail::skip_value(key.end);
+    if (key.symbol == version) continue;
+    if (place == 0 && is_behind(key)) place = out.size();
+    if (out.back() != '{') out += ',';
+    api::detail::write_json_string(key.text(), out);
+    out += ':';
+    api::detail::write_json(api::Value(key.end), out);
+  }
+  if (place == 0) place = out.size();
+  out += '}';
+  return place;
+}
+
+/// An object without its version, which etcd has as the revision of the key.
+Codec::Encoded without_version(const api::Object& object) {
+  Codec::Encoded encoded;
+  std::string& out = encoded.value;
   out += '{';
   for (const auto& [name, value] : object.body().members()) {
     if (out.back() != '{') out += ',';
     api::detail::write_json_string(name, out);
     out += ':';
-    if (name == api::sym::kMetadata.text()) {
-      api::detail::write_json_without({api::sym::kResourceVersion.text()}, value, out);
+    if (name == api::sym::kMetadata.text() && value.is_object()) {
+      encoded.place = write_metadata(value, out);
     } else {
       api::detail::write_json(value, out);
     }
   }
-  out += '}';
+  // As Go's encoder ends a value.
+  out += "}\n";
+  return encoded;
 }
 
 /// Throws for a JSON object that is none of Kubernetes'. (kube-apiserver's RangeAllocations have no
@@ -43,12 +73,16 @@ void expect_named(const api::Object& object) {
 
 class JsonCodec final : public Codec {
  public:
-  std::string encode(const api::Object& object) const override {
-    std::string out;
-    write_without_version(object, out);
-    // As Go's encoder ends a value.
-    out += '\n';
-    return out;
+  Encoded encode_for(const api::Object& object) const override { return without_version(object); }
+
+  std::string json_of(const Encoded& encoded, Revision revision) const override {
+    const auto& [value, place] = encoded;
+    const std::string_view before = std::string_view(value).substr(0, place);
+    const std::string_view after = std::string_view(value).substr(place);
+    return fmt::format(R"({}{}"resourceVersion":"{}"{}{})", before,
+                       before.ends_with('{') ? "" : ",", revision,
+                       before.ends_with('{') && !after.starts_with('}') ? "," : "",
+                       after.substr(0, after.size() - 1));
   }
 
   api::Object decode(std::string value, Revision revision) const override {

@@ -14,8 +14,17 @@ namespace lookout::apiserver::storage::etcd3 {
 /// revision of its last change. Thread-safe.
 class Codec {
  public:
+  /// A value, and where in it the resourceVersion is left out (0: the object has no metadata).
+  struct Encoded {
+    std::string value;
+    std::size_t place = 0;
+  };
+
   virtual ~Codec() = default;
-  virtual std::string encode(const api::Object& object) const = 0;
+  virtual Encoded encode_for(const api::Object& object) const = 0;
+  std::string encode(const api::Object& object) const { return encode_for(object).value; }
+  /// The JSON of the object that the value is at a revision.
+  virtual std::string json_of(const Encoded& encoded, Revision revision) const = 0;
   /// Throws api::DecodeError.
   virtual api::Object decode(std::string value, Revision revision) const = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "apiserver/storage/shared_json.h"
 #include "lookout/api/status.h"
 
 namespace lookout::apiserver::storage::etcd3 {
@@ -57,8 +58,16 @@ api::Object Context::decode_event(std::string_view whole_key, std::string value,
   return decode(whole_key, std::move(value), revision).object;
 }
 
-std::string Context::encode(std::string_view whole_key, const api::Object& object) const {
-  return transformer->to_storage(codec->encode(object), whole_key);
+std::string Context::value_of(std::string_view whole_key, const Codec::Encoded& encoded) const {
+  return transformer->to_storage(encoded.value, whole_key);
+}
+
+api::Object Context::written(std::uint64_t write, Revision revision, const api::Object& object,
+                             const Codec::Encoded& encoded) const {
+  api::Object out = recent->written(write, revision, object);
+  if (encoded.place != 0 && encoded.value.size() < kLongestShared)
+    share_json(out, codec->json_of(encoded, revision));
+  return out;
 }
 
 void rethrow_as_storage_error(const std::exception_ptr& failure, const std::string& whole_key,

@@ -44,7 +44,11 @@ struct Context {
   Decoded decode(std::string_view whole_key, std::string value, Revision revision) const;
   /// The object of an event. What the store has just encoded is not decoded.
   api::Object decode_event(std::string_view whole_key, std::string value, Revision revision) const;
-  std::string encode(std::string_view whole_key, const api::Object& object) const;
+  /// The value of what the codec has made of an object.
+  std::string value_of(std::string_view whole_key, const Codec::Encoded& encoded) const;
+  /// The object that a write has left. Its JSON is kept for the response.
+  api::Object written(std::uint64_t write, Revision revision, const api::Object& object,
+                      const Codec::Encoded& encoded) const;
 };
 
 /// Throws the failure of a request about `whole_key` as the storage's interface has it:

@@ -327,11 +327,12 @@ Awaitable<Revision> Store::wait_for(Revision revision) {
 Awaitable<api::Object> Store::create(std::string key, api::Object object) {
   const std::string whole = checked_key(key);
   const std::int64_t id = co_await lease();
-  const std::string value = context_->encode(whole, object);
+  const Codec::Encoded encoded = context_->codec->encode_for(object);
+  const std::string value = context_->value_of(whole, encoded);
   const std::uint64_t write = context_->recent->begin(value, object);
   const TxnResponse answer = co_await txn("create", optimistic_put(whole, value, 0, id), whole);
   if (!answer.succeeded) throw StorageError(Code::kKeyExists, whole);
-  co_return context_->recent->written(write, answer.revision, object);
+  co_return context_->written(write, answer.revision, object, encoded);
 }
 
 Awaitable<api::Object> Store::get(std::string key, Revision not_older_than) {
@@ -465,11 +466,12 @@ Awaitable<api::Object> Store::update_from(api::Object cached, std::string key,
       if (!state.stale) co_return state.object;
     }
     const std::int64_t id = co_await lease();
-    const std::string value = context_->encode(whole, after);
+    const Codec::Encoded encoded = context_->codec->encode_for(after);
+    const std::string value = context_->value_of(whole, encoded);
     const std::uint64_t write = context_->recent->begin(value, after);
     TxnResponse answer =
         co_await txn("update", optimistic_put(whole, value, state.revision, id), whole);
-    if (answer.succeeded) co_return context_->recent->written(write, answer.revision, after);
+    if (answer.succeeded) co_return context_->written(write, answer.revision, after, encoded);
     basis.replace(std::move(answer.kvs));
   }
 }

@@ -98,6 +98,40 @@ TEST(Updating, RecordsNothingAfterAReset) {
   EXPECT_EQ(owners(updated(&reset, config_map(R"({"a":"2"})"), "c")), "");
 }
 
+/// The same owners, in a form that is not taken over as it is.
+json::Document spelled_otherwise(const json::Value& owned) {
+  json::Document out;
+  static_cast<json::Value&>(out) = json::deep_copy(owned, out.GetAllocator());
+  json::Value& fields = (*managed_fields_of(out))[0]["fieldsV1"];
+  fields.AddMember("x:unknown", json::Value(rapidjson::kObjectType), out.GetAllocator());
+  return out;
+}
+
+TEST(Updating, ComesToTheSameOwnersWithAndWithoutReadingTheirFields) {
+  const auto first = updated(nullptr, config_map(R"({"a":"1","b":"1"})"), "c");
+  const auto live =
+      updated(&first, config_map(R"({"a":"1","b":"1","d":"1"})"), "d", "2026-01-01T00:00:05Z");
+  for (const char* data :
+       {R"({"a":"1","b":"1","d":"1"})", R"({"a":"2","b":"1","d":"1"})",
+        R"({"a":"1","b":"1","d":"2"})", R"({"a":"2","b":"1","d":"2"})",
+        R"({"a":"1","b":"1","d":"1","e":"1"})", R"({"a":"1","d":"1"})", R"({"a":"2","d":"1"})",
+        R"({"a":"1","b":"1"})", R"({"a":"2","b":"2"})", "{}", "null"}) {
+    for (const char* by : {"c", "d", "e"}) {
+      json::Document sent = config_map(data);
+      set_managed_fields(sent, json::deep_copy(*managed_fields_of(live), sent.GetAllocator()),
+                         sent.GetAllocator());
+      json::Document other = spelled_otherwise(sent);
+      const char* const time = "2026-01-01T00:00:09Z";
+      const auto expected = api::Object::from(updated(&live, std::move(other), by, time));
+      EXPECT_EQ(api::Object::from(updated(&live, std::move(sent), by, time)), expected)
+          << data << by << expected.to_json();
+      // What is not sent is what was there.
+      EXPECT_EQ(api::Object::from(updated(&live, config_map(data), by, time)), expected)
+          << data << by;
+    }
+  }
+}
+
 TEST(Updating, ForgetsOwnersInVersionsThatAreGone) {
   auto live = config_map(R"({"a":"1"})", R"(,"managedFields":[
       {"manager":"old","operation":"Update","apiVersion":"v0alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}},

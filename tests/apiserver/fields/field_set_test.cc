@@ -75,6 +75,32 @@ TEST(FieldsV1, RefusesWhatIsNone) {
     EXPECT_FALSE(parsed(fields)) << fields;
 }
 
+TEST(FieldsV1, IsWrittenInOneWay) {
+  for (const char* fields : {"{}", R"({"f:a":{},"f:b":{"f:c":{},".":{}}})",
+                             R"({"k:{\"a\":\"x\",\"b\":1}":{"f:two":{}},"v:1":{},"i:3":{}})"})
+    EXPECT_TRUE(is_written_fields_v1(value(fields))) << fields;
+  for (const char* fields :
+       {R"({".":{},"f:a":{}})", R"({"f:a":{".":{}}})", R"({"f:a":{".":{"f:b":{}},"f:c":{}}})",
+        R"({"f:a":{},"x:what":{}})", R"({"k:{\"b\":1,\"a\":\"x\"}":{}})", R"({"v:1.0":{}})",
+        R"({"f:a":1})", R"([])", R"({"a":{}})"})
+    EXPECT_FALSE(is_written_fields_v1(value(fields))) << fields;
+}
+
+TEST(FieldsV1, HasAllOrNoneOfASet) {
+  const auto fields = value(R"({"f:a":{},"f:b":{"f:c":{},"f:d":{"f:e":{},".":{}}}})");
+  for (const char* all : {"{}", R"({"f:a":{}})", R"({"f:b":{"f:c":{},"f:d":{}}})",
+                          R"({"f:b":{"f:d":{"f:e":{},".":{}}}})"})
+    EXPECT_TRUE(has_all(fields, set(all))) << all;
+  for (const char* none :
+       {"{}", R"({"f:b":{}})", R"({"f:a":{"f:b":{}}})", R"({"f:c":{},"f:b":{"f:f":{}}})"})
+    EXPECT_TRUE(has_none(fields, set(none))) << none;
+  for (const char* some : {R"({"f:a":{},"f:b":{"f:f":{}}})", R"({"f:b":{"f:c":{},".":{}}})",
+                           R"({"f:c":{},"f:b":{"f:d":{"f:e":{}}}})"}) {
+    EXPECT_FALSE(has_all(fields, set(some))) << some;
+    EXPECT_FALSE(has_none(fields, set(some))) << some;
+  }
+}
+
 TEST(FieldsV1, RefusesWhatIsTooDeep) {
   std::string deep;
   for (int i = 0; i <= kMaxFieldDepth; ++i) deep += R"({"f:a":)";

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lookout/api/time.h"
 #include "tests/apiserver/fields/field_texts.h"
 
 namespace lookout::apiserver::fields {
@@ -96,6 +97,51 @@ TEST(ManagedFieldsEntries, OfDifferentVersionsAreNotMerged) {
   auto fields = managed(entries);
   fields.cap_updaters(10);
   EXPECT_EQ(fields.entries().size(), 12u);
+}
+
+/// An update by "c" in which these fields are gained and lost.
+Update update_of(const std::string& gained, const std::string& lost) {
+  Update update;
+  update.self = {"c", Operation::kUpdate, "", "v1"};
+  update.time = *api::parse_time("2026-01-01T00:00:09Z");
+  update.gained = parse_fields_v1(value(gained)).value();
+  update.lost = parse_fields_v1(value(lost)).value();
+  update.touched = update.gained.united(update.lost);
+  return update;
+}
+
+/// The entries afterwards; empty if they are not left as they are but for a time.
+std::string renewed(const std::vector<std::string>& entries, const std::string& gained,
+                    const std::string& lost = "{}") {
+  json::Document document = value(fmt::format("[{}]", fmt::join(entries, ",")));
+  const std::string before = json::to_json(document);
+  if (renew_time(document, update_of(gained, lost), 2, document.GetAllocator()))
+    return json::to_json(document);
+  EXPECT_EQ(json::to_json(document), before);
+  return {};
+}
+
+TEST(ManagedFieldsEntries, GetANewTimeIfTheyOwnWhatChanges) {
+  const std::string then = "2026-01-01T00:00:00Z";
+  const std::string now = "2026-01-01T00:00:09Z";
+  const std::string mine = entry("c", "Update", then, "a");
+  const std::string other = entry("d", "Update", "2026-01-01T00:00:05Z", "b");
+  EXPECT_EQ(renewed({mine, other}, R"({"f:a":{}})"),
+            "[" + other + "," + entry("c", "Update", now, "a") + "]");
+  EXPECT_EQ(renewed({mine, other}, "{}"), "[" + mine + "," + other + "]");
+  EXPECT_EQ(renewed({mine, other}, "{}", R"({"f:e":{}})"), "[" + mine + "," + other + "]");
+  // Something moves.
+  EXPECT_EQ(renewed({mine, other}, R"({"f:b":{}})"), "");
+  EXPECT_EQ(renewed({mine, other}, R"({"f:e":{}})"), "");
+  EXPECT_EQ(renewed({mine, other}, "{}", R"({"f:a":{}})"), "");
+  EXPECT_EQ(renewed({mine, other}, "{}", R"({"f:b":{}})"), "");
+  EXPECT_EQ(renewed({other}, R"({"f:a":{}})"), "");
+  // Too many, twice the same owner, another version, nothing.
+  EXPECT_EQ(renewed({mine, other, entry("e", "Update", then, "e")}, R"({"f:a":{}})"), "");
+  EXPECT_EQ(renewed({mine, mine}, R"({"f:a":{}})"), "");
+  EXPECT_EQ(renewed({mine, entry("d", "Update", then, "b", "v0")}, R"({"f:a":{}})"), "");
+  EXPECT_EQ(renewed({}, "{}"), "");
+  EXPECT_EQ(renewed({R"({"manager":""})"}, "{}"), "");
 }
 
 TEST(ManagedFieldsEntries, AreResetByAnEmptyListAndByAnEmptyEntry) {

@@ -1,10 +1,13 @@
 #include "apiserver/storage/etcd3/recent_writes.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "apiserver/storage/etcd3/codec.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
@@ -51,6 +54,20 @@ TEST(RecentWrites, AreNotTakenForOthers) {
   EXPECT_EQ(writes.find("a", 9), named("a", "9"));
   EXPECT_EQ(writes.written(second, 10, named("a")), named("a", "10"));
   EXPECT_EQ(writes.find("a", 10), named("a", "10"));
+}
+
+// The response to a write is made of the value that etcd has.
+TEST(ValuesOfWrites, BecomeTheJsonOfTheObjectsAtTheirRevision) {
+  for (const char* metadata :
+       {R"({"name":"a"})", R"({"name":"a","resourceVersion":"6"})", R"({"resourceVersion":"6"})",
+        R"({"name":"a","uid":"u","resourceVersion":"6","generation":1,"labels":{"x":"{\"y\""}})",
+        R"({"uid":"u","creationTimestamp":null,"what":{"resourceVersion":"5"}})", R"({"what":1})",
+        R"({"labels":{}})", "{}"}) {
+    const api::Object object = api::Object::parse(fmt::format(
+        R"({{"kind":"Pod","metadata":{},"spec":{{"resourceVersion":"4"}}}})", metadata));
+    const Codec::Encoded encoded = json_codec()->encode_for(object);
+    EXPECT_EQ(json_codec()->json_of(encoded, 7), at_revision(object, 7).to_json());
+  }
 }
 
 TEST(RecentWrites, AreForgotten) {
