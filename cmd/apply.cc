@@ -118,8 +118,8 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
 }  // namespace
 
 void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("apply", "Create or change objects as manifests say (server-side apply)");
+  CLI::App* command = app.add_subcommand(
+      "apply", "Create objects, or change them to match manifests (server-side apply)");
   const auto flags = std::make_shared<ApplyFlags>();
   command
       ->add_option("-f,--filename", flags->files,
@@ -142,10 +142,9 @@ void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action)
                     "Let the server check the objects, and change nothing");
   command->footer(
       "Fields that this manager applied before and that are missing now are removed. Objects are\n"
-      "applied in the order of the files; one that is malformed or that the server refuses does "
-      "not\n"
-      "keep the others from being applied. What follows a document that is not YAML is left "
-      "out.\n\n"
+      "applied in the order of the files. If one is malformed or the server refuses it, the "
+      "others\n"
+      "are still applied. The rest of a file after a document that is not YAML is skipped.\n\n"
       "Examples:\n"
       "  lookout apply -f web.yaml\n"
       "  lookout apply -f config/ -n shop --dry-run\n"

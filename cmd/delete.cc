@@ -92,13 +92,12 @@ void add_delete(CLI::App& app, const ConnectionFlags& connection, Action& action
       ->default_str("background");
   command
       ->add_option("--grace-period", flags->grace_period,
-                   "Give a pod so many seconds to end (default: what the pod says)")
+                   "Give a pod this many seconds to end (default: the pod's own grace period)")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->type_name("SECONDS");
   command->add_flag("--dry-run", flags->dry_run, "Let the server check the request only");
   command->footer(
-      "Does not wait for the end of an object that has finalizers or a grace period, and says "
-      "so.\n\n"
+      "Does not wait until an object with finalizers or a grace period is gone, and says so.\n\n"
       "Examples:\n"
       "  lookout delete pods web-1 -n shop\n"
       "  lookout delete deploy web --cascade foreground\n"

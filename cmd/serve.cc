@@ -203,6 +203,10 @@ void add_authorization(CLI::App& command, ServeFlags& flags) {
       ->type_name("URL")
       ->capture_default_str()
       ->group(group);
+}
+
+void add_limits(CLI::App& command, ServeFlags& flags) {
+  const std::string group = "Limits";
   command
       .add_option("--max-requests-per-user", flags.server.max_requests_per_user,
                   "Answer 429 while a user has this many requests running, not counting watches "
@@ -211,10 +215,6 @@ void add_authorization(CLI::App& command, ServeFlags& flags) {
       ->check(CLI::Range(0, kMostPerClient))
       ->capture_default_str()
       ->group(group);
-}
-
-void add_address_limits(CLI::App& command, ServeFlags& flags) {
-  const std::string group = "Limits";
   command
       .add_option("--max-requests-per-address", flags.server.max_requests_per_address,
                   "Answer 429 while an address (with IPv6: a /64 network) has this many requests "
@@ -368,7 +368,7 @@ void add_serve(CLI::App& app, Action& action) {
                    "Accept these bearer tokens: lines of token,user,uid,\"group1,group2\"")
       ->type_name("FILE");
   add_authorization(*command, *flags);
-  add_address_limits(*command, *flags);
+  add_limits(*command, *flags);
   add_audit(*command, *flags);
   add_simulation(*command, *flags);
   command

@@ -32,8 +32,7 @@ class Reader {
   void read_one() {
     const auto key = queue_.next();
     if (!key) return;
-    const auto [ns, name] = cache::split_meta_namespace_key(**key);
-    const ConfigMap map = maps_.lister().ns(std::string(ns)).find(name);
+    const ConfigMap map = maps_.lister().find_by_key(**key);
     fmt::print("{} {}\n", **key, map ? "is there" : "is gone");
     queue_.forget(**key);
   }

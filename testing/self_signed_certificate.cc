@@ -5,10 +5,12 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <fstream>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
 #include "lookout/base/base64.h"
 #include "lookout/base/detail/free_with.h"
@@ -47,11 +49,13 @@ std::string text_of(const Bio& bio) {
   return {data, static_cast<std::size_t>(size)};
 }
 
+std::string why_not(int error) { return std::generic_category().message(error); }
+
 void write(const std::filesystem::path& file, const std::string& text) {
   std::ofstream out(file, std::ios::binary);
   out << text;
   out.close();
-  if (!out) throw Error(fmt::format("{} cannot be written", file.string()));
+  if (!out) throw Error(fmt::format("{} cannot be written: {}", file.string(), why_not(errno)));
 }
 
 }  // namespace
@@ -93,6 +97,9 @@ SelfSignedCertificate::SelfSignedCertificate(const std::vector<std::string>& nam
 std::string SelfSignedCertificate::ca_bundle() const { return encode_base64(certificate_); }
 
 void SelfSignedCertificate::write_to(const std::filesystem::path& folder) const {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(fmt::format("{} cannot be created: {}", folder.string(), error.message()));
   write(folder / "tls.key", key_);
   write(folder / "tls.crt", certificate_);
 }

@@ -155,7 +155,8 @@ void add_demo(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "demo", "Show a simulated cluster on the embedded server, and an informer that follows it");
   const auto flags = std::make_shared<DemoFlags>();
-  add_duration(*command, "--for", flags->duration, "End after this time, else on Ctrl-C: 30s");
+  add_duration(*command, "--for", flags->duration,
+               "End after this time, such as 30s; without it, on Ctrl-C");
   command->footer(
       "Simulated users create and scale deployments; controllers create their pods, which start, "
       "run\n"

@@ -4,7 +4,10 @@
 
 #include "lookout/base/base64.h"
 #include "lookout/base/error.h"
+#include "lookout/k8s/admissionregistration/v1_draft.h"
 #include "tests/support/files.h"
+#include "tests/support/matchers.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::test {
 namespace {
@@ -23,7 +26,30 @@ TEST(SelfSignedCertificateTest, IsWrittenAsASecretIsMounted) {
 
 TEST(SelfSignedCertificateTest, SaysWhatItCannotDo) {
   EXPECT_THROW(SelfSignedCertificate({"127.0.0.1"}), Error);
-  EXPECT_THROW(SelfSignedCertificate().write_to("/nowhere"), Error);
+  const TempDir dir;
+  const auto error = thrown<Error>([&] {
+    write_file(dir / "file", "");
+    SelfSignedCertificate().write_to(dir / "file" / "certs");
+  });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("certs cannot be created: Not a directory"));
+}
+
+TEST(SelfSignedCertificateTest, CreatesItsFolder) {
+  const TempDir dir;
+  const SelfSignedCertificate certificate;
+  certificate.write_to(dir / "a" / "b");
+  EXPECT_EQ(read_file(dir / "a" / "b" / "tls.crt"), certificate.certificate());
+}
+
+// As the header says.
+TEST(SelfSignedCertificateTest, IsACaBundleOfTypedAndUntypedDrafts) {
+  using k8s::admissionregistration::v1::ValidatingWebhookConfiguration;
+  const SelfSignedCertificate certificate;
+  auto typed = ValidatingWebhookConfiguration::draft("a");
+  const auto webhook = typed.webhooks().append("a.example.com");
+  webhook.client_config().set_ca_bundle(certificate.certificate());
+  EXPECT_EQ(webhook["clientConfig"]["caBundle"].as<std::string_view>(), certificate.ca_bundle());
 }
 
 }  // namespace

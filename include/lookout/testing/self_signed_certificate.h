@@ -14,7 +14,8 @@ namespace lookout::test {
 ///
 ///     const test::SelfSignedCertificate certificate;
 ///     certificate.write_to(dir);                              // WebhookOptions::cert_dir
-///     webhook.client_config().set_ca_bundle(certificate.ca_bundle());
+///     webhook.client_config().set_ca_bundle(certificate.certificate());  // a typed draft
+///     webhook["clientConfig"]["caBundle"].set(certificate.ca_bundle());  // an untyped one
 class SelfSignedCertificate {
  public:
   /// `names`: the names of the server in OpenSSL's notation: "IP:127.0.0.1",
@@ -25,10 +26,11 @@ class SelfSignedCertificate {
   /// PEM.
   const std::string& certificate() const LOOKOUT_LIFETIME_BOUND { return certificate_; }
   const std::string& key() const LOOKOUT_LIFETIME_BOUND { return key_; }
-  /// The certificate for a caBundle, in base64.
+  /// The certificate in base64, as a caBundle has it in JSON and YAML. (The setters of typed drafts
+  /// take the certificate itself, and encode it.)
   std::string ca_bundle() const;
   /// Writes tls.crt and tls.key into a folder, like a mounted Secret of type kubernetes.io/tls.
-  /// Throws Error on failure.
+  /// Creates the folder if there is none. Throws Error, with the reason, on failure.
   void write_to(const std::filesystem::path& folder) const;
 
  private:

@@ -26,7 +26,7 @@ namespace lookout::sim {
 /// Time since the world began.
 using Time = std::chrono::nanoseconds;
 
-/// An oracle has found something: the message says what.
+/// An oracle has found a violation; the message describes it.
 class Violation : public Error {
  public:
   using Error::Error;
@@ -41,8 +41,8 @@ class Process {
   virtual const std::string& name() const = 0;
   /// 1 for the first life, 2 after the first crash ...
   virtual int life() const = 0;
-  /// Requested when the process is to end: the world ends, or the process has crashed. (A process
-  /// that has crashed cannot reach anything any more; its code only has to come to an end.)
+  /// Requested when the process has to end: the world ends, or the process has crashed. (A crashed
+  /// process has no network any more; its code only has to return.)
   virtual std::stop_token stop() const = 0;
   /// For a client: the API server at the other end of this process's network.
   virtual rest::Config config() const = 0;
@@ -51,27 +51,29 @@ class Process {
 };
 
 struct WorldOptions {
-  /// The API servers keep objects in an etcd, or rather a model of one, and have watch caches in front
-  /// of it, as kube-apiserver does. Otherwise there is one server, with objects in its memory.
+  /// The API servers keep objects in a model of etcd, with watch caches in front of it, as
+  /// kube-apiserver does. Otherwise there is one server, with objects in its memory.
   bool etcd = false;
-  /// With etcd: how many API servers there are. A process moves from one to the other now and then, and
-  /// so meets caches that differ in how late they are. (Instead of FaultKind::kStaleRead.)
+  /// With etcd: the number of API servers. A process switches between them now and then, and so sees
+  /// caches that lag by different amounts. (Replaces FaultKind::kStaleRead.)
   unsigned servers = 1;
   /// FaultKind::kStaleRead: how many writes the other replica of the API server may be behind.
   unsigned longest_lag = 20;
-  /// The delay of a message. Drawn for each one.
+  /// The range of the delay of a message, drawn for each one.
   std::chrono::microseconds shortest_latency{200};
   std::chrono::microseconds longest_latency{3'000};
-  /// After a crash, or when its function has returned or thrown, until a process begins again.
+  /// The time until a process begins again after a crash, or after its function has returned or
+  /// thrown.
   std::chrono::milliseconds restart_after{1'000};
-  /// When the faults are over: how long the world has to come to rest, and for how long it is
-  /// watched then.
+  /// After the faults: how long the world has to come to rest, and how long it is observed after
+  /// that.
   std::chrono::milliseconds settle{120'000};
   std::chrono::milliseconds rest{30'000};
-  /// At rest: writes a minute of one process, leases and events aside, that are too many.
+  /// At rest: the most writes of a process per minute, not counting Leases and Events. More are a
+  /// violation.
   double hot_loop = 6;
-  /// At rest, too, the function of a process may throw. Otherwise that is a violation: its next life
-  /// would end in the same way.
+  /// The function of a process may throw even at rest. Otherwise that is a violation, because its
+  /// next life would end in the same way.
   bool may_throw_at_rest = false;
 };
 
@@ -97,15 +99,16 @@ class World {
   std::uint64_t seed() const;
   Time now() const;
 
-  /// A client past the network: no latency, no faults, but those of etcd. For the test's own objects
-  /// and checks. `server`: to which of the API servers.
+  /// A client that bypasses the network: it has no latency and no faults except those of etcd. For
+  /// the test's own objects and checks. `server`: the index of the API server.
   rest::Client& admin(unsigned server = 0);
   apiserver::Server& server(unsigned server = 0);
 
-  /// Runs `body` as a process, from now on. When it returns or throws, the process begins a new
-  /// life after a while. Throws InvalidArgument if there is one of that name.
+  /// Runs `body` as a process, from now on, on a thread of the world. When it returns or throws, the
+  /// process begins a new life after a while (WorldOptions::restart_after). Throws InvalidArgument if
+  /// there is a process of this name. What `body` refers to must outlive the world.
   void start(std::string name, std::function<void(Process&)> body);
-  /// Ends the life of a process; the next one begins after a while. With `for_good`, none does.
+  /// Ends the life of a process; the next one begins after a while, unless `for_good` is true.
   void crash(std::string_view name, bool for_good = false);
   /// Asks a process to end, as SIGTERM does, and waits up to `grace`; then it crashes. No other
   /// life begins.
@@ -116,22 +119,22 @@ class World {
   /// Draws faults from the seed while run() is in its first phase. Throws InvalidArgument in
   /// explore(), explore_each() and replay(): their options and plans say which faults strike.
   void faults(FaultOptions options);
-  /// Has exactly these strike. Throws as above.
+  /// Exactly these faults strike. Throws like the function above.
   void faults(Plan plan);
-  /// Those that have struck so far.
+  /// The faults that have struck so far.
   Plan struck() const;
 
-  /// Calls a function at a time of run(), as a user who edits objects with admin() would. Faults
-  /// of the function's own are failures of the test.
+  /// Calls a function at a time after the world began, to play a user who edits objects with
+  /// admin(). It runs on the thread that calls run() or sleep(), which rethrows its exceptions.
   void at(std::chrono::milliseconds time, std::function<void()> function);
 
-  /// Something that a user may do at any time: FaultKind::kEdit has it happen right before a request of
-  /// a process. Called on a thread of that process; what it throws is ignored, as an object may not be
-  /// there.
+  /// Declares something that a user may do at any time: FaultKind::kEdit calls `function` right before
+  /// a request of a process, on a thread of that process. Its exceptions are ignored, because an
+  /// object may not exist at that time.
   void edit(std::string what, std::function<void()> function);
 
-  /// Must hold whenever something was written, by a process, a user or the server itself, and at the
-  /// end of run(); `check` throws, or returns false, if it does not.
+  /// Must hold after every write of a process, a user or the server itself, and at the end of run().
+  /// If it does not hold, `check` returns false or throws.
   void always(std::string what, std::function<bool()> check);
   /// Must hold when the world has come to rest.
   void eventually(std::string what, std::function<bool()> check);
@@ -139,21 +142,21 @@ class World {
   /// violation at once.
   void enter(std::string_view name, const Process& process);
   void leave(std::string_view name, const Process& process);
-  /// Reports a violation; the run ends with it. explore() sees it whenever it comes: behind run(), too,
-  /// and while the processes end.
+  /// Reports a violation, which ends the run. explore() also notices violations after run() and while
+  /// the processes end.
   void fail(std::string what);
 
-  /// Lets the world go on for that long with faults, then without until it has come to rest, and
-  /// checks. Throws Violation.
+  /// Runs the world for this long with faults, then without faults until it has come to rest, and
+  /// checks it. Throws Violation.
   void run(std::chrono::milliseconds duration);
-  /// Lets time pass. No faults but those of the network, no checks but always().
+  /// Lets time pass. No faults are drawn, and only the checks of always() run.
   void sleep(std::chrono::milliseconds duration);
 
   /// All objects but Events, Leases and IPAddresses by "resource.group/namespace/name", as JSON
   /// without what differs between two runs (UIDs, resourceVersions, generations, addresses, times).
   std::map<std::string, std::string> snapshot();
 
-  /// The story as a table: time, process, request, answer, fault. At most so many lines: those with
+  /// The story as a table: time, process, request, answer, fault. At most this many lines: those with
   /// faults, the writes around them, and the last ones.
   std::string story(std::size_t lines = 80) const;
   /// A hash of everything that happened, to compare two runs.
