@@ -55,7 +55,7 @@ TEST_F(HandlerPoolTest, NeverGrowsIfThatTakesForEver) {
   auto& pool = make(1);
   std::promise<void> go_on;
   const auto gate = go_on.get_future().share();
-  for (int i = 0; i < 3; ++i) pool.post([gate] { gate.wait(); });
+  for (int i = 0; i < 3; ++i) pool.post([gate] { lookout::test::wait_for(gate); });
   EXPECT_FALSE(eventually([&] { return pool.threads() > 1; }, 1s));
   go_on.set_value();
 }
@@ -65,7 +65,7 @@ TEST_F(HandlerPoolTest, NeverShrinksIfThatTakesForEver) {
   auto& pool = make(1);
   std::promise<void> go_on;
   const auto gate = go_on.get_future().share();
-  for (int i = 0; i < 3; ++i) pool.post([gate] { gate.wait(); });
+  for (int i = 0; i < 3; ++i) pool.post([gate] { lookout::test::wait_for(gate); });
   EXPECT_TRUE(eventually([&] { return pool.threads() == 3; }));
   go_on.set_value();
   EXPECT_FALSE(eventually([&] { return pool.threads() < 3; }, 1s));

@@ -70,19 +70,16 @@ TEST_F(RegistrationTest, LeavingTheScopeWaitsForTheCallThatIsUnderWay) {
 TEST_F(RegistrationTest, TheEventLoopDoesNotWaitForBeingInSync) {
   auto& informer = make();
   const auto registration = informer.add_handler(recorder_.handler());
-  std::stop_source stop;
   const auto wait_on_loop = [&] {
     std::promise<bool> done;
     boost::asio::post(loop_->context(), [&] {
       try {
-        done.set_value(registration.wait_for_sync(stop.get_token()));
+        done.set_value(registration.wait_for_sync());
       } catch (...) {
         done.set_exception(std::current_exception());
       }
     });
-    auto result = done.get_future();
-    if (result.wait_for(60s) != std::future_status::ready) stop.request_stop();
-    return result.get();
+    return get(done.get_future());
   };
   EXPECT_THROW(wait_on_loop(), InvalidArgument);
   informer.start();
