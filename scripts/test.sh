@@ -286,7 +286,11 @@ stage_install() {
   LD_LIBRARY_PATH=$root/usr/lib consume "$root/usr"
 }
 
-stage_bench() { bench/guard.sh; }
+stage_bench() {
+  configure_dev
+  cmake --build --preset dev --target lookout_guard
+  LOOKOUT_GUARD_BUILD=build/dev bench/guard.sh
+}
 
 stage_tsan() {
   await_ahead tsan || return 0
