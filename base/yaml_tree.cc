@@ -293,7 +293,7 @@ class Builder : public YAML::EventHandler {
   }
 
   void close() {
-    const Open done = std::move(open_.back());
+    const Open done = open_.back();
     open_.pop_back();
     finish(*done.node, done.anchor, done.cost);
   }
@@ -371,6 +371,7 @@ class LineStream {
 
   explicit LineStream(std::string_view text) : text_(text) {}
 
+  // NOLINTBEGIN(readability-identifier-naming): RapidJSON's names.
   char Peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   char Take() {
     const char c = Peek();
@@ -379,13 +380,14 @@ class LineStream {
     return c;
   }
   std::size_t Tell() const { return at_; }
-  int line() const { return line_; }
-
   // RapidJSON wants these of every stream, and calls them when it parses in place only.
   char* PutBegin() { return nullptr; }
   void Put(char) {}
   void Flush() {}
   std::size_t PutEnd(char*) { return 0; }
+  // NOLINTEND(readability-identifier-naming)
+
+  int line() const { return line_; }
 
  private:
   std::string_view text_;

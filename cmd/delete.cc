@@ -34,7 +34,7 @@ std::string what_it_waits_for(const api::Object& object) {
   if (!finalizers.empty())
     return fmt::format(": it waits for finalizers {}", fmt::join(finalizers, ", "));
   // Those of a namespace.
-  if (object["spec"]["finalizers"].size() > 0) return ": it waits until its contents are deleted";
+  if (!object["spec"]["finalizers"].empty()) return ": it waits until its contents are deleted";
   const auto seconds = object.metadata().deletion_grace_period_seconds();
   return seconds ? fmt::format(": it waits for its grace period of {} s", *seconds) : "";
 }

@@ -32,18 +32,18 @@ void prune_members(json::Value& value, Value schema, bool whole, bool kept) {
   for (auto member = value.MemberBegin(); member != value.MemberEnd();) {
     const std::string_view name = json::text_of(member->name);
     const Value property = properties[name];
-    if (whole && is_type_or_metadata(name)) {
-      ++member;
-    } else if (property.exists() || any_name) {
+    const bool is_own = whole && is_type_or_metadata(name);
+    const bool is_known = property.exists() || any_name;
+    if (!is_own && !is_known && !kept) {
+      member = value.EraseMember(member);
+      continue;
+    }
+    if (!is_own && is_known) {
       // (True or false says nothing of the value: all of its fields are unknown.)
       const Value of_member = property.exists() ? property : others;
       prune_value(member->value, of_member.is_object() ? of_member : Value(), false, false);
-      ++member;
-    } else if (kept) {
-      ++member;
-    } else {
-      member = value.EraseMember(member);
     }
+    ++member;
   }
 }
 

@@ -44,7 +44,7 @@ Object VersionSchemas::read(const Object& stored) const {
 Object VersionSchemas::convert(const Object& object, const std::string& api_version) const {
   if (!object || object.api_version() == api_version) return object;
   const Object& schema = find(api_version);
-  const Object converted = api::with_type(object, api_version, object.kind());
+  Object converted = api::with_type(object, api_version, object.kind());
   if (!schema || !has_unknown_fields(converted.body(), schema.body())) return converted;
   json::Document document = converted.to_document();
   prune(document, schema.body());
