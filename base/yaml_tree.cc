@@ -173,7 +173,7 @@ class Builder : public YAML::EventHandler {
 
   const YamlNode* root() const { return root_; }
 
-  /// What follows the first document.
+  /// Thrown where a second document begins.
   struct Rest {
     YAML::Mark begin;
   };
@@ -187,7 +187,7 @@ class Builder : public YAML::EventHandler {
   /// The column of the first document, if it is a block.
   std::optional<int> block_column() const { return block_column_; }
 
-  /// Throws Rest for every document but the first.
+  /// Throws Rest for the second document.
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (root_ != nullptr) throw Rest{mark};
   }

@@ -7,7 +7,8 @@
 namespace lookout::cmd {
 
 /// Turns SIGINT, SIGTERM and SIGHUP (the terminal was closed) into a stop request while it lives; a
-/// second signal ends the program at once. To be made before other threads are started, so that they leave the signals to it.
+/// second signal ends the program at once. To be made before other threads are started, so that they
+/// leave the signals to it.
 class StopSignals {
  public:
   StopSignals();

@@ -206,7 +206,7 @@ class Check {
     Attributes action = acting(group_of_users(), "users", wanted_.name);
     if (const std::string node = node_of(wanted_.name); mode_.is_constrained() && !node.empty()) {
       action.resource = "nodes";
-      // Who may act as its own node may do so on each node.
+      // A user who may act as its own node may do so on every node.
       action.name = mode_.name == kOwnNode ? "*" : node;
       out.groups = {"system:nodes"};
     }

@@ -59,11 +59,11 @@ class FieldManager {
   /// Takes what has changed away from all owners but `self`. Returns who has lost what.
   std::vector<Conflict> take_away(const Comparison& changes, const Owner* self,
                                   ManagedFields& managed) const;
-  /// What an object has that the live one, null if there is none, has not, and the other way round.
+  /// The fields that an object has added, changed or removed. `live` is null for a new object.
   Comparison changes_from(const json::Value* live, const json::Value& object) const;
-  /// What of the changes belongs to whoever has made them.
+  /// The changed fields that the writer owns afterwards.
   static FieldSet gained(const Comparison& changes);
-  /// An update that needs no more than that: see renew_time().
+  /// Does an update that needs only a new time: see renew_time(). Returns false if it needs more.
   bool renew_owners(const Comparison& changes, json::Value& object, const json::Value& live,
                     json::Allocator& allocator) const;
   void track(const Comparison& changes, const std::string& manager, ManagedFields& managed) const;

@@ -63,7 +63,7 @@ class ManagedFields {
   std::vector<Entry> entries_;
 };
 
-/// What an update does to the owners of fields.
+/// The effect of an update on the owners of fields.
 struct Update {
   Owner self;
   api::Time time;

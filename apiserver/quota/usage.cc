@@ -108,7 +108,8 @@ std::string storage_class_of(const Object& claim) {
                                          : claim["spec"]["storageClassName"].as_string());
 }
 
-/// What a claim asks for, or what its expansion takes already; nothing if it asks for nothing.
+/// The requested size of a claim, or the size that an expansion has allocated if that is larger;
+/// nothing if the claim requests no storage.
 std::optional<Quantity> size_of(const Object& claim) {
   const ResourceList requests = resource_list(claim["spec"]["resources"]["requests"]);
   const auto asked = requests.find("storage");

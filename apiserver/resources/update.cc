@@ -110,7 +110,7 @@ class Store::ChangeOfObject {
         present["metadata"]["deletionGracePeriodSeconds"].as_int() == 0 && may_go(object))
       throw LastFinalizerGone{object};
     if (!differ_in_times_only(object, present)) return stored;
-    // What is stored in another version, or as an older schema had it, is written anew.
+    // An object that is stored in another version, or by an older schema, is written again.
     return resource_.custom ? resource_.to_storage(present) : present_stored;
   }
 

@@ -19,7 +19,7 @@ class LastObjects {
   }
   void keep(const api::Object& object, std::shared_ptr<const std::string> json) {
     if (json->size() > kLongestShared) return;
-    // What is replaced is destroyed after the lock is released.
+    // The replaced entry is destroyed after the lock is released.
     Encoded one{object, std::move(json)};
     const std::lock_guard lock(mutex_);
     std::swap(last_[next_++ % last_.size()], one);

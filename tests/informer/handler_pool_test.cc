@@ -50,12 +50,16 @@ TEST_F(HandlerPoolTest, RunsEveryTaskOnce) {
   EXPECT_EQ(runs, 1000);
 }
 
+void post_three_that_wait(HandlerPool& pool, std::promise<void>& go_on) {
+  const auto gate = go_on.get_future().share();
+  for (int i = 0; i < 3; ++i) pool.post([gate] { lookout::test::wait_for(gate); });
+}
+
 TEST_F(HandlerPoolTest, NeverGrowsIfThatTakesForEver) {
   options_.grow_after = std::chrono::milliseconds::max();
   auto& pool = make(1);
   std::promise<void> go_on;
-  const auto gate = go_on.get_future().share();
-  for (int i = 0; i < 3; ++i) pool.post([gate] { lookout::test::wait_for(gate); });
+  post_three_that_wait(pool, go_on);
   EXPECT_FALSE(eventually([&] { return pool.threads() > 1; }, 1s));
   go_on.set_value();
 }
@@ -64,8 +68,7 @@ TEST_F(HandlerPoolTest, NeverShrinksIfThatTakesForEver) {
   options_.shrink_after = std::chrono::milliseconds::max();
   auto& pool = make(1);
   std::promise<void> go_on;
-  const auto gate = go_on.get_future().share();
-  for (int i = 0; i < 3; ++i) pool.post([gate] { lookout::test::wait_for(gate); });
+  post_three_that_wait(pool, go_on);
   EXPECT_TRUE(eventually([&] { return pool.threads() == 3; }));
   go_on.set_value();
   EXPECT_FALSE(eventually([&] { return pool.threads() < 3; }, 1s));

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -53,6 +55,14 @@ class PolicyTest : public testing::Test {
   FixedDiscovery discovery_;
   const std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
 };
+
+/// The gauge of a balancer's ejected instances; nothing if it has none.
+std::optional<double> ejected(const Balancer& balancer) {
+  std::vector<metrics::Sample> samples;
+  balancer.collect(samples);
+  const auto found = std::ranges::find(samples, "lookout_registry_ejected", &metrics::Sample::name);
+  return found == samples.end() ? std::nullopt : std::optional(found->value);
+}
 
 TEST_F(PolicyTest, FindsAnEndpointOfTheScheme) {
   discovery_.publish({{.id = "a", .endpoints = {"grpc://a:1"}},
@@ -443,13 +453,7 @@ TEST_F(PolicyTest, CallsOfAnInstanceBeforeItMovedEjectNobody) {
   moved[0].zone = "b";
   discovery_.publish(moved);
   late.report(Outcome::kFailed, 1ms);
-  std::vector<metrics::Sample> samples;
-  web.collect(samples);
-  for (const auto& sample : samples) {
-    if (sample.name == "lookout_registry_ejected") {
-      EXPECT_EQ(sample.value, 0);
-    }
-  }
+  EXPECT_EQ(ejected(web), 0);
 }
 
 // ----------------------------------------------------------------------- sets that empty
@@ -462,13 +466,7 @@ TEST_F(PolicyTest, CallsOfAnInstanceThatLeftEjectNobody) {
   others.erase(others.begin());
   discovery_.publish(others);
   late.report(Outcome::kFailed, 1ms);
-  std::vector<metrics::Sample> samples;
-  web.collect(samples);
-  for (const auto& sample : samples) {
-    if (sample.name == "lookout_registry_ejected") {
-      EXPECT_EQ(sample.value, 0);
-    }
-  }
+  EXPECT_EQ(ejected(web), 0);
   EXPECT_EQ(count(web, 30).size(), 3u);
 }
 

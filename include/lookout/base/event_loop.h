@@ -44,8 +44,8 @@ class EventLoop {
   bool running_in_this_thread() const;
 
   /// Runs a coroutine on a strand of the loop and waits for its result: the implementation of
-  /// blocking functions, and the way to call coroutines from main(). Throws what the coroutine throws, and InvalidArgument on the loop itself, where it
-  /// would deadlock.
+  /// blocking functions, and the way to call coroutines from main(). Throws what the coroutine throws,
+  /// and InvalidArgument on the loop itself, where it would deadlock.
   template <class T>
   T run(Awaitable<T> task) {
     if constexpr (std::is_void_v<T>) {

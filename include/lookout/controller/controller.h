@@ -54,7 +54,8 @@ struct ControllerOptions {
   /// state. The default is that of kube-controller-manager (ExpectationsTimeout).
   std::chrono::milliseconds write_timeout = std::chrono::minutes(5);
   /// A request that is reconciled this often within a second, while its object's generation does
-  /// not change over the second half of them, is a hot loop: it is logged once and counted. 0: never.
+  /// not change over the second half of them, is a hot loop: it is logged once and counted. 0:
+  /// never.
   unsigned hot_loop = 20;
 };
 
