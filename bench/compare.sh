@@ -62,14 +62,23 @@ fi
 
 # --- the servers
 servers=()
-trap '((${#servers[@]} == 0)) || kill "${servers[@]}"' EXIT
+trap '((${#servers[@]} == 0)) || kill "${servers[@]}" 2>/dev/null || true' EXIT
+# still_runs WHAT: ends this script if the server that was started last has ended.
+still_runs() {
+  kill -0 "${servers[-1]}" 2>/dev/null && return
+  echo "$0: the $1 ended before it listened" >&2
+  exit 1
+}
 start_server() { # NAME FLAGS...
   local name=$1
   shift
   : >"build/peers/$name.url"
   "$lookout" bench server "$@" ${go:+--protobuf-encoder "$PWD/$go encode"} >"build/peers/$name.url" &
   servers+=($!)
-  until [[ -s build/peers/$name.url ]]; do sleep 0.05; done
+  until [[ -s build/peers/$name.url ]]; do
+    still_runs "server \"$name\""
+    sleep 0.05
+  done
 }
 if [[ -z $server ]]; then
   cert=build/peers/cert.pem key=build/peers/key.pem
@@ -141,7 +150,10 @@ controller_job() { # OBJECTS
     : >"$log"
     "$lookout" serve --listen 127.0.0.1:0 >"$log" 2>&1 &
     servers+=($!)
-    until url=$(grep -o 'http://[0-9.:]*' "$log"); do sleep 0.05; done
+    until url=$(grep -o 'http://[0-9.:]*' "$log"); do
+      still_runs "API server"
+      sleep 0.05
+    done
     run controller "client-go $encoding" "$go" controller --server "${url%%$'\n'*}" --encoding "$encoding" "${flags[@]}"
     kill "${servers[-1]}"
     wait "${servers[-1]}" || true

@@ -18,11 +18,13 @@
 #include "lookout/k8s/meta/v1.h"
 #include "tests/api/recordings.h"
 #include "tests/support/held.h"
+#include "tests/support/sanitizers.h"
 
 namespace lookout::api {
 namespace {
 
 using lookout::test::held;
+using lookout::test::kSanitized;
 
 bool is_again(Value value) { return *value.data() == detail::kTagAgain; }
 
@@ -174,7 +176,7 @@ void expect_equal_below(Value a, Value b) {
 TEST(RepeatedStringsTest, EqualContentIsEqualByEveryWay) {
   RandomValues random(1);
   JsonDecoder decoder;
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < (kSanitized ? 150 : 1500); ++i) {
     const std::string json = random.object();
     SCOPED_TRACE(json);
     const Object object = Object::parse(json);
@@ -202,7 +204,7 @@ TEST(RepeatedStringsTest, OtherContentIsNotEqual) {
   EXPECT_EQ(a["x"], held(Object::parse(R"({"x":{"b":"a-text-with-number-1"}})"))["x"]);
   RandomValues random(2);
   std::vector<Object> objects;
-  for (int i = 0; i < 300; ++i)
+  for (int i = 0; i < (kSanitized ? 60 : 300); ++i)
     objects.push_back(
         Object::parse(R"({"x":)" + random.value() + R"(,"y":)" + random.value() + "}"));
   for (const Object& one : objects) {
