@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 
@@ -171,6 +172,22 @@ std::string escape_header_name(std::string_view name) {
   return out;
 }
 
+/// The name of the executable, without what a header or a field manager cannot have.
+std::string program_name() {
+#if defined(__GLIBC__)
+  const std::string_view name = program_invocation_short_name;
+#elif defined(__APPLE__)
+  const std::string_view name = getprogname();
+#else
+  const std::string_view name;
+#endif
+  std::string out;
+  for (const char c : name) {
+    if (c > ' ' && c < 0x7F && c != '/') out += c;
+  }
+  return out.empty() ? "lookout" : out;
+}
+
 std::string system_name() {
 #if defined(__linux__)
   return "linux";
@@ -253,7 +270,7 @@ std::vector<std::pair<std::string, std::string>> Impersonation::headers() const 
 
 std::string default_user_agent() {
   static const std::string kAgent =
-      fmt::format("lookout/{} ({}/{})", kVersion, system_name(), machine_name());
+      fmt::format("{}/{} ({}/{}) lookout", program_name(), kVersion, system_name(), machine_name());
   return kAgent;
 }
 

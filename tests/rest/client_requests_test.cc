@@ -348,7 +348,7 @@ TEST_F(ClientRequestsTest, TheUserAgentSaysWhoAsks) {
   rest::Config named = config();
   rest::Client{named}.get_raw("/version");
   EXPECT_THAT(last().header("User-Agent"),
-              testing::StartsWith("lookout/" + std::string(kVersion) + " (linux/"));
+              testing::StartsWith("rest_client_test/" + std::string(kVersion) + " (linux/"));
   named.user_agent = "my-controller/2.0";
   rest::Client{named}.get_raw("/version");
   EXPECT_EQ(last().header("User-Agent"), "my-controller/2.0");

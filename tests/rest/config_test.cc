@@ -14,9 +14,9 @@ namespace {
 using testing::Pair;
 using testing::ThrowsMessage;
 
-TEST(ConfigTest, UserAgentNamesVersionSystemAndMachine) {
-  EXPECT_THAT(Config{}.user_agent, StartsWith("lookout/" + std::string(kVersion) + " ("));
-  EXPECT_THAT(Config{}.user_agent, ::testing::ContainsRegex(R"( \([a-z]+/[a-z0-9]+\)$)"));
+TEST(ConfigTest, UserAgentNamesProgramVersionSystemAndMachine) {
+  EXPECT_THAT(Config{}.user_agent, StartsWith("rest_config_test/" + std::string(kVersion) + " ("));
+  EXPECT_THAT(Config{}.user_agent, ::testing::ContainsRegex(R"( \([a-z]+/[a-z0-9]+\) lookout$)"));
 }
 
 TEST(ConfigTest, VersionIsThatOfItsParts) {

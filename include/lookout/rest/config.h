@@ -101,13 +101,14 @@ struct KeepAlive {
   bool operator==(const KeepAlive&) const = default;
 };
 
-/// Without a deadline, a hanging server would keep a program from ending. (client-go has none.)
+/// Without a deadline, a hanging server would keep a program from ending. (client-go has no default.)
 inline constexpr std::chrono::milliseconds kDefaultTimeout = std::chrono::seconds(30);
 
 /// TLS versions.
 enum class TlsVersion { k12, k13 };
 
-/// "lookout/1.2.3 (linux/amd64)".
+/// "my-controller/1.2.3 (linux/amd64) lookout": the name of this process' executable, and Lookout's
+/// version. API servers take the name as field manager of updates without one, as with client-go.
 std::string default_user_agent();
 
 /// The directory of a pod's service account.
