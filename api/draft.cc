@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kScalar = "v";
 
-/// Writes one scalar by itself and makes it the content of the node.
+/// Encodes a scalar and makes it the node's content.
 template <class Write>
 void set_scalar(detail::DraftNode& node, Write write) {
   detail::FlatWriter writer;

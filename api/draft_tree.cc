@@ -12,7 +12,7 @@
 namespace lookout::api::detail {
 namespace {
 
-/// The name under which a value is stored by itself.
+/// The member name of a value that is stored in its own object.
 constexpr std::string_view kAlone = "v";
 
 bool is_there(Value value) { return value.exists() && !value.is_null(); }
@@ -21,7 +21,7 @@ bool value_differs(Value now, Value base) {
   return is_there(now) != is_there(base) || (is_there(now) && now != base);
 }
 
-/// The merge patch between two values that differ.
+/// Writes the merge patch from `base` to `now`, which differ.
 void encode_value_diff(FlatWriter& writer, Value now, Value base) {
   if (!is_there(now)) return writer.null();
   if (!now.is_object() || !base.is_object()) return writer.value(now);
@@ -66,7 +66,7 @@ void encode(FlatWriter& writer, const DraftNode& node) {
     case DraftNode::Kind::kArray:
       writer.begin_array();
       for (const auto& element : node.elements) {
-        // An element that was appended and never written is an empty object.
+        // An appended element without content is an empty object.
         if (element->exists()) {
           encode(writer, *element);
         } else {
@@ -78,7 +78,7 @@ void encode(FlatWriter& writer, const DraftNode& node) {
   }
 }
 
-/// An object whose one member is what the node holds now.
+/// An object whose only member is the node's current content.
 Object built_alone(const DraftNode& node) {
   FlatWriter writer;
   writer.begin_object();
@@ -88,7 +88,7 @@ Object built_alone(const DraftNode& node) {
   return writer.finish();
 }
 
-/// Whether everything that the node does not name is as it is in `base`.
+/// Whether all members that the node does not list are those of `base`.
 bool inherits(const DraftNode& node, Value base) {
   return node.kind == DraftNode::Kind::kObject && node.source.data() == base.data();
 }
@@ -96,13 +96,13 @@ bool inherits(const DraftNode& node, Value base) {
 bool is_other(const DraftNode& node, Value base);
 
 bool element_is_other(const DraftNode& element, Value base) {
-  // As encode() writes it.
+  // As in encode().
   if (!element.exists()) return !base.is_object() || !base.empty();
   return is_other(element, base);
 }
 
-/// Whether the node holds anything else than `base`. In a list, unlike in a merge patch, a null is
-/// not the same as an absent member; a zero that the API server leaves out still is.
+/// Whether the node differs from `base`. In a list, unlike in a merge patch, null differs from an
+/// absent member, but a zero that the API server omits does not.
 bool is_other(const DraftNode& node, Value base) {
   switch (node.kind) {
     case DraftNode::Kind::kSource:
@@ -154,7 +154,7 @@ bool differs(const DraftNode& node, Value base) {
   return is_other(node, base);
 }
 
-/// The merge patch that makes what the node holds out of `base`, from which it differs.
+/// Writes the merge patch from `base` to the node, which differs from it.
 void encode_diff(FlatWriter& writer, const DraftNode& node, Value base) {
   if (node.kind == DraftNode::Kind::kSource) return encode_value_diff(writer, node.source, base);
   if (!base.is_object() || node.kind == DraftNode::Kind::kArray) return encode(writer, node);

@@ -1,4 +1,4 @@
-// Changing an object member by member.
+// EditedMembers: efficient changes of an object's members.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -15,9 +15,8 @@
 
 namespace lookout::api::detail {
 
-/// The members of an object while it is being changed. Finding one takes the same time however wide
-/// the object is; those that stay keep their order. The object itself must be left alone between
-/// construction and finish().
+/// The members of an object during changes. Lookups take constant time; remaining members keep their
+/// order. Do not change the object itself between construction and finish().
 class EditedMembers {
  public:
   EditedMembers(rapidjson::Value& object, rapidjson::Document::AllocatorType& allocator)
@@ -29,7 +28,7 @@ class EditedMembers {
 
   std::size_t size() const { return slots_.size(); }
 
-  /// Null if there is none. The value stays where it is until finish().
+  /// Null if there is none. The pointer is valid until finish().
   rapidjson::Value* find(std::string_view name) {
     const auto it = index_.find(name);
     return it == index_.end() || !slots_[it->second].present ? nullptr : slots_[it->second].value;
@@ -57,7 +56,7 @@ class EditedMembers {
     for (auto& slot : slots_) slot.present = slot.present && names.contains(slot.name);
   }
 
-  /// Writes the changes to the object. Nothing may be called afterwards.
+  /// Writes the changes to the object. Do not call any function afterwards.
   void finish() {
     auto kept = object_.MemberBegin();
     auto member = object_.MemberBegin();
@@ -90,7 +89,7 @@ class EditedMembers {
 
   rapidjson::Value& object_;
   rapidjson::Document::AllocatorType& allocator_;
-  std::vector<Slot> slots_;  // those of the object, then those that are new
+  std::vector<Slot> slots_;  // those of the object, then new ones
   std::size_t old_count_ = 0;
   std::unordered_map<std::string_view, std::size_t> index_;
   std::deque<rapidjson::Value> added_;  // a deque: the slots point into it

@@ -25,7 +25,7 @@ const char* find_special(const char* p, const char* const end) {
   const __m128i backslash = _mm_set1_epi8('\\');
   for (; end - p >= 16; p += 16) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    // (As signed numbers all bytes from 0x80 on are negative.)
+    // (As signed numbers, all bytes from 0x80 on are negative.)
     const __m128i plain = _mm_andnot_si128(
         _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)),
                      _mm_cmpeq_epi8(bytes, behind_plain)),
@@ -52,7 +52,7 @@ FieldSetParser::Taken FieldSetParser::parse(std::string_view text, std::size_t m
 
 bool FieldSetParser::read(const char*& p, const char* const end, std::size_t max_levels) {
   for (;;) {
-    // Before a set that is not empty.
+    // At the start of a non-empty set.
     if (p == end || *p != '{' || open_.size() >= max_levels) return false;
     open_.push_back({p, 1});
     writer_.begin_field_set();
@@ -60,7 +60,7 @@ bool FieldSetParser::read(const char*& p, const char* const end, std::size_t max
     for (bool nested = false; !nested;) {
       if (!entry(p, end) || end - p < 2 || *p != '{') return false;
       if (p[1] == '}') {
-        // As most are.
+        // The most frequent case.
         p += 2;
       } else {
         writer_.nest_in_entry();

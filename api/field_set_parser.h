@@ -1,4 +1,4 @@
-// The JSON of metadata.managedFields, read without a JSON parser.
+// FieldSetParser: a fast parser for metadata.managedFields.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,22 @@ namespace lookout::api::detail {
 class FlatWriter;
 class RepeatedValues;
 
-/// Field sets (`{"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`) are often half of the JSON of an
-/// object, and the one thing in protobuf that is still JSON. They are nothing but objects of objects,
-/// written without space: to read them by hand takes a tenth off the time of a whole pod.
+/// Field sets (`{"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`) are often half of an object's JSON,
+/// and the only JSON in protobuf. They contain only objects, without white space: this parser saves
+/// a tenth of the time for a pod.
 class FieldSetParser {
  public:
   explicit FieldSetParser(FlatWriter& writer) : writer_(writer) {}
 
-  /// Where sets are looked up that have come before; null: nowhere.
+  /// The store of repeated sets; may be null.
   void set_repeated(RepeatedValues* repeated) { repeated_ = repeated; }
 
   struct Taken {
-    std::size_t text_size = 0;  // 0: nothing, and nothing written
-    std::size_t levels = 0;     // how many sets are nested in it, itself included, `{}` left out
+    std::size_t text_size = 0;  // 0: not parsed, and nothing written
+    std::size_t levels = 0;     // nesting depth, including itself, without innermost `{}`
   };
-  /// Writes the set with which `text` begins, unless it is nested more than `max_levels` deep. Takes
-  /// nothing of all that is not as simple, malformed or not: it is left to the JSON parser.
+  /// Writes the set at the start of `text`, unless it is nested deeper than `max_levels`. Rejects
+  /// everything that is not of the simple form, which is left to the JSON parser.
   Taken parse(std::string_view text, std::size_t max_levels);
 
  private:
@@ -36,15 +36,15 @@ class FieldSetParser {
   };
 
   bool read(const char*& p, const char* end, std::size_t max_levels);
-  /// From the quote before a name to what is behind the colon.
+  /// Parses from a name's opening quote to the end of its value.
   bool entry(const char*& p, const char* end);
-  /// Steps over a set that has come before.
+  /// Skips a set that has occurred before.
   bool recall(const char*& p, const char* end, std::size_t max_levels);
 
   FlatWriter& writer_;
   RepeatedValues* repeated_ = nullptr;
   std::vector<Open> open_;
-  std::size_t levels_ = 0;  // of the set that was closed last
+  std::size_t levels_ = 0;  // of the last closed set
   std::string unescaped_;
 };
 

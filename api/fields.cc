@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kSpecial = "\\,=";
 
-/// The path of a field. What is none gets a path that no object has.
+/// The path of a field. Invalid fields get a path that no object has.
 FieldPath path_of(const std::string& field) {
   try {
     return FieldPath(field);
@@ -33,7 +33,7 @@ bool has_text(Value value, const std::string& text) {
   }
 }
 
-/// Splits at commas, but not at those behind a backslash.
+/// Splits at commas that are not escaped with a backslash.
 std::vector<std::string_view> split_terms(std::string_view text) {
   std::vector<std::string_view> terms;
   std::size_t begin = 0;
@@ -73,7 +73,7 @@ class Parser {
   }
 
   Requirement parse_term(std::string_view term) const {
-    // The first operator separates: nothing in a field's name can be escaped.
+    // Split at the first operator: field names have no escapes.
     const std::size_t equals = term.find('=');
     if (equals == std::string_view::npos) {
       fail(term, fmt::format("invalid selector: '{}'; can't understand '{}'", text_, term));

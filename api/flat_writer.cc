@@ -21,7 +21,7 @@ namespace lookout::api::detail {
 
 namespace {
 
-/// memcpy for what is short, as most names and texts are: in place, in a few words.
+/// An inline memcpy for short texts, which most are.
 inline void copy(std::uint8_t* out, const char* in, std::size_t n) {
   const auto words = [&](auto first) {
     auto last = first;
@@ -46,8 +46,8 @@ inline void copy(std::uint8_t* out, const char* in, std::size_t n) {
   }
 }
 
-/// The first eight bytes as a number that compares as they do; what is shorter is filled with
-/// zeroes. Of two texts whose numbers are equal nothing is known.
+/// The first eight bytes, padded with zeroes, as a number with the same order. Equal numbers do not
+/// imply equal texts.
 inline std::uint64_t prefix_of(std::string_view text) {
   std::uint64_t word = 0;
   if (text.size() >= sizeof word && std::endian::native == std::endian::little) {
@@ -55,7 +55,7 @@ inline std::uint64_t prefix_of(std::string_view text) {
     return __builtin_bswap64(word);
   }
   if (text.size() >= 4 && std::endian::native == std::endian::little) {
-    // The last four may be some of the first four, which does not matter.
+    // The last four bytes may overlap the first four.
     std::uint32_t first = 0;
     std::uint32_t last = 0;
     std::memcpy(&first, text.data(), sizeof first);
@@ -68,10 +68,10 @@ inline std::uint64_t prefix_of(std::string_view text) {
   return word;
 }
 
-/// What lies deep is moved by each container around it whose length takes another number of bytes
-/// than was left for it: from here on, a length is guessed that is right for 16 KB to 2 MB, as
-/// moving less is cheap and an API server stores no more. Else one large text at the bottom of
-/// 10,000 levels would be moved 10,000 times.
+/// Content is moved by each enclosing container whose length needs a different number of bytes than
+/// was reserved. From this depth on, the reserved size is right for 16 KB to 2 MB: moving less is
+/// cheap, and an API server stores no more. Otherwise, a large text below 10,000 levels would be
+/// moved 10,000 times.
 constexpr std::size_t kDeep = 64;
 constexpr std::size_t kDeepRoom = 3;
 
@@ -100,7 +100,7 @@ inline void FlatWriter::put(const void* data, std::size_t n) {
 
 FlatWriter& FlatWriter::of_this_thread() {
   thread_local FlatWriter writer;
-  writer.clear();  // an exception may have left something
+  writer.clear();  // an exception may have left data
   return writer;
 }
 
@@ -111,7 +111,7 @@ void FlatWriter::restart() {
 }
 
 void FlatWriter::clear() {
-  // One huge object is no reason to keep as much memory for the small ones that follow.
+  // Do not keep the memory of a huge object.
   constexpr std::size_t kKept = 1u << 20;
   if (buffer_.size() > kKept) buffer_ = {};
   if (scratch_.capacity() > kKept) scratch_ = {};
@@ -124,7 +124,7 @@ inline void FlatWriter::begin(bool array) {
   std::uint8_t place = 0;
   if (depth_ > 0) {
     const Frame& outer = innermost();
-    // The last byte of the key, or what stands for the elements of an array.
+    // The last byte of the key, or a number for the elements of an array.
     place = outer.array ? static_cast<std::uint8_t>(2 * outer.place + 1) : buffer_[size_ - 1];
   }
   const std::size_t room = depth_ < kDeep ? rooms_[place] : kDeepRoom;
@@ -204,7 +204,7 @@ bool FlatWriter::field_set_entry(std::string_view name) {
   return true;
 }
 
-/// The members from `begin` on are written anew as entries of a field set, if they can be.
+/// Rewrites the members from `begin` on as entries of a field set, if possible.
 bool FlatWriter::become_field_set(std::size_t begin) {
   scratch_.clear();
   const std::uint8_t* const end = buffer_.data() + size_;
@@ -256,7 +256,7 @@ void FlatWriter::key(std::string_view name) {
       note_key(rank + 1u, name, at);
       return;
     }
-    // (No field of the schema has such a name.)
+    // (No schema field has such a name.)
     innermost().has_field_set_key |= is_field_set_name(name);
     note_key(kInlineOrder, name, at);
     return;
@@ -316,8 +316,7 @@ void FlatWriter::number(std::string_view text) {
       if (std::from_chars(text.data(), end, value).ec == std::errc{}) return uinteger(value);
     }
   }
-  // A double carries 17 significant digits at the most; what has more, or lies outside its range,
-  // stays text.
+  // A double has at most 17 significant digits. Numbers with more or outside its range stay text.
   const std::string_view mantissa = text.substr(0, text.find_first_of("eE"));
   std::size_t digits = 0;
   bool nonzero = false;
@@ -367,7 +366,7 @@ void FlatWriter::container(Value copied) {
   put(copied.data(), static_cast<std::size_t>(skip_value(copied.data()) - copied.data()));
 }
 
-/// Copies a value in which strings may stand for others before it.
+/// Copies a value that may contain references to earlier strings.
 void FlatWriter::write_out(const std::uint8_t* p) {
   struct Open {
     const std::uint8_t* end;
@@ -403,7 +402,7 @@ void FlatWriter::write_out(const std::uint8_t* p) {
 }
 
 void FlatWriter::sort_members(std::size_t begin) {
-  constexpr unsigned kOrderShift = 47;  // an order has 17 bits
+  constexpr unsigned kOrderShift = 47;  // ranks have 17 bits
   entries_.clear();
   const std::uint8_t* const members = buffer_.data() + begin;
   const std::uint8_t* const end = buffer_.data() + size_;
@@ -428,7 +427,7 @@ void FlatWriter::sort_members(std::size_t begin) {
   if (entries_.size() > kFew) {
     std::sort(entries_.begin(), entries_.end(), is_less);
   } else {
-    // As it is with nearly all objects: what is in order is compared once.
+    // Nearly all objects are already in order.
     for (std::size_t i = 1; i < entries_.size(); ++i) {
       const Entry entry = entries_[i];
       std::size_t at = i;
@@ -440,7 +439,7 @@ void FlatWriter::sort_members(std::size_t begin) {
   std::uint8_t* out = scratch_.data();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
-    // Of members with the same name, the last one counts.
+    // The last one of several members with the same name wins.
     if (i + 1 < entries_.size() && entries_[i + 1].order == entry.order &&
         name(entries_[i + 1]) == name(entry))
       continue;
@@ -478,8 +477,7 @@ Object FlatWriter::finish() {
   strings_.copy(plain, static_cast<std::uint8_t*>(memory) + sizeof(ObjectHeader));
   clear();
 
-  // A walk over the fields of the object, and one over metadata, find everything the header points
-  // at.
+  // Find the header's offsets by iterating over the fields of the object and of its metadata.
   const std::uint8_t* body = header->body();
   Value metadata;
   const Range fields = object_contents(body);

@@ -37,8 +37,7 @@ std::string quote(std::string_view text) {
     } else if (!rune.valid || rune.code < 0x20 || rune.code == 0x7F) {
       out += fmt::format("\\x{:02x}", static_cast<unsigned>(rune.code));
     } else if (rune.code < 0x7F || fmt::format("{:?}", unit).find(unit) != std::string::npos) {
-      // {fmt} escapes exactly the code points that Go holds unprintable, but spells some of them
-      // in another way.
+      // {fmt} escapes the same code points as Go, but writes some of them differently.
       out += unit;
     } else if (rune.code < 0x10000) {
       out += fmt::format("\\u{:04x}", static_cast<unsigned>(rune.code));

@@ -15,7 +15,7 @@ namespace {
 
 using JsonValue = rapidjson::Value;
 
-/// Below this, comparing names one by one is quicker than hashing them.
+/// For fewer members, a linear search is faster than hashing.
 constexpr std::size_t kWide = 12;
 
 /// strconv.FormatFloat(number, 'g', -1, 64).

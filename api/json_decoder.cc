@@ -33,7 +33,7 @@ class JsonDecoder::Impl {
   Object decode(std::string& text) {
     writer_.clear();
     writer_.default_type(api_version_, kind_);
-    // (Many decoders are made for one object.)
+    // (Many decoders decode only one object.)
     if (++decoded_ == 2) parser_.remember_values();
     if (parser_.parse_object(text)) return writer_.finish();
     error_ = parser_.error();

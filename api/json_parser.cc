@@ -1,6 +1,5 @@
-// The parser is instantiated in a namespace of its own: it is compiled with SSE2 here, and
-// templates of the same name compiled differently elsewhere in the program would be one definition
-// too many.
+// RapidJSON in its own namespace: it is compiled with SSE2 here, and other parts of the program may
+// compile the same templates without, which would violate the one-definition rule.
 #define RAPIDJSON_NAMESPACE lookout_rapidjson
 #define RAPIDJSON_NAMESPACE_BEGIN namespace lookout_rapidjson {
 #define RAPIDJSON_NAMESPACE_END }
@@ -29,9 +28,9 @@
 
 namespace lookout_rapidjson {
 
-/// Normally the parser works on a copy of the stream while it calls the handler; here the handler
-/// must be able to move it on. (A side effect: the text of a number is then handed over with a
-/// pointer behind it; see Handler::RawNumber.)
+/// Normally the parser uses a copy of the stream during calls of the handler; here the handler must
+/// be able to advance the stream. (Side effect: a number's text is passed with a pointer to its end;
+/// see Handler::RawNumber.)
 template <>
 struct StreamTraits<InsituStringStream> {
   enum { copyOptimization = 0 };
@@ -44,19 +43,19 @@ namespace {
 
 namespace json = lookout_rapidjson;
 
-// (Iterative: an object may be nested more deeply than a stack is long.)
+// (Iterative: deeply nested objects would overflow the stack.)
 constexpr unsigned kParseFlags =
     json::kParseInsituFlag | json::kParseNumbersAsStringsFlag | json::kParseIterativeFlag;
-// The parser reads whole vector registers and looks for a NUL behind the text.
+// The parser reads whole vector registers, and expects a NUL after the text.
 constexpr std::size_t kPadding = 32;
 
-/// Writes the events of the parser, leaving out what the projection does not keep.
+/// Writes the parser's events, without fields that the projection drops.
 class Handler {
  public:
   Handler(FlatWriter& writer, const ProjectionNode* projection)
       : writer_(writer), projection_(projection), field_sets_(writer) {}
 
-  /// `stream` is where skipping moves on; null: the parser asks skipping().
+  /// Skipping advances `stream`; if it is null, the parser calls skipping().
   void start(json::InsituStringStream* stream, std::string_view text, bool event) {
     stream_ = stream;
     text_ = text;
@@ -79,7 +78,7 @@ class Handler {
 
   void set_max_depth(std::size_t depth) { max_depth_ = depth; }
 
-  /// Where values are looked up that have come before; null: nowhere.
+  /// The store of repeated values; may be null.
   void set_repeated(RepeatedValues* repeated) {
     repeated_ = repeated;
     field_sets_.set_repeated(repeated);
@@ -89,16 +88,16 @@ class Handler {
   const std::string& event_type() const { return event_type_; }
   bool has_object() const { return has_object_; }
 
-  /// For FastJson, which steps over values itself.
+  /// For FastJson, which skips values itself.
   bool skipping() const { return skip_next_; }
   void skipped() { skip_next_ = false; }
 
   std::size_t recall(std::string_view rest, std::size_t& levels) {
-    // (A projection may keep less of a value than its text says.)
+    // (A projection may drop parts of a value.)
     if (nodes_.empty() || next_ != nullptr) return 0;
     if (repeated_ != nullptr) {
       const RepeatedValues::Found found = repeated_->find(rest);
-      // (One level more may be in it: `{}` was not counted.)
+      // (One more level is possible: `{}` is not counted.)
       if (found.text_size != 0 && fits(found.levels + 1)) {
         writer_.container(found.value);
         next_ = nodes_.back();
@@ -131,7 +130,7 @@ class Handler {
     if (envelope_ == Envelope::kType) return take_type({text, size});
     return scalar([&] { writer_.string({text, size}); });
   }
-  // The parser is told to give all numbers as text.
+  // The parser passes all numbers as text.
   bool Int(int) { return false; }
   bool Uint(unsigned) { return false; }
   bool Int64(std::int64_t) { return false; }
@@ -150,7 +149,7 @@ class Handler {
         envelope_ = Envelope::kObject;
         writer_.clear();
         has_object_ = true;
-        // Errors and bookmarks are kept whole. (A server always writes the type first.)
+        // No projection for errors and bookmarks. (Servers always write the type first.)
         const bool change =
             event_type_ == "ADDED" || event_type_ == "MODIFIED" || event_type_ == "DELETED";
         next_ = change ? projection_ : nullptr;
@@ -203,9 +202,9 @@ class Handler {
     return false;
   }
 
-  /// The parser is about to see the value of a member that nobody wants. A container is stepped
-  /// over by moving the parser's stream to its last two bytes and the one before them (at the least
-  /// the colon), made `:""`; the event of that string, or of a scalar, is dropped.
+  /// Skips the value of an unwanted member. For a container, advances the parser's stream to its last
+  /// two bytes, after overwriting them and the byte before (at least the colon) with `:""`. The event
+  /// of this string, or of a scalar, is dropped.
   bool skip() {
     skip_next_ = true;
     if (stream_ == nullptr) return true;
@@ -247,7 +246,7 @@ class Handler {
     return true;
   }
 
-  /// Whether so many more containers may be opened inside of each other.
+  /// Whether this many more nested containers may be opened.
   bool fits(std::size_t levels) const { return depth_ + levels <= deepest(); }
   std::size_t deepest() const { return envelope_ == Envelope::kNone ? max_depth_ : max_depth_ + 1; }
   bool too_deep() const { return !fits(1); }
@@ -266,7 +265,7 @@ class Handler {
     }
     ++depth_;
     nodes_.push_back(next_);
-    // The elements of an array are filtered like the array itself.
+    // An array's elements are filtered like the array.
     object ? writer_.begin_object() : writer_.begin_array();
     return true;
   }
@@ -286,15 +285,14 @@ class Handler {
   const ProjectionNode* projection_;
   json::InsituStringStream* stream_ = nullptr;
   std::string_view text_;
-  std::vector<const ProjectionNode*>
-      nodes_;  // one for each open container; null: keep everything below
-  const ProjectionNode* next_ = nullptr;  // for the container that opens next
+  std::vector<const ProjectionNode*> nodes_;  // one per open container; null: keep everything below
+  const ProjectionNode* next_ = nullptr;      // for the next container
   std::size_t depth_ = 0;
   std::size_t max_depth_ = kMaxDepth;
   bool skip_next_ = false;
-  bool in_fields_ = false;  // behind the key "fieldsV1"
+  bool in_fields_ = false;  // after the key "fieldsV1"
   FieldSetParser field_sets_;
-  bool closed_whole_ = false;  // nothing was left out of the container that was closed last
+  bool closed_whole_ = false;  // nothing was dropped from the last closed container
   RepeatedValues* repeated_ = nullptr;
   const char* error_ = nullptr;
   Envelope envelope_ = Envelope::kNone;
@@ -339,7 +337,7 @@ class JsonParser::Impl {
         repaired.data() != text.data())
       text.replace(0, size, repaired);
     depth == 0 ? writer_.restart() : writer_.rewind(begin);
-    // RapidJSON spoils the text, and if it does not take it the name is still wanted.
+    // RapidJSON modifies the text, but the name is needed if parsing fails.
     original_.assign(text, 0, size);
     json::InsituStringStream stream(text.data());
     handler_.start(&stream, {text.data(), size}, event);
@@ -352,7 +350,7 @@ class JsonParser::Impl {
           handler_.error() != nullptr ? handler_.error() : json::GetParseError_En(result.Code());
       error_ = fmt::format("{} at byte {}", why, result.Offset());
     } else if (stream.Tell() != size) {
-      // For the parser the text ends at its first NUL.
+      // For the parser, the text ends at the first NUL.
       error_ = fmt::format("unexpected NUL at byte {}", stream.Tell());
     } else {
       return finish(event);
@@ -370,10 +368,10 @@ class JsonParser::Impl {
   std::string refused_key() const { return key_in_json(original_, event_); }
 
  private:
-  // Buffers that one huge object has grown beyond this are freed.
+  // Larger buffers are freed after an object.
   static constexpr std::size_t kKeptCapacity = 1u << 20;
 
-  /// The text has been taken apart.
+  /// Called after the whole text was parsed.
   bool finish(bool event) {
     if (event && (handler_.event_type().empty() || !handler_.has_object()))
       error_ = handler_.has_object() ? "the event has no type" : "the event has no object";
@@ -387,7 +385,7 @@ class JsonParser::Impl {
   FastJson<Handler> fast_{handler_};
   json::Reader reader_;
   std::string error_;
-  std::string original_;  // of the last text, if FastJson did not take it
+  std::string original_;  // the last text, if FastJson has rejected it
   bool event_ = false;
 };
 

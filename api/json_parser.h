@@ -1,4 +1,4 @@
-// JSON, driven straight into the flat form: by FastJson if it can, else by RapidJSON.
+// JsonParser: converts JSON to the flat form, with FastJson or, if that rejects it, RapidJSON.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace lookout::api::detail {
 class FlatWriter;
 struct ProjectionNode;
 
-/// Parses one JSON object into a FlatWriter, leaving out what a projection does not keep. Reusable,
-/// not thread-safe.
+/// Parses a JSON object into a FlatWriter, without fields that the projection drops. Reusable, not
+/// thread-safe.
 class JsonParser {
  public:
   /// Both must outlive the parser; a null projection keeps everything.
@@ -20,29 +20,26 @@ class JsonParser {
   JsonParser(const JsonParser&) = delete;
   JsonParser& operator=(const JsonParser&) = delete;
 
-  /// Refuses what is nested deeper; kMaxDepth by default.
+  /// Rejects deeper nesting; kMaxDepth by default.
   void set_max_depth(std::size_t depth);
 
-  /// From now on, values of objects that come again are compared instead of parsed. For many objects
-  /// of a kind: it takes up to 150 KB. (Those of events always are: the events of a thread share what
-  /// it takes.)
+  /// Enables RepeatedValues, for many objects of one kind. Takes up to 150 KB. (Always enabled for
+  /// events; the events of a thread share the memory.)
   void remember_values();
 
-  /// Writes the object in `text`, which is used up, or says in error() why there is none. The
-  /// caller finishes or clears the writer.
+  /// Writes the object in `text`, which is consumed. On failure, sets error(). The caller finishes or
+  /// clears the writer.
   bool parse_object(std::string& text);
 
-  /// The same for the object inside a watch event; event_type() gives the text of the event's type.
+  /// The same for the object in a watch event; event_type() returns the event's type.
   bool parse_event(std::string& text);
 
-  /// Any value, below `depth` containers that are open already; `projection` says what is kept of
-  /// it.
+  /// Parses any value, inside `depth` open containers, with `projection`.
   bool parse_member(std::string& text, std::size_t depth, const ProjectionNode* projection);
   const std::string& event_type() const;
 
   const std::string& error() const;
-  /// "namespace/name" of the object that has just been refused, if its metadata can be read; else
-  /// empty.
+  /// "namespace/name" of the object that was just rejected, if its metadata can be read, else empty.
   std::string refused_key() const;
 
  private:

@@ -29,7 +29,7 @@ V* find_member(V& object, std::string_view name) {
   return nullptr;
 }
 
-/// How deep a value is nested; 0 for what holds nothing.
+/// The nesting depth of a value; 0 for scalars and empty containers.
 std::size_t depth_of(const JsonValue& value) {
   std::size_t deepest = 0;
   if (value.IsArray()) {
@@ -56,8 +56,7 @@ std::size_t size_of(const JsonValue& value) {
   return size;
 }
 
-/// Equal as JSON, whatever the order of members. In time that grows with the size only, which
-/// RapidJSON's own comparison does not promise.
+/// Compares JSON, ignoring the order of members. Takes linear time, unlike RapidJSON's comparison.
 bool equal(const JsonValue& a, const JsonValue& b) {
   const auto flat = [](const JsonValue& value) {
     rapidjson::Document holder(rapidjson::kObjectType);
@@ -89,8 +88,7 @@ std::vector<std::string> parse_pointer(std::string_view pointer) {
   return tokens;
 }
 
-/// The position that a token means in an array of `size` elements; `last` is the highest one that
-/// is allowed.
+/// The index of a token in an array of `size` elements; `last` is the highest allowed one.
 std::optional<SizeType> array_index(const std::string& token, SizeType size, SizeType last) {
   const auto number = detail::parse_int(token);
   if (!number) return std::nullopt;
@@ -181,7 +179,7 @@ class Patcher {
     return walk(tokens, tokens.size());
   }
 
-  /// The same, but the whole target is no part of itself.
+  /// The same, but null for the whole target.
   JsonValue* find_part(std::string_view path) { return path.empty() ? nullptr : find(path); }
 
   JsonValue* walk(const std::vector<std::string>& tokens, std::size_t count) {
@@ -214,7 +212,7 @@ class Patcher {
       }
     } else if (parent != nullptr && parent->IsArray()) {
       const SizeType size = parent->Size();
-      // Counted from the end, -1 is the place after the last element.
+      // Negative indices count from the end; -1 is after the last element.
       const auto index = last == "-" ? std::optional(size) : insertion_index(last, size);
       if (!index) fail("add", path);
       parent->PushBack(value, allocator_);
@@ -224,7 +222,7 @@ class Patcher {
     }
   }
 
-  /// Whether a path names a member, present or not, of an object that is there.
+  /// Whether a path names a (possibly absent) member of an existing object.
   bool is_member(std::string_view path) {
     const auto tokens = parse_pointer(path);
     const JsonValue* parent = tokens.empty() ? nullptr : walk(tokens, tokens.size() - 1);
@@ -266,7 +264,7 @@ class Patcher {
     }
   }
 
-  /// Everything that reads the result may recurse.
+  /// Limits the depth, so that readers of the result may recurse.
   static void check_depth(std::string_view path, const JsonValue& value) {
     const auto above = static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
     if (above + depth_of(value) > kMaxDepth) throw PatchError("the patch nests too deeply");

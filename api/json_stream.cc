@@ -1,4 +1,4 @@
-// List and watch bodies, decoded while they come in.
+// Incremental decoders of list and watch bodies.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,7 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-/// Collects one object or array from pieces. What is longer than the limit is followed to its end
-/// but not kept.
+/// Collects an object or array from pieces. Longer ones than the limit are skipped.
 class ValueCollector {
  public:
   explicit ValueCollector(std::size_t limit) : limit_(limit) {}
@@ -23,12 +22,12 @@ class ValueCollector {
   void start() {
     scanner_.start();
     bytes_ = 0;
-    // A buffer that one huge object made is not kept for the small ones that follow.
+    // Do not keep the buffer of a huge object.
     if (text_.capacity() > kKeptCapacity) std::string().swap(text_);
     text_.clear();
   }
 
-  /// Takes what belongs to the value from the front of `input`; true if that is all of it.
+  /// Consumes the value's part of `input`; true if the value is complete.
   bool take(std::string_view& input) {
     const std::size_t end = scanner_.scan(input);
     const std::size_t size = std::min(end, input.size());
@@ -47,7 +46,7 @@ class ValueCollector {
   std::size_t bytes() const { return bytes_; }
   std::string& text() { return text_; }
 
-  /// The object that `decoder` has refused.
+  /// The object that `decoder` has rejected.
   MalformedObject malformed(const JsonDecoder& decoder) const {
     return {decoder.error(), decoder.refused_key(), bytes_};
   }
@@ -102,7 +101,7 @@ class JsonListWork final : public ListDecoder {
       }
       if (state_ == State::kLiteral) state_ = State::kAfterMember;
       if (!is_space(c) && !step(c)) break;
-      // An item or container starts with its bracket, which the collector wants to see.
+      // An item or container starts with its bracket, which the collector needs.
       if (state_ != State::kItem && state_ != State::kContainer) input.remove_prefix(1);
     }
     return error_.empty();
@@ -217,7 +216,7 @@ class JsonListWork final : public ListDecoder {
       value_.start();
       state_ = State::kContainer;
     } else if (c == '-' || (c >= '0' && c <= '9') || c == 't' || c == 'f' || c == 'n') {
-      // Go writes the items of an empty list as null.
+      // Go encodes the items of an empty list as null.
       if (key_ == "items" && c == 'n') saw_items_ = true;
       state_ = State::kLiteral;
     } else {
@@ -226,8 +225,7 @@ class JsonListWork final : public ListDecoder {
     return true;
   }
 
-  /// Takes characters of a string up to its closing quote. Only names and short strings matter
-  /// here; the rest is dropped.
+  /// Consumes a string up to its closing quote. Keeps only names and short strings.
   void take_string(std::string_view& input) {
     constexpr std::size_t kKept = 1024;
     std::size_t i = 0;
@@ -252,15 +250,15 @@ class JsonListWork final : public ListDecoder {
     }
     state_ = State::kAfterMember;
     if (key_ != "kind" && key_ != "apiVersion") return;
-    // The items may get these.
+    // The items may receive these.
     if (find_invalid_utf8(string_) != std::string_view::npos) {
       error_ = fmt::format("malformed list: its {} is not UTF-8", key_);
     }
     (key_ == "kind" ? kind_ : api_version_) = string_;
   }
 
-  /// The items of a typed list come without apiVersion and kind: they have the list's version and
-  /// its kind without "List".
+  /// The items of a typed list have no apiVersion and kind: they get the list's version, and its kind
+  /// without "List".
   void set_item_type() {
     constexpr std::string_view kSuffix = "List";
     if (kind_.size() > kSuffix.size() && kind_.ends_with(kSuffix) && !api_version_.empty() &&

@@ -27,11 +27,11 @@ bool must_be_escaped(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\';
 }
 
-/// Whether one of eight bytes must be escaped.
+/// Whether any of eight bytes must be escaped.
 bool any_must_be_escaped(std::uint64_t bytes) {
   constexpr std::uint64_t kOnes = 0x0101010101010101u;
-  // A byte that is less than n, and has no highest bit, borrows its highest bit when n is subtracted.
-  // (What a borrow does to the bytes behind it does not matter.)
+  // Subtracting n sets the highest bit of a byte that is less than n and had its highest bit clear.
+  // (The effect of the borrow on the following bytes does not matter.)
   const auto any_below = [](std::uint64_t of, std::uint64_t n) {
     return (of - n * kOnes) & ~of & (0x80 * kOnes);
   };
@@ -39,7 +39,7 @@ bool any_must_be_escaped(std::uint64_t bytes) {
           any_below(bytes ^ '\\' * kOnes, 1)) != 0;
 }
 
-/// Whether nothing in the text must be escaped.
+/// Whether the text needs no escapes.
 bool is_plain(std::string_view text) {
   const char* const p = text.data();
   const std::size_t n = text.size();
@@ -49,7 +49,7 @@ bool is_plain(std::string_view text) {
       std::memcpy(&word, p + at, sizeof word);
       if (any_must_be_escaped(word)) return false;
     }
-    // The last ones, some of which may have been looked at.
+    // The last eight bytes, which may overlap checked ones.
     std::memcpy(&word, p + n - sizeof word, sizeof word);
     return !any_must_be_escaped(word);
   }
@@ -63,7 +63,7 @@ bool is_plain(std::string_view text) {
   return std::none_of(text.begin(), text.end(), must_be_escaped);
 }
 
-/// Compact JSON, with the interface of RapidJSON's writer. finish() comes last.
+/// Writes compact JSON, with the interface of RapidJSON's writer. Call finish() at the end.
 class CompactWriter {
  public:
   explicit CompactWriter(std::string& out) : out_(out) {}
@@ -80,7 +80,7 @@ class CompactWriter {
   }
   void String(const char* text, rapidjson::SizeType size) {
     begin_value();
-    // (An empty text may have no address.)
+    // (An empty text may be null.)
     string(size == 0 ? std::string_view("") : std::string_view(text, size));
   }
   void Key(const char* text, rapidjson::SizeType size) {
@@ -163,7 +163,7 @@ class CompactWriter {
     std::memcpy(piece_.data() + size_, text.data(), text.size());
     size_ += text.size();
   }
-  // Inlined, GCC 12 warns that a number would be read behind its end.
+  // If this is inlined, GCC 12 gives a false warning about an overread.
   [[gnu::noinline]] void append_large(std::string_view text) { out_.append(text); }
   void flush() {
     out_.append(piece_.data(), size_);
@@ -184,13 +184,13 @@ void write_number(Value value, Writer& writer) {
       writer.Uint64(read_fixed<std::uint64_t>(p));
       return;
     case kTagDouble: {
-      constexpr std::ptrdiff_t kMaxDigits = 16;  // and the '0' behind the point
+      constexpr std::ptrdiff_t kMaxDigits = 16;  // and the '0' after the point
       char text[32];
       char* const last = text + sizeof text - 2;
       const auto number = read_fixed<double>(p);
       char* end = std::to_chars(text, last, number).ptr;
-      // A whole number must not come back as an integer, nor as one of more digits than a double
-      // has, which would be kept as text.
+      // A whole number must not be read back as an integer, nor as text because it has more digits
+      // than a double.
       if (std::find_if(text, end, [](char c) { return c == '.' || c == 'e'; }) == end) {
         if (end - text > kMaxDigits) {
           end = std::to_chars(text, last, number, std::chars_format::scientific).ptr;
@@ -212,7 +212,7 @@ void write_number(Value value, Writer& writer) {
   }
 }
 
-/// Writes a scalar or an empty container. Returns false, and writes nothing, for other containers.
+/// Writes a scalar or an empty container. For other containers, writes nothing and returns false.
 template <class Writer>
 bool write_simple(Value value, Writer& writer) {
   switch (value.kind()) {
@@ -238,7 +238,7 @@ bool write_simple(Value value, Writer& writer) {
   return true;
 }
 
-/// A container that has been begun.
+/// A container that is being written.
 struct Open {
   Open(Value value, bool is_object)
       : object(is_object),
@@ -248,10 +248,10 @@ struct Open {
                           : array_contents(value.data())) {}
   bool object;
   bool field_set;
-  Range range;  // what is still to be written
+  Range range;  // the rest
 };
 
-// An object may be nested more deeply than a stack is long: no recursion.
+// Not recursive: deeply nested objects would overflow the stack.
 template <class Writer>
 void write(Value value, Writer& writer) {
   std::vector<Open> open;

@@ -19,7 +19,7 @@ using detail::text_of;
 // The maximum depth of a patch, far beyond real ones.
 constexpr std::size_t kDeepest = 1000;
 
-/// So that everything below may recurse.
+/// Limits the depth, so that the functions below may recurse.
 void check_depth(const JsonValue& value, std::size_t depth = 1) {
   if (!value.IsObject() && !value.IsArray()) return;
   if (depth > kDeepest) throw DecodeError("the merge patch is nested too deeply");
@@ -51,7 +51,7 @@ void apply(JsonValue& target, const JsonValue& patch, NullsInLists nulls, Alloca
     return;
   }
   if (!target.IsObject()) target.SetObject();
-  // One pass over either side: patches come from outside and may be wide.
+  // One pass over each side: patches are untrusted and may be wide.
   std::unordered_map<std::string_view, const JsonValue*> changes;
   for (const auto& [name, value] : patch.GetObject()) changes[text_of(name)] = &value;
   auto kept = target.MemberBegin();
@@ -81,8 +81,8 @@ void apply(JsonValue& target, const JsonValue& patch, NullsInLists nulls, Alloca
   }
 }
 
-/// The members of an object by name (the first of a name, as RapidJSON has it): looked up many
-/// times, a wide object must not be searched from its beginning each time. Narrow ones are.
+/// An index of an object's members by name (the first of a name, as in RapidJSON), for many lookups
+/// in a wide object. Narrow objects are searched linearly.
 class MemberIndex {
  public:
   explicit MemberIndex(const JsonValue& object) : object_(object) {
@@ -91,7 +91,7 @@ class MemberIndex {
     for (const auto& [name, value] : object.GetObject()) by_name_.emplace(text_of(name), &value);
   }
 
-  /// Null if there is none, also if it is no object.
+  /// Null if there is none, or if the value is not an object.
   const JsonValue* find(const JsonValue& name) const {
     if (!object_.IsObject()) return nullptr;
     if (object_.MemberCount() < kWide) {
@@ -109,7 +109,7 @@ class MemberIndex {
   std::unordered_map<std::string_view, const JsonValue*> by_name_;
 };
 
-/// As RapidJSON's ==, which is quadratic for wide objects.
+/// Like RapidJSON's ==, which is quadratic for wide objects.
 bool equal(const JsonValue& a, const JsonValue& b) {
   if (a.IsObject() && b.IsObject()) {
     if (a.MemberCount() != b.MemberCount()) return false;

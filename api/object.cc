@@ -28,7 +28,7 @@
 namespace lookout::api {
 namespace {
 
-/// The value behind an offset of the header.
+/// The value at an offset of the header.
 Value at_offset(const detail::ObjectHeader* header, std::uint16_t detail::ObjectHeader::*offset,
                 Symbol field) {
   if (header == nullptr) return {};
@@ -46,7 +46,7 @@ Value at_offset(const detail::ObjectHeader* header, std::uint16_t detail::Object
   return Value(header->body() + header->*offset);
 }
 
-/// The text behind an offset of the header; as a rule it is a short string.
+/// The text at an offset of the header; usually a short string.
 std::string_view text_at(const detail::ObjectHeader* header,
                          std::uint16_t detail::ObjectHeader::*offset, Symbol field) {
   if (header != nullptr && header->*offset != 0 && header->*offset != detail::ObjectHeader::kFar) {
@@ -105,10 +105,10 @@ void write_document(const rapidjson::Value& value, detail::FlatWriter& writer) {
   }
 }
 
-/// Sends the events of a parser. (A document that is built from events allocates each container with
-/// the size that it needs; AddMember() reserves room for 16 members in each object.)
+/// Sends a parser's events to the document, so that containers are allocated with the exact size.
+/// (AddMember() reserves 16 members per object.)
 void send_events(Value value, rapidjson::Document& document, std::size_t depth = 0) {
-  // It recurses, and so does nearly everything that is done with a document.
+  // Recursive, like most functions for documents.
   if (depth > kMaxDepth) throw DecodeError("the object is nested too deeply for a document");
   constexpr bool kCopy = true;
   const auto size_of = [](std::string_view text) {
@@ -161,10 +161,10 @@ void send_events(Value value, rapidjson::Document& document, std::size_t depth =
   }
 }
 
-/// 0: it is drawn.
+/// 0: a random seed is drawn.
 constinit std::atomic<std::uint64_t> fixed_seed{0};
 
-/// Different in every process, so that nobody can choose names that collide.
+/// Different in every process, so that attackers cannot choose colliding names.
 std::uint64_t hash_seed() {
   static const std::uint64_t kSeed = [] {
     if (const std::uint64_t fixed = fixed_seed.load(); fixed != 0) return fixed;
@@ -178,7 +178,7 @@ std::uint64_t hash_seed() {
 
 __extension__ using Product = unsigned __int128;
 
-/// Both halves of the product, one over the other: each bit depends on all bits of both factors.
+/// XOR of the product's halves: each bit depends on all bits of both factors.
 std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
   const Product product = static_cast<Product>(a) * b;
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
@@ -191,8 +191,8 @@ std::uint64_t load(const char* p) {
   return word;
 }
 
-/// Texts of up to 16 bytes, as namespaces and many names are, take one product, and those of a key
-/// do not wait for each other.
+/// Texts of up to 16 bytes (namespaces, many names) take one multiplication; those of a key's parts
+/// are independent.
 std::uint64_t hash_of(std::string_view text, std::uint64_t seed) {
   constexpr std::uint64_t kLength = 0xA0761D6478BD642Fu;
   constexpr std::uint64_t kBlock = 0xE7037ED1A0B428DBu;

@@ -20,7 +20,7 @@ void write_changes(detail::FlatWriter& writer, std::initializer_list<MetadataCha
   }
 }
 
-/// Copies the members of `value` but those that are to change.
+/// Copies the members of `value`, except those that change.
 void write_metadata(detail::FlatWriter& writer, Value value,
                     std::initializer_list<MetadataChange> changes) {
   const auto is_changed = [&](std::string_view name) {

@@ -10,7 +10,7 @@
 namespace lookout::api::detail {
 namespace {
 
-/// FastJson's handler: looks into the containers on the way to the name and nowhere else.
+/// FastJson's handler: enters only the containers on the path to the name.
 class KeyHandler {
  public:
   explicit KeyHandler(bool event) : metadata_depth_(event ? 3 : 2) {}
@@ -24,11 +24,11 @@ class KeyHandler {
   }
   bool StartObject() {
     if (wanted_ != nullptr) return false;
-    // (Of a member that comes twice the last one counts.)
+    // (The last one of duplicate members wins.)
     if (++depth_ == metadata_depth_) name_.clear(), ns_.clear();
     return true;
   }
-  // No array is on the way.
+  // There is no array on the path.
   bool StartArray() { return false; }
   bool EndObject(unsigned) {
     --depth_;
@@ -71,7 +71,7 @@ class KeyHandler {
   std::string name_;
 };
 
-/// Names are ASCII (validation.IsDNS1123Subdomain and its like); the rest may be what is wrong.
+/// Valid names are ASCII (validation.IsDNS1123Subdomain and others).
 bool is_plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7F'; });
 }
@@ -84,7 +84,7 @@ std::string key_of(const std::string& ns, const std::string& name) {
 }  // namespace
 
 std::string key_in_json(std::string_view text, bool event) {
-  constexpr std::size_t kPadding = 16;  // FastJson reads behind the end
+  constexpr std::size_t kPadding = 16;  // FastJson reads beyond the end
   if (text.empty()) return {};
   std::string padded;
   padded.reserve(text.size() + kPadding);
@@ -96,7 +96,7 @@ std::string key_in_json(std::string_view text, bool event) {
 }
 
 std::string key_in_protobuf(std::string_view bytes) {
-  // Every kind has its metadata in field 1, which has the name in field 1 and the namespace in 3.
+  // Every kind has its metadata in field 1, with the name in field 1 and the namespace in field 3.
   std::string_view metadata;
   std::string ns;
   std::string name;

@@ -6,12 +6,11 @@
 
 namespace lookout::api::detail {
 
-/// "namespace/name" (or "name") of the object that is JSON in `text`, or, if `event`, in the watch
-/// event there; empty if the text does not say it beyond doubt. Other values are skipped by
-/// their brackets, so errors in them do not matter.
+/// "namespace/name" (or "name") of the JSON object in `text` or, if `event`, in its watch event;
+/// empty if it cannot be determined. Ignores errors in other values.
 std::string key_in_json(std::string_view text, bool event);
 
-/// The same of a protobuf message of a built-in kind.
+/// The same for a protobuf message of a built-in kind.
 std::string key_in_protobuf(std::string_view bytes);
 
 }  // namespace lookout::api::detail

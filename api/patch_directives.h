@@ -1,4 +1,4 @@
-// The members of a strategic merge patch that are no data.
+// The directives of strategic merge patches.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@ namespace lookout::api::detail::directive {
 
 inline constexpr std::string_view kPatch = "$patch";
 inline constexpr std::string_view kRetainKeys = "$retainKeys";
-/// These two are followed by "/" and the name of the field that they are about.
+/// These two are followed by "/" and the name of their field.
 inline constexpr std::string_view kDeleteFromPrimitiveList = "$deleteFromPrimitiveList";
 inline constexpr std::string_view kSetElementOrder = "$setElementOrder";
 

@@ -8,7 +8,7 @@
 namespace lookout::api::detail {
 namespace {
 
-/// reflect.Kind of the Go type, as far as the schema tells.
+/// The Go type's reflect.Kind, as far as known from the schema.
 std::string_view go_kind(Type type) {
   switch (type.shape()) {
     case Shape::kStruct:
@@ -37,7 +37,7 @@ PatchField PatchSchema::object_field(std::string_view name) const {
     out.in_schema = false;
     return out;
   }
-  // Scalars with a name of their own are structures in Go, with no field that JSON could reach.
+  // Named scalars are Go structs without JSON fields.
   const bool is_struct = type_->shape() == Shape::kStruct || !type_->name().empty();
   if (!is_struct) {
     return failure(fmt::format(

@@ -14,26 +14,25 @@ enum class PatchStrategy : std::uint8_t { kNone, kMerge, kReplace };
 
 struct PatchField;
 
-/// The type of a value, as far as it is known: nothing is known of fields that the schema does not
-/// have.
+/// The type of a value, if known. The types of fields outside the schema are unknown.
 class PatchSchema {
  public:
   PatchSchema() = default;
   explicit PatchSchema(Type type) : type_(type) {}
 
-  /// How to merge a member whose old and new value are objects, or lists. Fails with the message of
-  /// Kubernetes where that has no answer: inside of maps and of fields that take any JSON.
+  /// How to merge a member whose old and new values are objects, or lists. Fails with Kubernetes'
+  /// message inside maps and fields that accept any JSON.
   PatchField object_field(std::string_view name) const;
   PatchField list_field(std::string_view name) const;
 
-  /// How Kubernetes says that there is no such field.
+  /// Kubernetes' message for an unknown field.
   std::string no_field(std::string_view name) const;
 
-  /// The type of a member, and of the elements of a list, for copying.
+  /// The type of a member, or of a list's elements, for copying.
   PatchSchema member(std::string_view name) const;
   PatchSchema element() const;
 
-  /// Whether members are fields, with names that the schema gives, rather than data.
+  /// Whether members are schema fields rather than data.
   bool has_fields() const { return !type_ || type_->shape() == Shape::kStruct; }
   /// Whether the value is any JSON.
   bool is_opaque() const { return type_ && type_->shape() == Shape::kScalar; }

@@ -21,11 +21,11 @@ namespace {
 
 struct Entry {
   const ObjectHeader* object = nullptr;
-  std::shared_ptr<const ProjectionNode> root;  // objects outlive who made them
+  std::shared_ptr<const ProjectionNode> root;  // objects may outlive their Projection
 };
 
-/// Instead of a mutex, which the simulator would see: a seed tells the same story in builds that do
-/// not come here.
+/// Used instead of a mutex, which the simulator would schedule: a seed must give the same run in
+/// builds without this code.
 class Lock {
  public:
   void lock() {
@@ -37,9 +37,8 @@ class Lock {
   std::atomic_flag held_;
 };
 
-/// All objects that were made under a projection, by the beginning of their bodies. A Value is one
-/// pointer and knows of no object; only here, and only where NDEBUG is not set, one is found for
-/// it.
+/// All projected objects, by the start of their bodies. A Value is a pointer without a reference to
+/// its object; this finds the object. Used only without NDEBUG.
 struct Register {
   std::atomic<std::size_t> size{0};
   Lock mutex;
@@ -47,26 +46,26 @@ struct Register {
   std::set<std::string> told;                    // guarded by mutex
 };
 
-/// Never destroyed: objects may go at the very end of a program.
+/// Never destroyed: objects may be destroyed during static destruction.
 Register& all() {
   static auto* const kRegister = new Register;
   return *kRegister;
 }
 
-/// The projection's answer for a member that is absent, and the path to its place.
+/// The projection of an absent member, and the path to it.
 struct Place {
   const ProjectionNode* node;
   const std::uint8_t* value;
   std::string path;
 };
 
-/// Goes one step from `place` towards `data`; false if everything below is kept.
+/// Descends one step from `place` towards `data`; false if everything below is kept.
 bool descend(Place& place, const std::uint8_t* data) {
   const Range elements = array_contents(place.value);
   for (const std::uint8_t* p = elements.begin; p < elements.end;) {
     const std::uint8_t* const next = skip_value(p);
     if (data < next) {
-      // A projection says of all elements what it says of the array.
+      // A projection treats elements like their array.
       place.value = p;
       place.path += "[*]";
       return true;
@@ -84,7 +83,7 @@ bool descend(Place& place, const std::uint8_t* data) {
   return false;
 }
 
-/// The path of what was left out; empty if it was not.
+/// The path of the dropped member; empty if it was not dropped.
 std::string left_out(const Entry& entry, const std::uint8_t* data, std::string_view name) {
   Place place{entry.root.get(), entry.object->body(), {}};
   while (place.value != data) {

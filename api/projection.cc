@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 7> kIdentity = {
     "metadata.resourceVersion",
     "metadata.annotations['k8s.io/initial-events-end']"};
 
-/// Adds a path, making the nodes on the way.
+/// Adds a path and its nodes.
 void add(ProjectionNode& root, std::string_view text, ProjectionNode::Action action) {
   const FieldPath path(text);
   if (path.steps().empty()) throw InvalidArgument("projection: an empty path");

@@ -1,4 +1,4 @@
-// The inside of a Projection.
+// ProjectionNode: the implementation of Projection.
 #pragma once
 
 #include <functional>
@@ -8,12 +8,12 @@
 
 namespace lookout::api::detail {
 
-/// The treatment of the members of an object value (or of the object values in an array).
+/// How to treat the members of an object (or of the objects in an array).
 struct ProjectionNode : std::enable_shared_from_this<ProjectionNode> {
   enum class Action { kKeep, kDrop, kDescend };
 
   Action action = Action::kDescend;
-  bool keep_others = false;  // when descending: whether members that are not listed are kept
+  bool keep_others = false;  // when descending: whether to keep unlisted members
   std::map<std::string, ProjectionNode, std::less<>> members;
 
   friend bool operator==(const ProjectionNode& a, const ProjectionNode& b) {

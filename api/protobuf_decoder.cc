@@ -42,7 +42,7 @@ class ProtobufDecoder::Impl {
  private:
   void begin() {
     writer_.clear();
-    // (Many decoders are made for one object.)
+    // (Many decoders decode only one object.)
     if (++decoded_ == 2) parser_.remember_values();
   }
 

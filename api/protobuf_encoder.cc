@@ -22,7 +22,7 @@ namespace {
 
 using namespace detail;
 
-/// JSON as Go writes what it has no type for: members in the order of their names.
+/// JSON of untyped values, in Go's form: members sorted by name.
 void write_sorted_json(Value value, std::string& out) {
   if (value.is_array()) {
     out += '[';
@@ -35,7 +35,7 @@ void write_sorted_json(Value value, std::string& out) {
   }
   if (!value.is_object()) return write_json(value, out);
   if (is_field_set(value.data())) {
-    // They are in the order of their names already.
+    // They are already sorted by name.
     const Range range = field_set_contents(value.data());
     out += '{';
     for (const std::uint8_t* p = range.begin; p < range.end;) {
@@ -99,7 +99,7 @@ class ProtobufEncoder::Impl {
     std::string head;
     out_ = &head;
     nested(1, 0, [&] {
-      text(1, "");  // selfLink, which is gone but has kept its place
+      text(1, "");  // selfLink, which was removed but keeps its number
       text(2, meta.resource_version);
       text(3, meta.continue_token);
       if (meta.remaining_item_count)
@@ -147,12 +147,12 @@ class ProtobufEncoder::Impl {
     return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
   }
 
-  /// About as long as the value will be in protobuf: what its length is reserved for.
+  /// The approximate size of the value in protobuf, to reserve bytes for its length.
   static std::size_t size_of(Value value) {
     return value.exists() ? static_cast<std::size_t>(skip_value(value.data()) - value.data()) : 0;
   }
 
-  /// A field of bytes that `write` appends.
+  /// A field whose bytes `write` appends.
   template <class Write>
   void nested(unsigned field, std::size_t estimate, Write write) {
     tag(field, kBytes);
@@ -193,12 +193,12 @@ class ProtobufEncoder::Impl {
     if (left_out_ != before) number(kMaxFieldNumber, 1);
   }
 
-  /// `typed`: whether apiVersion and kind belong to it, though not to the message.
+  /// `typed`: whether the object has apiVersion and kind, which are not in the message.
   void message(std::uint16_t id, Value object, bool typed) {
     const std::span<const WireSlot> slots = wire_slots(id);
     const std::size_t base = values_.size();
     values_.resize(base + slots.size());
-    // Slots are in the order in which an object keeps its members.
+    // Slots are in member order.
     std::size_t at = 0;
     const Range range = object_contents(object.data());
     for (const std::uint8_t* p = range.begin; p < range.end;) {
@@ -248,7 +248,7 @@ class ProtobufEncoder::Impl {
     }
   }
 
-  /// Where Go has no nil.
+  /// Fields without nil in Go.
   static bool is_written_as_zero(const WireSlot& slot) {
     return !slot.has(wire_flag::kPointer) && slot.kind != WireKind::kBytes &&
            slot.kind != WireKind::kStrings;
@@ -261,7 +261,7 @@ class ProtobufEncoder::Impl {
 
   void map(unsigned field, const WireSlot& slot, Value value) {
     if (value.exists() && !value.is_object()) ++left_out_;
-    // Nested values may contain maps, too.
+    // Nested values may contain maps.
     const std::size_t base = members_.size();
     for (const auto& member : value.members()) members_.push_back(member);
     std::sort(members_.begin() + static_cast<std::ptrdiff_t>(base), members_.end(),
@@ -277,7 +277,7 @@ class ProtobufEncoder::Impl {
     members_.resize(base);
   }
 
-  /// One value. What is absent, null or of another type is its type's zero.
+  /// Writes a value. Absent values, null and other types become the type's zero.
   void one(unsigned field, const WireSlot& slot, Value value) {
     if (value.is_null()) value = {};
     switch (slot.kind) {
@@ -385,8 +385,8 @@ class ProtobufEncoder::Impl {
   }
 
   std::string* out_ = nullptr;
-  std::vector<Value> values_;             // of the slots of the messages that are open
-  std::vector<Members::Member> members_;  // of the maps that are open
+  std::vector<Value> values_;             // of the open messages' slots
+  std::vector<Members::Member> members_;  // of the open maps
   std::string json_;
   std::size_t left_out_ = 0;
 };

@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t kMaxBytesField = std::size_t{1} << 30;
 constexpr std::string_view kTruncated = "the value goes beyond the end of its message";
 
-/// Most texts are, and need no closer look.
+/// Most texts are ASCII, which needs no UTF-8 check.
 bool is_ascii(std::string_view text) {
   constexpr std::uint64_t kHighBits = 0x8080808080808080u;
   const char* p = text.data();
@@ -44,7 +44,7 @@ bool is_ascii(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
 }
 
-/// As Go's encoding/json prints it.
+/// In the format of Go's encoding/json.
 std::string go_number(double value) {
   const double size = std::fabs(value);
   const bool scientific = size != 0 && (size < 1e-6 || size >= 1e21);
@@ -58,7 +58,7 @@ std::string go_number(double value) {
   return out;
 }
 
-/// The text as JSON would carry it: what is no UTF-8 becomes U+FFFD, byte by byte.
+/// Replaces each byte of invalid UTF-8 by U+FFFD, as in JSON.
 std::string repaired(std::string_view bytes) {
   std::string out;
   while (!bytes.empty()) {
@@ -129,7 +129,7 @@ bool ProtobufParser::each_occurrence(const Slot& found, Visit visit) {
   const std::uint8_t* p = found.first;
   std::uint64_t wanted = 0;
   bool done = false;
-  // All of this has been looked at before: nothing can be malformed.
+  // Checked before, so nothing is malformed.
   const std::string_view rest(reinterpret_cast<const char*>(p),
                               static_cast<std::size_t>(found.end - p));
   bool fine = true;
@@ -184,7 +184,7 @@ bool ProtobufParser::parse_event(std::string_view bytes) {
                     return true;
                   }))
     return false;
-  // Errors and bookmarks are kept whole.
+  // No projection for errors and bookmarks.
   const bool change =
       event_type_ == "ADDED" || event_type_ == "MODIFIED" || event_type_ == "DELETED";
   return envelope(raw, change ? projection_ : nullptr);
@@ -258,7 +258,7 @@ void ProtobufParser::start(std::size_t bytes, RepeatedValues* repeated) {
 
 bool ProtobufParser::recall(std::string_view bytes, RepeatedValues::Language language) {
   const RepeatedValues::Found found = repeated_->find(bytes, language);
-  // (In JSON one level more may be in it: `{}` was not counted.)
+  // (In JSON, one more level is possible: `{}` is not counted.)
   const std::size_t levels = writer_.depth() + found.levels;
   if (found.text_size != bytes.size() || levels >= kMaxDepth) return false;
   writer_.container(found.value);
@@ -330,7 +330,7 @@ bool ProtobufParser::scan(std::uint16_t id, std::uint16_t numbers_of, std::strin
   auto at_number = numbers.begin();
   const WireNumber* inlined = nullptr;
   const auto visit = [&](std::uint32_t number, const Content& content, const std::uint8_t* at) {
-    // Fields come in the order of their numbers, as a rule.
+    // Fields are usually in the order of their numbers.
     if (at_number != numbers.end() && at_number->number != number) ++at_number;
     if (at_number == numbers.end() || at_number->number != number) {
       at_number =
@@ -374,7 +374,7 @@ bool ProtobufParser::scan(std::uint16_t id, std::uint16_t numbers_of, std::strin
 
 void ProtobufParser::note_unknown(std::uint16_t message, std::uint32_t number,
                                   const Content& content) {
-  // metadata.clusterName: gone, but older servers write it, always empty, which JSON leaves out.
+  // metadata.clusterName was removed. Older servers write it, always empty; JSON omits it.
   constexpr std::uint32_t kClusterName = 15;
   if (number == kClusterName && content.bytes.empty() && wire_name(message) == "ObjectMeta") return;
   if (unknown_.count++ == 0)
@@ -405,7 +405,7 @@ bool ProtobufParser::member(std::uint16_t id, const WireSlot& slot, const Slot* 
     writer_.key(key);
     return list(place, slot, *found, below);
   }
-  // If a scalar occurs several times, the last one counts.
+  // If a scalar occurs several times, the last one wins.
   const Content& content = found->content;
   if (!slot.has(wire_flag::kPointer | wire_flag::kAlways)) {
     const bool zero = slot.kind == WireKind::kDouble ? std::bit_cast<double>(content.number) == 0
@@ -625,7 +625,7 @@ bool ProtobufParser::json(Place place, std::string_view bytes, const ProjectionN
       return true;
     }
     if (repeated_ != nullptr && recall(raw, RepeatedValues::kJson)) return true;
-    // (The innermost `{}` are one level more.)
+    // (The innermost `{}` are one more level.)
     const FlatWriter::Mark before = writer_.mark();
     const std::size_t levels = kMaxServedDepth - writer_.depth() - 1;
     const FieldSetParser::Taken taken = field_set_.parse(raw, levels);
@@ -633,7 +633,7 @@ bool ProtobufParser::json(Place place, std::string_view bytes, const ProjectionN
     if (taken.text_size == raw.size()) return true;
     writer_.rewind(before);
   }
-  // How deep it is is not counted: what it is in is not kept.
+  // Its depth is not counted, as its containers are not kept.
   deepest_ = std::max(deepest_, writer_.depth() + RepeatedValues::kMostLevels + 1);
   scratch_.assign(raw);
   return json_.parse_member(scratch_, writer_.depth(), node) || fail(place, json_.error());

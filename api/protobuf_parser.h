@@ -1,4 +1,4 @@
-// The Kubernetes protobuf encoding, driven straight into the flat form.
+// ProtobufParser: converts the Kubernetes protobuf encoding to the flat form.
 #pragma once
 
 #include <cstddef>
@@ -21,39 +21,38 @@ namespace lookout::api::detail {
 class FlatWriter;
 struct ProjectionNode;
 
-/// Parses one object of a built-in kind into a FlatWriter, leaving out what a projection does not
-/// keep. Reusable, not thread-safe.
+/// Parses an object of a built-in kind into a FlatWriter, without fields that the projection drops.
+/// Reusable, not thread-safe.
 class ProtobufParser {
  public:
   /// Both must outlive the parser; a null projection keeps everything.
   ProtobufParser(FlatWriter& writer, const ProjectionNode* projection);
 
-  /// Writes the object in its envelope (magic bytes and runtime.Unknown), or says in error() why
-  /// there is none. The caller finishes or clears the writer.
+  /// Writes the object in its envelope (magic bytes and runtime.Unknown). On failure, sets error().
+  /// The caller finishes or clears the writer.
   bool parse_object(std::string_view bytes);
 
-  /// The same for the object inside a watch event; event_type() gives the text of the event's type.
+  /// The same for the object in a watch event; event_type() returns the event's type.
   bool parse_event(std::string_view bytes);
   const std::string& event_type() const { return event_type_; }
 
-  /// The same for an object without an envelope, as the items of a list are.
+  /// The same for an object without an envelope, such as a list item.
   bool parse_item(std::string_view api_version, std::string_view kind, std::string_view bytes);
 
-  /// As JsonParser's.
+  /// See JsonParser.
   void remember_values();
 
   const std::string& error() const { return error_; }
-  /// The fields of the last object that the schema does not know, without those that the projection
-  /// drops.
+  /// The last object's unknown fields, without those that the projection drops.
   const UnknownFields& unknown() const { return unknown_; }
 
  private:
-  /// Where the fields are that make up a member.
+  /// The position of a member's fields.
   struct Slot {
-    const std::uint8_t* first;  // the tag
+    const std::uint8_t* first;  // the first field's tag
     const std::uint8_t* last;
-    const std::uint8_t* end;  // of the message that they are in
-    WireContent content;      // of the last one
+    const std::uint8_t* end;  // of the containing message
+    WireContent content;      // of the last field
   };
   using Content = WireContent;
   /// The position in the input, for error messages: a name from the tables, ...
@@ -77,9 +76,9 @@ class ProtobufParser {
   bool fail(NamedPlace place, std::string_view why);
   template <class AnyPlace>
   bool fail(AnyPlace place, WireFault fault, std::uint64_t number, unsigned wire_type);
-  /// Before an object in so many bytes.
+  /// Call before an object of this size.
   void start(std::size_t bytes, RepeatedValues* repeated);
-  /// Writes a message or field set that has come before.
+  /// Writes a message or field set that has occurred before.
   bool recall(std::string_view bytes, RepeatedValues::Language language);
   void note_unknown(std::uint16_t message, std::uint32_t number, const Content& content);
   bool envelope(std::string_view bytes, const ProjectionNode* projection);
@@ -88,15 +87,15 @@ class ProtobufParser {
   bool message(std::uint16_t id, std::string_view bytes, const ProjectionNode* node, bool typed);
   bool parse_message(std::uint16_t id, std::string_view bytes, const ProjectionNode* node,
                      bool typed);
-  /// `loses`: whether fields that the schema does not know would have been kept.
-  /// `found` gets a bit for each slot that has something.
+  /// `loses`: whether unknown fields would have been kept.
+  /// Sets a bit in `found` for each slot with content.
   bool scan(std::uint16_t id, std::uint16_t numbers_of, std::string_view bytes, std::size_t base,
             bool loses, std::uint64_t& found);
   /// `found` is null for an absent member.
   bool member(std::uint16_t id, const WireSlot& slot, const Slot* found,
               const ProjectionNode* node);
   bool absent(Place place, const WireSlot& slot, const ProjectionNode* node);
-  // Both take a copy: what is below may move slots_.
+  // Both take a copy, as nested calls may reallocate slots_.
   bool list(Place place, const WireSlot& slot, Slot found, const ProjectionNode* node);
   bool map(Place place, const WireSlot& slot, Slot found, const ProjectionNode* node);
   bool value(Place place, const WireSlot& slot, const Content& content, const ProjectionNode* node);
@@ -111,11 +110,11 @@ class ProtobufParser {
   bool opens(Place place);
   bool closed(Place place);
 
-  /// Calls `visit(number, content)` with the fields of a message; false if it does or they are
-  /// malformed.
+  /// Calls `visit(number, content)` for the fields of a message. False if a call returns false or a
+  /// field is malformed.
   template <class AnyPlace, class Visit>
   bool each_field(AnyPlace place, std::string_view bytes, Visit visit);
-  /// Calls `visit(content)` with the fields of a slot.
+  /// Calls `visit(content)` for the fields of a slot.
   template <class Visit>
   bool each_occurrence(const Slot& found, Visit visit);
 
@@ -124,11 +123,11 @@ class ProtobufParser {
   JsonParser json_;
   FieldSetParser field_set_;
   std::unique_ptr<RepeatedValues> own_repeated_;
-  RepeatedValues* repeated_ = nullptr;  // null: nothing is looked up in this object
-  std::size_t deepest_ = 0;             // the most levels that were open since this was set to less
-  std::vector<Slot> slots_;             // of the messages that are open, the first top_ of these
+  RepeatedValues* repeated_ = nullptr;  // null: not used for this object
+  std::size_t deepest_ = 0;             // the maximum depth since it was last reset
+  std::vector<Slot> slots_;             // of the open messages: the first top_ elements
   std::size_t top_ = 0;
-  // The type of the last object: those of a stream are of one type, as a rule.
+  // The type of the last object; the objects of a stream usually have the same type.
   std::string api_version_;
   std::string kind_;
   std::uint16_t message_of_type_ = 0;

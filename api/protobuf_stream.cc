@@ -1,4 +1,4 @@
-// List and watch bodies in protobuf, decoded while they come in.
+// Incremental decoders of list and watch bodies in protobuf.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,21 +18,21 @@ using detail::WireContent;
 /// The maximum size of a list's type and metadata.
 constexpr std::size_t kMaxMetaBytes = 1u << 20;
 
-/// Collects so many bytes from pieces; what is whole in one piece is not copied. What is longer
-/// than the limit is followed to its end but not kept.
+/// Collects a number of bytes from pieces. A value within one piece is not copied. Longer values than
+/// the limit are skipped.
 class BytesCollector {
  public:
   void start(std::uint64_t size, std::size_t limit) {
     size_ = size;
     missing_ = size;
     limit_ = limit;
-    // A buffer that one huge object made is not kept for the small ones that follow.
+    // Do not keep the buffer of a huge object.
     if (buffer_.capacity() > kKeptCapacity) std::string().swap(buffer_);
     buffer_.clear();
     bytes_ = {};
   }
 
-  /// Takes what belongs to the value from the front of `input`; true if that is all of it.
+  /// Consumes the value's part of `input`; true if the value is complete.
   bool take(std::string_view& input) {
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(missing_, input.size()));
     const std::string_view taken = input.substr(0, size);
@@ -52,7 +52,7 @@ class BytesCollector {
   bool too_large() const { return size_ > limit_; }
   std::uint64_t size() const { return size_; }
   std::uint64_t taken() const { return size_ - missing_; }
-  /// Good until the next take() or the end of the piece.
+  /// Valid until the next take() or the end of the piece.
   std::string_view bytes() const { return bytes_; }
 
   MalformedObject malformed(std::string reason, std::string key = {}) const {
@@ -72,12 +72,12 @@ class BytesCollector {
   std::string_view bytes_;
 };
 
-/// The fields that a stream has lost or would lose.
+/// The unknown fields of a stream.
 class Losses {
  public:
   explicit Losses(bool lossless) : lossless_(lossless) {}
 
-  /// Whether an object that has these may be handed out.
+  /// Whether an object with these unknown fields may be delivered.
   bool admit(const UnknownFields& fields) {
     if (fields.count == 0) return true;
     if (total_.count == 0) total_.first = fields.first;
@@ -86,7 +86,7 @@ class Losses {
     refusal_ = fmt::format("the schema does not know {}", fields.first);
     return false;
   }
-  /// Whether the stream may go on behind an object that cannot be decoded.
+  /// Whether the stream may continue after an object that cannot be decoded.
   bool admit(const MalformedObject& object) {
     if (lossless_) refusal_ = fmt::format("an object cannot be decoded: {}", object.reason);
     return !lossless_;
@@ -113,7 +113,7 @@ class ProtobufStream {
         on_malformed_(std::move(on_malformed)) {}
   ~ProtobufStream() = default;
 
-  /// Hands over what the decoder has just made, unless it may not lose what it has lost.
+  /// Delivers the decoded object, unless it has lost fields that must not be lost.
   template <class T>
   void deliver(const std::function<void(T)>& to, T decoded) {
     if (losses_.admit(decoder_.unknown_fields())) {
@@ -230,7 +230,7 @@ class ProtobufListWork final : public ListDecoder, private ProtobufStream {
     return true;
   }
 
-  /// One byte of a number after the other; true after the last one.
+  /// Consumes a number byte by byte; true after the last byte.
   bool take_number(std::string_view& input) {
     while (!input.empty()) {
       const auto byte = static_cast<unsigned char>(input.front());
@@ -363,12 +363,12 @@ class ProtobufListWork final : public ListDecoder, private ProtobufStream {
 
   State state_ = State::kMagic;
   std::uint64_t number_ = 0;
-  unsigned digits_ = 0;  // bytes of a number that have come
+  unsigned digits_ = 0;  // received bytes of a number
   std::uint64_t field_ = 0;
   unsigned wire_type_ = 0;
   bool saw_list_ = false;
-  bool inside_ = false;     // in the list, not in the envelope
-  std::uint64_t left_ = 0;  // bytes of the list that belong to no field yet
+  bool inside_ = false;     // in the list, not in its envelope
+  std::uint64_t left_ = 0;  // remaining bytes of the list after the current field
 
   std::string api_version_;
   std::string kind_;

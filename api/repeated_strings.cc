@@ -5,7 +5,7 @@
 namespace lookout::api::detail {
 namespace {
 
-/// Writes a length in as many bytes as another one takes.
+/// Writes a length in a fixed number of bytes.
 void write_padded_varint(std::uint8_t* out, std::size_t bytes, std::uint64_t value) {
   for (; bytes > 1; --bytes, value >>= 7) *out++ = static_cast<std::uint8_t>(value | 0x80);
   *out = static_cast<std::uint8_t>(value);
@@ -14,7 +14,7 @@ void write_padded_varint(std::uint8_t* out, std::size_t bytes, std::uint64_t val
 }  // namespace
 
 std::size_t RepeatedStrings::find(Range plain) {
-  // The smallest container with such a string in it.
+  // The smallest container that can contain such a string.
   constexpr std::size_t kSmallest = kShortest + 2;
   again_.clear();
   heads_.clear();
@@ -27,7 +27,7 @@ std::size_t RepeatedStrings::find(Range plain) {
         ((read_fixed<std::uint64_t>(at) ^ 0x2545F4914F6CDD1Du) * 0x9FB21C651E98DF25u) ^
         (read_fixed<std::uint64_t>(at + size - 8) * 0xA24BAED4963EE407u);
     Place& place = places_[(hash * 0xD6E8FEB86659FD93u) >> (64 - kPlaceBits)];
-    // (The tag and the length say whether the other one ends at the same size.)
+    // (Equal tags and lengths mean equal sizes.)
     if (place.at == 0 || place.at + size > position ||
         std::memcmp(plain.begin + place.at, at, size) != 0) {
       place = {static_cast<std::uint16_t>(position), static_cast<std::uint16_t>(lost)};
@@ -42,7 +42,7 @@ std::size_t RepeatedStrings::find(Range plain) {
 
   open_.clear();
   const std::uint8_t* p = plain.begin;
-  const std::uint8_t* end = plain.end;  // of the container that is open
+  const std::uint8_t* end = plain.end;  // of the open container
   bool in_object = false;
   for (;;) {
     while (p == end) {

@@ -41,12 +41,12 @@ void RepeatedValues::keep(std::string_view text, std::string_view encoded, std::
     return;
   const std::uint32_t key = hash(text, language);
   Place& kept = place(key);
-  // Copying what never comes again would cost more than there is to gain.
+  // Copying values that never repeat would cost more than it saves.
   constexpr std::uint8_t kPatience = 4;
   constexpr std::uint8_t kSeldom = 8;
   if (kept.hash != key || kept.language != language) {
-    // Something else is here. It stays if it was found not long ago; else a text that begins so is
-    // kept when it comes for the second time.
+    // The slot is in use. Keep its value if it was found recently; else replace it when a text with
+    // this beginning occurs for the second time.
     if (kept.text != 0 && ++kept.missed < kPatience) return;
     kept.hash = key;
     kept.language = language;
@@ -57,7 +57,7 @@ void RepeatedValues::keep(std::string_view text, std::string_view encoded, std::
   if (kept.text != 0 && ++kept.missed > kPatience && kept.missed % kSeldom != 0) return;
   const std::size_t size = text.size() + encoded.size();
   if (kept.room < size) {
-    // Some room for a text that is a bit longer next time.
+    // Reserve space for a slightly longer text.
     const std::size_t room = size + size / 8;
     if (bytes_.size() + room > kBytes) {
       places_.assign(kPlaces, {});
@@ -79,7 +79,7 @@ void RepeatedValues::keep(std::string_view text, std::string_view encoded, std::
 bool RepeatedValues::pays(std::size_t text_size) {
   constexpr std::size_t kTried = 64 * 1024;
   constexpr std::size_t kRest = 256;
-  constexpr std::size_t kLeast = 16;  // one byte of so many must be found
+  constexpr std::size_t kLeast = 16;  // at least one byte in this many must repeat
   if (resting_ > 0) return --resting_ == 0;
   if (decoded_ >= kTried) {
     if (found_ * kLeast < decoded_) resting_ = kRest;

@@ -1,4 +1,4 @@
-// Values that come again: what objects and arrays, or messages, were decoded into before.
+// RepeatedValues: a cache of decoded objects, arrays and messages.
 #pragma once
 
 #include <cstddef>
@@ -10,45 +10,43 @@
 
 namespace lookout::api::detail {
 
-/// Remembers the texts of objects and arrays in JSON, and protobuf messages, beside their encoded
-/// form. The objects of a list have much in common: probes, conditions, tolerations, managed fields
-/// are often the same to the byte. Comparing such a text with the one before takes a small part of
-/// the time of decoding it.
+/// Caches JSON texts of objects and arrays, and protobuf messages, with their flat form. The objects
+/// of a list have much in common: probes, conditions, tolerations and managed fields are often equal
+/// byte by byte. Comparing a text with a cached one is much faster than decoding it.
 ///
-/// A text is looked up by its first bytes alone; then it must be equal as a whole. There is one
-/// place for each hash of those bytes, and a fixed amount of memory: what comes later replaces what
-/// was there. Not thread-safe.
+/// A text is looked up by a hash of its first bytes, then compared as a whole. There is one slot per
+/// hash and a fixed amount of memory: newer values replace older ones. Not thread-safe.
 class RepeatedValues {
  public:
-  /// Shorter texts are decoded as fast as they are found; longer ones seldom repeat.
+  /// Shorter texts are decoded as fast as they are found.
   static constexpr std::size_t kShortest = 32;
   static constexpr std::size_t kLongest = 4096;
-  /// Each level of nesting keeps a copy of what is inside of it.
+  /// Each level of nesting keeps a copy of its content.
   static constexpr std::size_t kMostLevels = 8;
 
-  /// What a text is: JSON, or a protobuf message of a type; its number in the table of types and 1.
+  /// The kind of a text: JSON, or 1 + the type's number for a protobuf message.
   using Language = std::uint16_t;
   static constexpr Language kJson = 0;
 
-  /// The one for what comes alone, as events of watches do: one for each watch would take too much
-  /// memory. It lives as long as the thread.
+  /// The thread's cache, for single objects such as watch events: a cache per watch would take too
+  /// much memory.
   static RepeatedValues& of_this_thread();
 
   struct Found {
     std::size_t text_size = 0;  // 0: nothing found
-    std::size_t levels = 0;     // as keep() was told
-    Value value;                // good until the next keep()
+    std::size_t levels = 0;     // as passed to keep()
+    Value value;                // valid until the next keep()
   };
 
-  /// The value with whose text `rest` begins.
+  /// The cached value whose text `rest` begins with.
   Found find(std::string_view rest, Language language = kJson);
 
-  /// Keeps a container, perhaps: its text, from bracket to bracket, and its encoded form.
+  /// May cache a container: its text, including the brackets, and its encoded form.
   void keep(std::string_view text, std::string_view encoded, std::size_t levels,
             Language language = kJson);
 
-  /// To be called before each object, with the size of its text: false if so little repeats that
-  /// looking for it does not pay. It is tried again after some objects.
+  /// Call before each object, with the size of its text. False if too little repeats for lookups to
+  /// pay off; they are retried after some objects.
   bool pays(std::size_t text_size);
 
  private:
@@ -58,12 +56,12 @@ class RepeatedValues {
 
   struct Place {
     std::uint32_t hash = 0;
-    std::uint32_t begin = 0;  // in bytes_: the text, behind it the encoded form
-    std::uint16_t text = 0;   // sizes; 0: nothing is here
+    std::uint32_t begin = 0;  // in bytes_: the text, followed by the encoded form
+    std::uint16_t text = 0;   // sizes; 0: empty
     std::uint16_t encoded = 0;
     std::uint16_t room = 0;
     std::uint8_t levels = 0;
-    std::uint8_t missed = 0;  // how often another text was looked for, since it was found last
+    std::uint8_t missed = 0;  // lookups of other texts since it was last found
     Language language = kJson;
   };
 
@@ -73,8 +71,8 @@ class RepeatedValues {
 
   std::vector<Place> places_ = std::vector<Place>(kPlaces);
   std::vector<char> bytes_;
-  std::size_t decoded_ = 0;  // bytes of text, since pays() has decided last
-  std::size_t found_ = 0;    // of these
+  std::size_t decoded_ = 0;  // bytes of text since pays() last decided
+  std::size_t found_ = 0;    // of these, found
   std::size_t resting_ = 0;  // objects
 };
 

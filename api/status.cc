@@ -54,7 +54,7 @@ Status failure(std::int32_t code, std::string_view reason, std::string message) 
   return status;
 }
 
-/// A failure about something; `kind` is the resource, or the kind of an invalid object.
+/// A failure with details; `kind` is the resource, or the kind of an invalid object.
 Status failure_about(std::int32_t code, std::string_view reason, std::string message,
                      std::string_view group, std::string_view kind, std::string_view name) {
   Status status = failure(code, reason, std::move(message));
@@ -80,7 +80,7 @@ bool has_reason(const std::exception& e, std::string_view reason) {
   return reason_for_error(e) == reason;
 }
 
-/// By the reason; by the code if the reason says nothing.
+/// Matches the reason, or the code if the reason is unknown.
 bool has_reason_or_code(const std::exception& e, std::string_view reason, std::int32_t code) {
   const Status* status = status_of(e);
   if (status == nullptr) return false;
@@ -89,14 +89,14 @@ bool has_reason_or_code(const std::exception& e, std::string_view reason, std::i
                                            status->reason) == kKnownReasons.end();
 }
 
-/// By the reason or the code, whatever the reason is: older predicates that must stay as they were.
+/// Matches the reason, or the code with any reason, as client-go's older predicates do.
 bool has_reason_or_any_with_code(const std::exception& e, std::string_view reason,
                                  std::int32_t code) {
   const Status* status = status_of(e);
   return status != nullptr && (status->reason == reason || status->code == code);
 }
 
-/// NewGenericServerResponse's answer for a code; without a message, the server's own is kept.
+/// NewGenericServerResponse's error for a code; without a message, the server's is kept.
 struct GenericAnswer {
   std::int32_t code;
   std::string_view reason;
@@ -405,7 +405,7 @@ bool is_unexpected_server_error(const std::exception& e) {
 
 bool is_too_large_resource_version(const std::exception& e) {
   if (has_status_cause(e, kCauseTooLargeResourceVersion)) return true;
-  // Servers up to 1.18 say it in words only.
+  // Servers up to 1.18 have only a message.
   const Status* status = status_of(e);
   return status != nullptr && is_timeout(e) && status->has_details &&
          (std::any_of(status->causes.begin(), status->causes.end(),

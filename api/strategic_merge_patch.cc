@@ -38,10 +38,10 @@ using detail::text_of;
 using detail::UniqueMembers;
 namespace directive = detail::directive;
 
-/// More than any honest patch needs: 3 MB of JSON hold less than two million values.
+/// More than any legitimate patch needs: 3 MB of JSON have less than two million values.
 constexpr std::size_t kMaxWork = 20'000'000;
 
-/// The API server's answer to errors without a specific one.
+/// The API server's response to errors without a specific response.
 [[noreturn]] void fail(std::string message) {
   Status status;
   status.code = 500;
@@ -74,7 +74,7 @@ constexpr std::size_t kMaxWork = 20'000'000;
   throw StatusError::bad_request("invalid patch format of setElementOrder list");
 }
 
-/// So that everything below may recurse.
+/// Limits the depth, so that the functions below may recurse.
 void check_depth(const JsonValue& value, std::size_t depth = 1) {
   if (!value.IsObject() && !value.IsArray()) return;
   if (depth > kMaxDepth) throw StatusError::bad_request("the patch is nested too deeply");
@@ -90,15 +90,14 @@ bool is_text(const JsonValue& value, std::string_view text) {
 }
 
 const JsonValue* find_member(const JsonValue& object, std::string_view name) {
-  const JsonValue* found = nullptr;  // of several the last one counts
+  const JsonValue* found = nullptr;  // the last one of duplicates
   for (const auto& member : object.GetObject()) {
     if (text_of(member.name) == name) found = &member.value;
   }
   return found;
 }
 
-/// The key of an element of a merged list, or nothing: what is null is as good as absent, and
-/// objects and lists are equal to nothing.
+/// The key of an element of a merged list; nullopt if it is absent, null, an object or a list.
 std::optional<std::string> key_of(const JsonValue& element, std::string_view merge_key) {
   const JsonValue* key = find_member(element, merge_key);
   return key == nullptr || key->IsNull() ? std::nullopt : detail::scalar_key(*key);
@@ -111,7 +110,7 @@ std::string required_key(const JsonValue& element, std::string_view merge_key) {
   return *std::move(key);
 }
 
-/// The common type of the elements of two lists, which must not be lists.
+/// The common element type of two lists; elements must not be lists.
 GoType element_type(const JsonValue& a, const JsonValue& b) {
   if (a.Empty() && b.Empty()) fail("no elements in any of the given slices");
   const GoType type = go_type(a.Empty() ? b[0] : a[0]);
@@ -127,8 +126,7 @@ GoType element_type(const JsonValue& a, const JsonValue& b) {
   return type;
 }
 
-/// The identity of an element in a list with this merge key or, without a key, in a list of
-/// scalars.
+/// The identity of an element: its merge key or, without `merge_key`, the scalar itself.
 std::string known_by(const JsonValue& element, std::string_view merge_key) {
   if (!merge_key.empty()) return required_key(element, merge_key);
   auto key = detail::scalar_key(element);
@@ -140,7 +138,7 @@ bool has_marker(const JsonValue& value) {
   return value.IsObject() && find_member(value, directive::kPatch) != nullptr;
 }
 
-/// Refuses a patch whose elements stand in another order than the one it asks for.
+/// Rejects a patch whose elements are not in the order that it requests.
 void check_order(const JsonValue& patch, const JsonValue& order, std::string_view merge_key) {
   if (patch.Empty() || order.Empty()) return;
   std::vector<const JsonValue*> elements;
@@ -168,13 +166,13 @@ void check_order(const JsonValue& patch, const JsonValue& order, std::string_vie
   }
 }
 
-/// An element of a list together with what it is known by: its merge key or, for scalars, itself.
+/// A list element with its identity: its merge key or, for scalars, itself.
 struct Keyed {
   std::string key;
   JsonValue value;
 };
 
-/// Keys, and where each stands first.
+/// Keys with their first positions.
 class Order {
  public:
   bool has_all(const std::vector<Keyed>& elements) const {
@@ -212,9 +210,9 @@ void sort_by(std::vector<Keyed>& elements, const Order& order) {
   elements = std::move(sorted);
 }
 
-/// Puts the elements that `wanted` names in its order, the others in the server's, and one between
-/// the others: an element that only the server has goes before the first of the rest that stands
-/// behind it on the server.
+/// Orders the elements in `wanted` like `wanted` and the others like the server, and merges them: an
+/// element that only the server has comes before the first other element that follows it on the
+/// server.
 std::vector<Keyed> arrange(std::vector<Keyed> elements, const Order& wanted, const Order& server) {
   std::vector<Keyed> named;
   std::vector<Keyed> others;
@@ -237,18 +235,18 @@ std::vector<Keyed> arrange(std::vector<Keyed> elements, const Order& wanted, con
   return out;
 }
 
-/// The list of the server while elements are deleted from it, and the order that it had.
+/// The server's list during deletions, and its original order.
 ///
-/// $setElementOrder places what only the server has by the order "on the server". Kubernetes reads
-/// that from the very array in which it deletes and appends: after a deletion the rest has moved up
-/// and the last elements stand there twice, until appended ones take the places that became free.
-/// This decides where appended elements stand, so it is done here just so.
+/// $setElementOrder places elements that only the server has by the order "on the server".
+/// Kubernetes reads this order from the array in which it deletes and appends: after a deletion, the
+/// rest has moved up, and the last elements are duplicated until appended elements overwrite them.
+/// This affects the position of appended elements, so this class reproduces it.
 class ServerList {
  public:
   ServerList(JsonValue& list, std::string_view merge_key) : list_(list) {
     for (const auto& element : list.GetArray()) {
       const auto key = key_of(element, merge_key);
-      // "" is no key, and can be found as little.
+      // "" is not a valid key, so it is never found.
       order_.push_back(key.value_or(""));
       if (key) places_[*key].push_back(order_.size() - 1);
     }
@@ -296,12 +294,12 @@ class ServerList {
   std::vector<std::string> order_;
   std::vector<bool> deleted_;
   std::unordered_map<std::string, std::vector<std::size_t>> places_;
-  std::size_t left_ = 0;             // how many are not deleted
-  std::size_t last_ = 0;             // behind the last one that is not deleted
-  std::vector<std::string> behind_;  // what stands behind those that are left
+  std::size_t left_ = 0;             // elements that are not deleted
+  std::size_t last_ = 0;             // the end of the last element that is not deleted
+  std::vector<std::string> behind_;  // the keys after the remaining elements
 };
 
-/// The patch of one object, from which directives take what they have dealt with.
+/// The patch of one object. Directives remove the members that they have applied.
 class Changes {
  public:
   explicit Changes(const JsonValue& patch) : members_(patch) {}
@@ -323,7 +321,7 @@ class Changes {
   std::unordered_set<std::string_view> taken_;
 };
 
-/// The field that a directive such as "$setElementOrder/containers" is about.
+/// The field of a directive such as "$setElementOrder/containers".
 std::optional<std::string_view> field_of(std::string_view name, std::string_view prefix) {
   name.remove_prefix(prefix.size());
   if (!name.starts_with('/')) return std::nullopt;
@@ -365,8 +363,8 @@ class Merger {
   }
 
  private:
-  /// Every value of patch and target is looked at a few times at most, except where a patch names
-  /// the same element of a list again and again.
+  /// Each value of patch and target is visited only a few times, unless a patch names the same list
+  /// element many times.
   void count_work(std::size_t values) {
     work_ += values;
     if (work_ > kMaxWork)
@@ -433,7 +431,7 @@ class Merger {
     }
   }
 
-  /// Deals with "$setElementOrder/FIELD" and with FIELD itself.
+  /// Applies "$setElementOrder/FIELD" and FIELD.
   void merge_in_order(EditedMembers& members, Changes& changes, std::string_view directive_name,
                       const JsonValue& order, PatchSchema schema) {
     changes.take(directive_name);
@@ -487,7 +485,7 @@ class Merger {
     std::vector<std::string> server_order;
   };
 
-  /// The elements of a list together with what they are known by; leaves nothing in the list.
+  /// The elements of a list with their identities. Empties the list.
   static std::vector<Keyed> take_elements(JsonValue& list, const PatchField& field) {
     std::vector<Keyed> out;
     for (auto& element : list.GetArray()) {
@@ -497,7 +495,7 @@ class Merger {
     return out;
   }
 
-  /// Uses `target` up.
+  /// Consumes `target`.
   MergedList merge_list(JsonValue& target, const JsonValue& patch, const PatchField& field,
                         bool deletes) {
     count_work(target.Size() + patch.Size());
@@ -572,7 +570,7 @@ class Merger {
       }
     } else {
       std::vector<JsonValue> elements = server.take_elements();
-      // Elements of the server that have no key are complained of below.
+      // The server's elements without a key are reported below.
       std::unordered_map<std::string, std::size_t> index;
       for (std::size_t i = 0; i < elements.size(); ++i) {
         if (auto key = key_of(elements[i], field.merge_key)) {
@@ -608,8 +606,8 @@ class Merger {
     return out;
   }
 
-  /// Copies a value that replaces another one. It is copied unchanged, as if the API server had
-  /// decoded it then: no field has the name of a directive.
+  /// Copies a value that replaces another one. Drops directives, as the API server's decoder
+  /// drops unknown fields.
   JsonValue copy(const JsonValue& value, PatchSchema schema) {
     if (value.IsObject() && !schema.is_opaque()) return copy_members(value, schema, {});
     if (!value.IsArray()) return deep_copy(value, allocator_);
@@ -630,7 +628,7 @@ class Merger {
     return out;
   }
 
-  /// Copies a new value. Objects that contain "$patch" are left out, whatever its value.
+  /// Copies a new value, without objects that contain "$patch" with any value.
   std::optional<JsonValue> copy_new(const JsonValue& value, PatchSchema schema) {
     if (value.IsArray()) {
       JsonValue out(rapidjson::kArrayType);

@@ -1,5 +1,4 @@
-// The hash of the symbol table: computed by the generator that lays the table out and by the
-// library that reads it.
+// The hash function of the symbol table, used by the generator and the library.
 #pragma once
 
 #include <bit>
@@ -10,8 +9,8 @@
 
 namespace lookout::api::detail {
 
-/// Looks at the length and at up to 24 bytes (the first, the middle and the last eight). `text`
-/// must not be empty.
+/// Hashes the length and up to 24 bytes (the first, the middle and the last eight). `text` must not
+/// be empty.
 inline std::uint64_t symbol_hash(std::string_view text) {
   const char* p = text.data();
   const std::size_t n = text.size();
@@ -42,18 +41,18 @@ inline std::uint64_t symbol_hash(std::string_view text) {
   return h ^ h >> 32;
 }
 
-/// The table is perfect: bucket -> displacement -> slot, one probe and one comparison. A
-/// displacement says which bits of the hash count, and what is added to them.
+/// A perfect hash: bucket -> displacement -> slot, with one probe and one comparison. A displacement
+/// selects bits of the hash, and is added to them.
 inline std::size_t symbol_bucket(std::uint64_t hash, std::size_t buckets) {
   return hash >> 23 & (buckets - 1);
 }
 inline std::size_t symbol_slot(std::uint64_t hash, std::uint32_t displacement, std::size_t slots) {
   return ((hash >> (displacement & 7)) + (displacement >> 3)) & (slots - 1);
 }
-/// Tells most other texts from the one of a slot without looking at that.
+/// Distinguishes most other texts from a slot's text without a comparison.
 inline std::uint8_t symbol_tag(std::uint64_t hash) { return static_cast<std::uint8_t>(hash >> 56); }
 
-/// Whether n bytes are equal: in two words where they are no more than 16, as nearly all are.
+/// Whether n bytes are equal. Compares up to 16 bytes, the usual case, in two words.
 inline bool equal_bytes(const char* a, const char* b, std::size_t n) {
   const auto words = [&](auto first_a) {
     auto first_b = first_a;

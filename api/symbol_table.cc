@@ -9,7 +9,7 @@
 namespace lookout::api {
 namespace detail {
 
-/// A place of the hash table. `begin` is where the text is in kSymbolText.
+/// A slot of the hash table. `begin` is the text's offset in kSymbolText.
 struct SymbolSlot {
   std::uint16_t id;
   std::uint8_t length;
@@ -24,7 +24,7 @@ std::uint16_t find_symbol(std::string_view text) {
   const std::uint64_t hash = symbol_hash(text);
   const std::uint32_t displacement = kSymbolDisplacements[symbol_bucket(hash, kSymbolBuckets)];
   const SymbolSlot& slot = kSymbolSlotTable[symbol_slot(hash, displacement, kSymbolSlots)];
-  // Most of what is no symbol differs in one of these two. (An empty slot has no length.)
+  // Most other texts differ in one of these. (The length of an empty slot is 0.)
   if (slot.length != text.size() || slot.tag != symbol_tag(hash)) return kNoSymbol;
   return equal_bytes(kSymbolText + slot.begin, text.data(), text.size()) ? slot.id : kNoSymbol;
 }

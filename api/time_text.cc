@@ -7,7 +7,7 @@ namespace lookout::api::detail {
 void TimeText::write(std::int64_t time) {
   if (time == time_) return;
   time_ = time;
-  // (Rounded down, before 1970, too.)
+  // (Rounds down, also before 1970.)
   const std::int64_t day = (time - kBegin) / kDay;
   if (day != day_) {
     const std::string date = format_time(Time(std::chrono::seconds(time)));

@@ -1,4 +1,4 @@
-// Times as text, many one after the other.
+// TimeText: fast formatting of many times.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +8,21 @@
 
 namespace lookout::api::detail {
 
-/// Writes times as format_time() and format_micro_time() do. An object holds ten of them, most of
-/// one day and many equal, so what was written last is the beginning of what comes next. Not
-/// thread-safe.
+/// Formats times like format_time() and format_micro_time(). An object has about ten times, mostly of
+/// one day and many equal, so this reuses parts of the previous text. Not thread-safe.
 class TimeText {
  public:
   /// The range of RFC 3339: the years 0 to 9999, in seconds since 1970.
   static constexpr std::int64_t kBegin = -62167219200;
   static constexpr std::int64_t kEnd = 253402300800;
 
-  /// `time` is within these limits. Good until the next call.
+  /// `time` must be within these limits. The result is valid until the next call.
   std::string_view seconds(std::int64_t time) {
     write(time);
     text_[kSize] = 'Z';
     return {text_, kSize + 1};
   }
-  /// The same with `micros` (0 to 999999) of a second behind it.
+  /// The same with `micros` (0 to 999999).
   std::string_view micros(std::int64_t time, std::int64_t micros) {
     constexpr std::size_t kDigits = 6;
     write(time);

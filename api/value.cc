@@ -17,7 +17,7 @@ using namespace detail;
 
 namespace {
 
-/// For a member that is not there; `name` may be costly to find out.
+/// The result for an absent member; `name` may be expensive to compute.
 template <class Name>
 Value absent([[maybe_unused]] const std::uint8_t* object, [[maybe_unused]] Name name) {
   if constexpr (kProjectionsAreChecked) note_absent(object, name());
@@ -29,7 +29,7 @@ bool equal_bytes(const std::uint8_t* a, const std::uint8_t* b) {
   return size == skip_value(b) - b && std::memcmp(a, b, static_cast<std::size_t>(size)) == 0;
 }
 
-/// For values in which strings may stand for others before them.
+/// Compares values that may contain references to earlier strings.
 bool equal_contents(Value a, Value b) {
   struct Open {
     Range a;
@@ -70,8 +70,7 @@ bool equal_contents(Value a, Value b) {
   }
 }
 
-/// The member behind this one. (Nearly all keys have one byte, so the processor need not wait for
-/// the key to find the value.)
+/// The next member. (Nearly all keys have one byte, so the CPU can predict the value's position.)
 inline const std::uint8_t* next_member(const std::uint8_t* p) {
   return skip_value(*p < kKeySymbol ? p + 1 : skip_key(p));
 }
@@ -161,8 +160,8 @@ std::optional<double> Value::to_double() const {
       double value = 0;
       const auto [end, error] = std::from_chars(text, text + length, value);
       if (error == std::errc{}) return value;
-      // from_chars leaves the value alone when it is out of range: tell very large from very small
-      // by the exponent's sign.
+      // from_chars does not set out-of-range values: distinguish very large from very small ones by
+      // the exponent's sign.
       const std::string_view view(text, length);
       const bool tiny = view.find("e-") != view.npos || view.find("E-") != view.npos;
       const double magnitude = tiny ? 0.0 : std::numeric_limits<double>::infinity();

@@ -19,7 +19,7 @@ std::string_view wire_name(std::uint16_t message) { return kWireNames[message]; 
 
 std::optional<std::uint16_t> wire_message_of_kind(std::string_view group, std::string_view version,
                                                   std::string_view kind) {
-  // Every group and version has this one.
+  // Every group and version has this kind.
   if (kind == "DeleteOptions") return kDeleteOptions;
   const auto key = [](const WireKindEntry& e) { return std::tie(e.kind, e.group, e.version); };
   const auto wanted = std::tie(kind, group, version);

@@ -1,4 +1,4 @@
-// Access to the generated table of the protobuf messages of the built-in kinds.
+// Access to the generated table of the built-in kinds' protobuf messages.
 #pragma once
 
 #include <cstddef>
@@ -21,26 +21,26 @@ enum class WireKind : std::uint8_t {
   kMicroTime,
   kQuantity,
   kIntOrString,
-  kJson,           // a message of one field, which is JSON text
-  kStrings,        // a message of one field, which is a list of strings
+  kJson,           // a message whose only field is JSON text
+  kStrings,        // a message whose only field is a list of strings
   kSchemaOrArray,  // the unions of CustomResourceDefinitions
   kSchemaOrBool,
   kSchemaOrStrings,
 };
 
 namespace wire_flag {
-inline constexpr unsigned kPointer = 1;  // Go can tell absent from zero
-inline constexpr unsigned kAlways = 2;   // JSON has it even if it is absent or zero
+inline constexpr unsigned kPointer = 1;  // Go distinguishes absent from zero
+inline constexpr unsigned kAlways = 2;   // in JSON even if absent or zero
 inline constexpr unsigned kList = 4;
 inline constexpr unsigned kMap = 8;
-inline constexpr unsigned kTyped = 16;  // its objects come with apiVersion and kind
-inline constexpr unsigned kItems = 32;  // of a list object: [] if there are none
+inline constexpr unsigned kTyped = 16;  // its objects have apiVersion and kind
+inline constexpr unsigned kItems = 32;  // of a list object: [] if empty
 }  // namespace wire_flag
 
-/// A member that a message has in JSON.
+/// A message's member in JSON.
 struct WireSlot {
   std::uint16_t symbol;
-  std::uint16_t message;  // of messages, schemas and lists and maps of these
+  std::uint16_t message;  // for messages, schemas, and lists and maps of these
   WireKind kind;
   std::uint8_t flags;
 
@@ -56,7 +56,7 @@ struct WireNumber {
   std::uint16_t target;  // a slot; or, with kInlined, a message whose numbers fill the same slots
 };
 
-/// A message has no more members: a word has a bit for each.
+/// The maximum number of members per message: one bit each in a word.
 inline constexpr std::size_t kMaxWireSlots = 64;
 
 struct WireMessage {
@@ -65,7 +65,7 @@ struct WireMessage {
   std::uint64_t always;  // a bit for each slot that has wire_flag::kAlways
 };
 
-// The tables themselves. What belongs to a message ends where that of the next one begins.
+// The tables. A message's entries end where those of the next message begin.
 // NOLINTBEGIN(readability-identifier-naming): constants, which only their definitions show.
 extern const WireMessage kWireMessages[];
 extern const WireNumber kWireNumbers[];
@@ -84,14 +84,14 @@ inline std::span<const WireNumber> wire_numbers(std::uint16_t message) {
 }
 /// "PodSpec".
 std::string_view wire_name(std::uint16_t message);
-/// The message of the objects of a built-in kind.
+/// The message of a built-in kind.
 std::optional<std::uint16_t> wire_message_of_kind(std::string_view group, std::string_view version,
                                                   std::string_view kind);
-/// The same of "apps/v1" or "v1".
+/// The same for "apps/v1" or "v1".
 std::optional<std::uint16_t> wire_message_of_type(std::string_view api_version,
                                                   std::string_view kind);
 
-/// The other way round.
+/// The reverse.
 struct WireTypeMeta {
   std::string_view group;
   std::string_view version;

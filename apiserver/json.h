@@ -1,4 +1,4 @@
-// Getting about in RapidJSON documents, the mutable form of objects.
+// Helpers for RapidJSON documents, the mutable form of objects.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -73,25 +73,25 @@ inline void set(Value& object, std::string_view name, std::string_view value,
   set(object, name, copy_text(value, allocator), allocator);
 }
 
-/// Adds a member that is not there yet.
+/// Adds a new member.
 inline void set_default(Value& object, std::string_view name, Value value, Allocator& allocator) {
   const Value* present = find(object, name);
   if (present == nullptr || present->IsNull()) set(object, name, std::move(value), allocator);
 }
 inline void set_default(Value& object, std::string_view name, std::string_view value,
                         Allocator& allocator) {
-  // An empty string is what an absent one is in the API.
+  // In the API, an empty string equals an absent one.
   if (text(object, name).empty()) set(object, name, value, allocator);
 }
 
-/// The object in a member; made if there is none.
+/// The object in a member; created if there is none.
 inline Value& child(Value& object, std::string_view name, Allocator& allocator) {
   Value* present = find(object, name);
   if (present != nullptr && present->IsObject()) return *present;
   return set(object, name, Value(rapidjson::kObjectType), allocator);
 }
 
-/// Makes a member of `to` what it is in `from`: a copy, or gone.
+/// Makes a member of `to` equal to that of `from`: copies or removes it.
 inline void take(Value& to, const Value& from, std::string_view name, Allocator& allocator) {
   if (const Value* value = find(from, name)) {
     set(to, name, deep_copy(*value, allocator), allocator);

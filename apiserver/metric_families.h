@@ -8,7 +8,7 @@
 
 namespace lookout::apiserver {
 
-/// The bounds of kube-apiserver's histograms, in seconds, as far as they tell anything here.
+/// The relevant buckets of kube-apiserver's histograms, in seconds.
 inline const prometheus::Histogram::BucketBoundaries& duration_buckets() {
   static const prometheus::Histogram::BucketBoundaries kBuckets = {
       0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2,

@@ -61,7 +61,7 @@ Metrics::Request::~Request() { in_flight_.Decrement(); }
 
 void Metrics::Request::finish(const endpoints::RequestInfo& info,
                               const resources::ServedResource* resource, int code) {
-  // Nothing that a client makes up becomes a label.
+  // Clients must not be able to create arbitrary labels.
   Series labels;
   labels.dry_run = dry_run_;
   labels.is_watch = info.verb == "watch";
@@ -93,7 +93,7 @@ Metrics::Counts Metrics::counts_of(const Series& series) {
                                {"resource", series.resource},
                                {"subresource", series.subresource},
                                {"scope", series.scope}};
-  // A watch has only begun.
+  // A watch has only started.
   if (!series.is_watch) known.durations = &durations_.Add(labels, duration_buckets());
   labels["code"] = std::to_string(series.code);
   known.requests = &requests_.Add(labels);

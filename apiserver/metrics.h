@@ -1,4 +1,4 @@
-// What the server measures of itself, under kube-apiserver's names.
+// The server's metrics, with kube-apiserver's names.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -22,7 +22,7 @@
 
 namespace lookout::apiserver {
 
-/// Counts of one open watch; it is counted as open for as long as this lives.
+/// The metrics of an open watch, which counts as open while this exists.
 class WatcherMetrics {
  public:
   WatcherMetrics(prometheus::Gauge& open, prometheus::Counter& events)
@@ -53,7 +53,7 @@ class Metrics {
     Request(const Request&) = delete;
     Request& operator=(const Request&) = delete;
 
-    /// `resource` is null for what is about no resource that is served.
+    /// `resource` is null for requests without a served resource.
     void finish(const endpoints::RequestInfo& info, const resources::ServedResource* resource,
                 int code);
 
@@ -104,7 +104,7 @@ class Metrics {
   prometheus::Gauge& changing_;
   admission::WebhookMetrics webhooks_{registry_};
   std::mutex mutex_;
-  /// Those that there are: looking for labels in a family takes much longer.
+  /// A cache: finding labels in a family takes much longer.
   std::map<Series, Counts> counts_;  // guarded by mutex_
 };
 

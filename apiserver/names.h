@@ -1,4 +1,4 @@
-// The names of others that all of the server uses.
+// Aliases for the whole server.
 #pragma once
 
 #include "apiserver/json.h"

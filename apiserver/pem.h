@@ -1,4 +1,4 @@
-// PEM: what certificates, and requests for them, are written in.
+// PEM, the text format of certificates and certificate requests.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct PemBlock {
   std::string data;     // decoded
 };
 
-/// The blocks of a text, up to one that cannot be read. Text between them is ignored.
+/// The blocks of a text, up to a malformed one. Text between them is ignored.
 std::vector<PemBlock> read_pem(const std::string& text);
 
 }  // namespace lookout::apiserver

@@ -1,4 +1,4 @@
-// Counting what the server does.
+// Counters of the server.
 #pragma once
 
 #include <atomic>

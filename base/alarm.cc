@@ -18,14 +18,14 @@ struct Alarm::State {
         std::function<void()> ring_)
       : loop(loop_), clock(std::move(clock_)), ring(std::move(ring_)) {}
 
-  const std::weak_ptr<EventLoop> loop;  // a coroutine on the loop must not keep it
+  const std::weak_ptr<EventLoop> loop;  // weak: coroutines on the loop must not keep the loop alive
   const std::shared_ptr<Clock> clock;
   const std::function<void()> ring;
 
   std::mutex mutex;
   // Guarded by mutex.
   std::optional<Clock::TimePoint> time;
-  std::stop_source asleep;  // ends the sleep that is going on
+  std::stop_source asleep;  // ends the current sleep
   bool running = false;
   bool closed = false;
 };
@@ -63,7 +63,7 @@ void Alarm::set(Clock::TimePoint time) {
     asleep.request_stop();
     return;
   }
-  // Posted, because on the loop it would begin at once, with whatever locks the caller has.
+  // Posted: started directly on the loop's thread, it would run with the caller's locks held.
   const auto strand = boost::asio::make_strand(loop->context());
   boost::asio::post(strand, [strand, state = state_] {
     boost::asio::co_spawn(strand, run(state), boost::asio::detached);

@@ -1,6 +1,6 @@
-// Asio's functions, compiled once and not in each source that includes them
-// (BOOST_ASIO_SEPARATE_COMPILATION, which cmake/LookoutTargets.cmake defines for this project
-// alone). Another part of a program may have them, too: they are weak, as inline functions are.
+// Asio's functions, compiled once instead of in each source that includes them
+// (BOOST_ASIO_SEPARATE_COMPILATION, which cmake/LookoutTargets.cmake defines for this project only).
+// The symbols are weak, like those of inline functions, as other parts of a program may define them.
 #undef BOOST_ASIO_DECL  // Clang gets base/detail/asio.h before all of Asio.
 #if defined(__clang__)
 #define BOOST_ASIO_DECL __attribute__((weak))

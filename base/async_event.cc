@@ -24,8 +24,8 @@ using TimePoint = AsyncEvent::TimePoint;
 /// Resumes the waiting coroutine, and owns its frame until then.
 using Waiter = asio::async_result<asio::use_awaitable_t<>, void()>::handler_type;
 
-/// The events of one io_context. It drops their waiters when it ends, as it drops the operations of
-/// its own. It may end before events whose executor is no strand. Thread-safe.
+/// The events of one io_context. Drops their waiters when the context ends, as Asio drops its own
+/// operations. Events whose executor is not a strand may outlive it. Thread-safe.
 class Waiters : public std::enable_shared_from_this<Waiters> {
  public:
   struct Entry : boost::intrusive::list_base_hook<> {
@@ -47,7 +47,7 @@ class Waiters : public std::enable_shared_from_this<Waiters> {
   }
 
   void drop() {
-    // Destroyed without the mutex: their frames may own events.
+    // Destroyed after the mutex is released: their frames may own events.
     std::vector<std::optional<Waiter>> dropped;
     std::vector<std::shared_ptr<Entry>> rung;
     const std::lock_guard lock(mutex_);
@@ -56,14 +56,14 @@ class Waiters : public std::enable_shared_from_this<Waiters> {
     for (Entry& entry : entries_) dropped.push_back(std::exchange(entry.waiter, std::nullopt));
   }
 
-  /// Wakes the waiter on the context's one thread. An operation of Asio costs more than most
-  /// waiters have to do, so one wakes all that have been rung when the thread gets to it.
+  /// Wakes the waiter on the context's single thread. An Asio operation costs more than the work of
+  /// most waiters, so one operation wakes all waiters that were rung before it runs.
   void ring(std::shared_ptr<Entry> entry, const asio::io_context::executor_type& executor) {
     {
       const std::lock_guard lock(mutex_);
       if (dropped_) return;
       rung_.push_back(std::move(entry));
-      if (rung_.size() > 1) return;  // an operation is on its way
+      if (rung_.size() > 1) return;  // an operation is already posted
     }
     asio::post(executor, [self = shared_from_this()] { self->wake_rung(); });
   }
@@ -85,7 +85,7 @@ class Waiters : public std::enable_shared_from_this<Waiters> {
   std::mutex mutex_;
   boost::intrusive::list<Entry> entries_;      // guarded by mutex_
   std::vector<std::shared_ptr<Entry>> rung_;   // guarded by mutex_
-  std::vector<std::shared_ptr<Entry>> spare_;  // guarded by mutex_; empty, memory for the next ones
+  std::vector<std::shared_ptr<Entry>> spare_;  // guarded by mutex_; empty, reused for its memory
   bool dropped_ = false;                       // guarded by mutex_
 };
 
@@ -142,7 +142,7 @@ class AsyncEvent::State : public std::enable_shared_from_this<State> {
 
   void ring() {
     std::shared_ptr<State> self = shared_from_this();
-    // (A strand's events may not run side by side with what the strand does.)
+    // (Events of a strand must not run concurrently with the strand.)
     if (const auto* one_thread = executor_.target<asio::io_context::executor_type>()) {
       waiters_->ring({std::move(self), &entry_}, *one_thread);
     } else {
@@ -178,7 +178,7 @@ class AsyncEvent::State : public std::enable_shared_from_this<State> {
   const asio::any_io_executor executor_;
   const std::shared_ptr<Waiters> waiters_;
   Waiters::Entry entry_;
-  TimePoint until_ = TimePoint::max();  // of the present wait
+  TimePoint until_ = TimePoint::max();  // of the current wait
   TimePoint armed_ = TimePoint::max();  // when timer_ ends
   std::optional<asio::steady_timer> timer_;
 };

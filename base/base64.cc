@@ -9,7 +9,7 @@
 namespace lookout {
 namespace {
 
-// EVP works in ints; nobody puts more than this into an object.
+// EVP uses int for sizes; objects are much smaller than this.
 constexpr std::size_t kMaxInput = std::size_t{1} << 30;
 
 }  // namespace
@@ -28,7 +28,7 @@ std::optional<std::string> decode_base64(std::string_view text) {
   std::string clean(text);
   std::erase_if(clean, [](char c) { return c == '\n' || c == '\r'; });
   if (clean.size() % 4 != 0 || clean.size() > kMaxInput) return std::nullopt;
-  // EVP skips surrounding blanks and takes padding anywhere in the last group; neither is base64.
+  // EVP accepts surrounding blanks and misplaced padding, which are invalid base64.
   const std::size_t padding = clean.ends_with("==") ? 2 : clean.ends_with('=') ? 1 : 0;
   if (clean.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") <
       clean.size() - padding) {

@@ -17,7 +17,7 @@ class RealClock : public Clock {
   Awaitable<bool> sleep(Duration duration, std::stop_token stop) override {
     const auto executor = co_await boost::asio::this_coro::executor;
     const auto timer = std::make_shared<boost::asio::steady_timer>(executor, duration);
-    // The stop may come from any thread, the timer belongs to the strand.
+    // A stop may be requested on any thread; the timer belongs to the strand.
     const std::stop_callback on_stop(
         stop, [timer, executor] { boost::asio::post(executor, [timer] { timer->cancel(); }); });
     if (stop.stop_requested()) co_return false;

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 7> kWeekdays = {"sun", "mon", "tue", "wed
 struct Field {
   unsigned min = 0;
   unsigned max = 0;
-  std::span<const std::string_view> names = {};  // of min and what follows
+  std::span<const std::string_view> names = {};  // of min and the following values
 };
 constexpr Field kMinute{0, 59};
 constexpr Field kHour{0, 23};
@@ -78,7 +78,7 @@ unsigned number_or_name(const Field& field, std::string_view text) {
   return field.min + static_cast<unsigned>(std::distance(field.names.begin(), at));
 }
 
-/// "*", "?", "7", "1-5", each with "/2" behind it or not.
+/// "*", "?", "7", "1-5", each optionally followed by a step such as "/2".
 Values read_range(const Field& field, std::string_view text) {
   const auto range_and_step = base::split(text, '/');
   const auto ends = base::split(range_and_step[0], '-');
@@ -119,16 +119,16 @@ Values read_field(const Field& field, std::string_view text) {
   return out;
 }
 
-/// Go's time.ParseDuration: "1h30m", "90s", "1.5h", "500ms". At least a second, as Go's cron has it.
+/// Go's time.ParseDuration: "1h30m", "90s", "1.5h", "500ms". At least one second, as in Go's cron.
 std::chrono::seconds read_every(std::string_view descriptor, std::string_view text) {
   struct Unit {
     std::string_view name;
     double seconds;
   };
-  // (Those of two letters come before what they begin with.)
+  // (Units of two letters come before their prefixes.)
   constexpr Unit kUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"\u00b5s", 1e-6}, {"\u03bcs", 1e-6},
                              {"ms", 1e-3}, {"h", 3600},  {"m", 60},         {"s", 1}};
-  constexpr double kLargest = 9223372036.0;  // of Go's 64 bits of nanoseconds
+  constexpr double kLargest = 9223372036.0;  // the maximum of Go's 64-bit nanoseconds
   const bool negative = text.starts_with('-');
   std::string_view rest = text;
   if (rest.starts_with('-') || rest.starts_with('+')) rest.remove_prefix(1);
@@ -214,7 +214,7 @@ bool CronSchedule::day_matches(std::chrono::sys_days day) const {
 
 std::optional<CronSchedule::Time> CronSchedule::next(Time time) const {
   if (every_) return time + *every_;
-  // To the next whole minute of local time, as offsets of old times have seconds.
+  // Round up to a whole minute of local time: historical offsets have seconds.
   Time at = std::chrono::floor<std::chrono::minutes>(time + zone_.offset_at(time)) + 1min -
             zone_.offset_at(time);
   const Time farthest = at + kFarthest;
@@ -224,7 +224,7 @@ std::optional<CronSchedule::Time> CronSchedule::next(Time time) const {
     const auto hour = std::chrono::floor<std::chrono::hours>(local - day);
     const auto minute = std::chrono::floor<std::chrono::minutes>(local - day - hour);
     if (!day_matches(day)) {
-      // Clocks may be set forward or back at the day's end: near to it, hour by hour.
+      // Clocks may change at the end of the day: step by hours near it.
       constexpr auto kNearEnd = 20h;
       at += std::max<std::chrono::seconds>(kNearEnd - hour, 1h) - minute;
     } else if (!has(hours_, static_cast<unsigned>(hour.count()))) {
@@ -243,7 +243,7 @@ std::optional<CronSchedule::Time> CronSchedule::last(Time after, Time until) con
     const auto times = (until - after) / *every_;
     return times > 0 ? std::optional(after + times * *every_) : std::nullopt;
   }
-  // In a short time before `until`, or else in a longer one.
+  // Search a short time before `until` first, then longer ones.
   for (std::chrono::seconds span = 1h;; span *= 24) {
     const Time from = std::max(after, until - span);
     std::optional<Time> out;

@@ -55,7 +55,7 @@ FileContent refused(std::string why) {
 }  // namespace
 
 FileContent read_small_file(const std::string& path, FileKind kind) {
-  // Without O_NONBLOCK, opening a pipe waits for somebody to write to it.
+  // Without O_NONBLOCK, opening a pipe waits for a writer.
   const int wait = kind == FileKind::kRegular ? O_NONBLOCK : 0;
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | wait));
   if (file.get() < 0) return refused(errno);

@@ -33,7 +33,7 @@ void write(Level level, fmt::string_view format, fmt::format_args arguments) {
   try {
     logger->log(spdlog_level, std::string_view(fmt::vformat(format, arguments)));
   } catch (const std::exception& e) {
-    // As spdlog does with what it cannot format: a line that cannot be written stops nothing.
+    // Like spdlog, log formatting errors instead of throwing them.
     logger->log(spdlog::level::err, std::string_view(e.what()));
   }
 }

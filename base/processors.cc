@@ -39,7 +39,7 @@ std::optional<double> number_in(const std::string& path) {
   return lines.empty() ? std::nullopt : number(lines.front());
 }
 
-/// Whether a list "a,b,c" has `wanted`.
+/// Whether a list such as "a,b,c" contains `wanted`.
 bool has(std::string_view list, std::string_view wanted) {
   while (!list.empty()) {
     const std::size_t comma = list.find(',');
@@ -49,14 +49,14 @@ bool has(std::string_view list, std::string_view wanted) {
   return false;
 }
 
-/// A mounted hierarchy of cgroups, and the group of this process in it.
+/// A mounted cgroup hierarchy, and this process's group in it.
 struct Hierarchy {
   bool v2 = false;
-  std::string mounted;  // its top, as this process sees it
-  std::string group;    // below it; "" or "/..."
+  std::string mounted;  // the mount point
+  std::string group;    // relative to `mounted`: "" or "/..."
 };
 
-/// Where the process is, in the hierarchy that has the CPU controller. (proc(5), cgroups(7).)
+/// The hierarchies with the CPU controller, and the process's group in each (proc(5), cgroups(7)).
 std::vector<Hierarchy> hierarchies(const std::string& root) {
   std::optional<std::string> v1;
   std::optional<std::string> v2;
@@ -78,7 +78,7 @@ std::vector<Hierarchy> hierarchies(const std::string& root) {
     const bool is_v2 = dash[1] == "cgroup2";
     const std::optional<std::string>& group = is_v2 ? v2 : v1;
     if (!group || (!is_v2 && (dash[1] != "cgroup" || !has(dash[3], "cpu")))) continue;
-    // A container may see a part of the hierarchy only, or its own group as the top.
+    // A container may see only a part of the hierarchy, or its own group as the root.
     std::string below = *group;
     const std::string& top = words[3];
     if (top != "/" && below.starts_with(top)) below.erase(0, top.size());
@@ -88,7 +88,7 @@ std::vector<Hierarchy> hierarchies(const std::string& root) {
   return out;
 }
 
-/// Processors' worth of time; nothing where there is no limit.
+/// The CPU limit in processors; nullopt if there is none.
 std::optional<double> quota_of(bool v2, const std::string& group) {
   if (!v2) {
     const auto quota = number_in(group + "/cpu.cfs_quota_us");
@@ -108,7 +108,7 @@ std::optional<double> quota_of(bool v2, const std::string& group) {
 unsigned usable_processors(const std::string& root) {
   unsigned out = std::max(1u, std::thread::hardware_concurrency());
   for (Hierarchy hierarchy : hierarchies(root)) {
-    // The limit of every group above counts, too.
+    // The limits of all parent groups apply, too.
     for (;;) {
       if (const auto quota = quota_of(hierarchy.v2, hierarchy.mounted + hierarchy.group)) {
         if (const double whole = std::ceil(*quota); whole < out) out = static_cast<unsigned>(whole);

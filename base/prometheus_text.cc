@@ -49,7 +49,7 @@ std::string number(double value) {
   return fmt::format("{}", value);
 }
 
-/// Adds what another component has counted; of a gauge, its value stands.
+/// Adds another component's sample: counters are summed; a gauge takes the last value.
 void add(Sample& to, const Sample& more) {
   if (to.type == Type::kGauge) {
     to.value = more.value;
@@ -62,7 +62,7 @@ void add(Sample& to, const Sample& more) {
     to.buckets[i].second += more.buckets[i].second;
 }
 
-/// One sample for each set of labels: Prometheus takes no two. (Two webhook servers of a manager have
+/// Merges samples with equal labels, which Prometheus rejects. (Two webhook servers of a manager have
 /// the same counters.)
 std::vector<Sample> merged(const std::vector<const Sample*>& samples) {
   std::vector<Sample> out;

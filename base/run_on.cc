@@ -19,13 +19,13 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// Cancels a task. Owned by the task and by whoever may cancel it; used on the task's executor only.
+/// Cancels a task. Owned by the task and its cancellation slot; used only on the task's executor.
 struct Cancellation {
   asio::cancellation_signal signal;
   bool over = false;
 };
 
-/// Passes on what the waiting coroutine is told.
+/// Forwards the cancellation of the waiting coroutine to the task.
 void forward(asio::cancellation_slot slot, const asio::any_io_executor& executor,
              const std::shared_ptr<Cancellation>& cancellation) {
   if (!slot.is_connected()) return;
@@ -43,7 +43,7 @@ Awaitable<void> run_on_void(asio::any_io_executor executor, Awaitable<void> task
       [executor = std::move(executor), task = std::move(task)](auto handler) mutable {
         const auto cancellation = std::make_shared<Cancellation>();
         forward(asio::get_associated_cancellation_slot(handler), executor, cancellation);
-        // Like an operation of Asio, the task is work for the waiting coroutine's context.
+        // As for an Asio operation, the waiting coroutine's context has outstanding work until the task ends.
         auto back = asio::prefer(asio::get_associated_executor(handler),
                                  asio::execution::outstanding_work.tracked);
         auto done = [cancellation, back = std::move(back),

@@ -15,18 +15,18 @@
 namespace lookout {
 namespace {
 
-// Handlers of signals have nothing but globals; this one is written once, before they run.
+// Global, for the signal handler. Written once, before the handler is installed.
 int signal_pipe = -1;
 
 extern "C" void on_signal(int) {
   const int saved = errno;
   const char byte = 1;
-  // A full pipe has more signals in it than anybody waits for.
+  // If the pipe is full, enough signals are queued.
   if (::write(signal_pipe, &byte, 1) < 0) errno = saved;
   errno = saved;
 }
 
-/// Lives as long as the process: signals may come until its end.
+/// Lives as long as the process, as signals may arrive until its end.
 class Signals {
  public:
   Signals() {

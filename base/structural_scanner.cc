@@ -14,7 +14,7 @@ namespace lookout {
 namespace {
 
 constexpr std::size_t kBlock = 64;
-// How far ahead memory is asked for.
+// How many bytes ahead to prefetch.
 constexpr std::size_t kAhead = 1024;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
 
@@ -81,8 +81,8 @@ std::uint64_t prefix_xor(std::uint64_t bits) {
   return bits;
 }
 
-/// The bytes that a backslash escapes. `carry` says whether the first byte is one, and afterwards
-/// the same of the next block.
+/// The bytes that are escaped by a backslash. `carry`: whether the first byte is; set for the next
+/// block.
 std::uint64_t find_escaped(std::uint64_t backslash, bool& carry) {
   if (backslash == 0) {
     const std::uint64_t escaped = carry ? 1 : 0;
@@ -109,7 +109,7 @@ std::uint64_t find_escaped(std::uint64_t backslash, bool& carry) {
   return escaped;
 }
 
-/// The offset after the bracket of a block that closes the last of `depth` containers, or 0.
+/// The offset after the bracket in the block that closes the last of `depth` containers, or 0.
 std::size_t find_end(std::uint64_t open, std::uint64_t close, std::size_t depth) {
   for (std::size_t closed = 1; close != 0; close &= close - 1, ++closed) {
     const auto i = static_cast<unsigned>(std::countr_zero(close));
@@ -119,8 +119,8 @@ std::size_t find_end(std::uint64_t open, std::uint64_t close, std::size_t depth)
   return 0;
 }
 
-/// Scans as many whole blocks as there are, or up to the one in which the value ends: `end` is then
-/// the offset after it in that block. Returns the size of those before.
+/// Scans all whole blocks, or up to the one in which the value ends: then `end` is the offset after
+/// the value in that block. Returns the size of the blocks before it.
 std::size_t scan_blocks(std::string_view text, StructuralScanner::State& state, std::size_t& end) {
   std::size_t at = 0;
   for (; text.size() - at >= kBlock; at += kBlock) {
@@ -143,7 +143,7 @@ std::size_t scan_blocks(std::string_view text, StructuralScanner::State& state, 
 
 #if defined(__x86_64__)
 
-// A block takes half as many instructions with those that processors have had since 2013.
+// With AVX2 (2013 and later), a block takes half as many instructions.
 #define LOOKOUT_WITH_AVX2 __attribute__((target("avx2,pclmul,popcnt")))
 
 bool has_avx2() {
@@ -161,7 +161,7 @@ LOOKOUT_WITH_AVX2 inline std::uint64_t equal_bytes(__m256i low, __m256i high, __
   return low_mask | std::uint64_t{high_mask} << 32;
 }
 
-/// scan_blocks() with them.
+/// scan_blocks() with AVX2.
 LOOKOUT_WITH_AVX2 std::size_t scan_blocks_with_avx2(std::string_view text,
                                                     StructuralScanner::State& state,
                                                     std::size_t& end) {
@@ -181,7 +181,7 @@ LOOKOUT_WITH_AVX2 std::size_t scan_blocks_with_avx2(std::string_view text,
     const __m256i folded_high = _mm256_or_si256(high, fold);
     const std::uint64_t quotes = equal_bytes(low, high, quote) &
                                  ~find_escaped(equal_bytes(low, high, backslash), state.escaped);
-    // (A product without carries with ones: each bit is the parity of those up to it.)
+    // (A carry-less product with all ones: each bit is the parity of the bits up to it.)
     const __m128i parities =
         _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<long long>(quotes)), ones, 0);
     const std::uint64_t strings =

@@ -1,4 +1,4 @@
-// The cost of a pick, alone and with its report, beside kratos' algorithm.
+// The cost of a pick, with and without its report, compared with kratos' algorithm.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "lookout/registry/balancer.h"
 #include "tests/registry/fixed_discovery.h"
 
-// NOLINTBEGIN(readability-identifier-naming): a benchmark is called as its function.
+// NOLINTBEGIN(readability-identifier-naming): benchmarks are named after their functions.
 
 namespace {
 
@@ -54,7 +54,7 @@ BalancerPolicy policy_of(int number) {
     case 4:
       return registry::consistent_hash();
     case 5:
-      // All of it.
+      // All features.
       return registry::p2c_ewma()
           .eject_after(3)
           .prefer_zone("a")
@@ -111,7 +111,7 @@ void RegistryCall(benchmark::State& state) {
 }
 BENCHMARK(RegistryCall);
 
-/// Our port of what kratos does for a pick and for the end of its call.
+/// A port of kratos' code for a pick and the end of its call.
 void RegistryKratosAlgorithm(benchmark::State& state) {
   KratosSelector selector;
   std::vector<std::unique_ptr<KratosNode>> nodes;

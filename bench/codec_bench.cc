@@ -1,5 +1,4 @@
-// Decoding and encoding: pods of several sizes, and every kind that was recorded from a real
-// server.
+// Decoding and encoding: pods of several sizes, and every kind recorded from a real server.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -28,8 +27,8 @@ void decode(benchmark::State& state, const std::string& json, const api::Project
   std::string text;
   std::size_t memory = 0;
   for (auto _ : state) {
-    text.assign(json);  // decoding uses the text up
-    // (One decoder for all would have seen this text before; decode_many() is for that.)
+    text.assign(json);  // decoding consumes the text
+    // (A shared decoder would recognise the repeated text; decode_many() measures that.)
     api::JsonDecoder decoder(projection);
     const api::Object object = decoder.decode(text);
     if (!object) return state.SkipWithError(decoder.error().c_str());
@@ -39,7 +38,7 @@ void decode(benchmark::State& state, const std::string& json, const api::Project
   report(state, json.size(), memory);
 }
 
-/// A thousand pods that differ as those of a cluster do, one after another.
+/// A thousand pods with the differences of a real cluster, one after another.
 void decode_many(benchmark::State& state) {
   std::vector<std::string> texts;
   std::size_t bytes = 0;
@@ -75,7 +74,7 @@ void report_protobuf(benchmark::State& state, std::size_t bytes, std::size_t obj
   state.counters["object_bytes"] = static_cast<double>(object_bytes);
 }
 
-/// In its envelope, as a watch brings it; empty for a kind that has no protobuf.
+/// In its envelope, as in a watch; empty for kinds without protobuf.
 std::string to_protobuf(const std::string& json) {
   api::ProtobufEncoder encoder;
   std::string out;
@@ -108,7 +107,7 @@ void encode_protobuf(benchmark::State& state, const std::string& json) {
   report_protobuf(state, out.size(), object.memory_size());
 }
 
-/// A list as it comes in, in pieces as curl hands them over (client-go: ReflectorList).
+/// Decodes a list in pieces of curl's size (client-go: ReflectorList).
 void decode_list(benchmark::State& state, const std::string& json, std::size_t count) {
   for (auto _ : state) {
     std::vector<api::Object> items;

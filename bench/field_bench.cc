@@ -22,7 +22,7 @@ const std::vector<Pod>& typed_pods() {
   return kPods;
 }
 
-/// `read(pod)` reads that many fields.
+/// `read(pod)` reads this many fields.
 template <class Read>
 void add(const std::string& name, std::size_t fields, Read read) {
   benchmark::RegisterBenchmark(("ReadField/" + name).c_str(), [=](benchmark::State& state) {

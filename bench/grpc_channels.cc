@@ -1,5 +1,5 @@
-// gRPC calls to a service whose instances come and go: a channel for each instance (GrpcService)
-// beside one channel to "ipv4:a,b,c" with gRPC's round_robin, made anew with each change.
+// gRPC calls to a service with changing instances: a channel per instance (GrpcService), compared
+// with one channel to "ipv4:a,b,c" with gRPC's round_robin, which is recreated on each change.
 //
 //   grpc_channels [INSTANCES [CHANGES [CALLS]]]      50 20 2000 unless given; calls after each change
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ struct Sizes {
   std::size_t calls = 2000;
 };
 
-/// How the channel of the next call is come by.
+/// A way to get the channel for the next call.
 class Way {
  public:
   virtual ~Way() = default;
@@ -62,7 +62,7 @@ class ListOfAddresses : public Way {
     }
     grpc::ChannelArguments arguments;
     arguments.SetLoadBalancingPolicyName("round_robin");
-    // gRPC could share connections with the channel before, whose other arguments are the same.
+    // Equal arguments would let gRPC share connections with the previous channel.
     arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "web");
     channel_ = grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
     channel_->GetState(true);
@@ -85,7 +85,7 @@ double milliseconds(Steady::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-/// Each change: one instance leaves the set, another one comes.
+/// Each change removes one instance and adds another one.
 void measure(const char* name, Way& way, FixedDiscovery& discovery, const Servers& servers,
              const Sizes& sizes) {
   std::vector<double> first;
@@ -110,7 +110,7 @@ void measure(const char* name, Way& way, FixedDiscovery& discovery, const Server
       const double took = milliseconds(Steady::now() - before);
       if (!status.ok()) ++failed;
       all.push_back(took);
-      // (At the beginning there are no connections, either way.)
+      // (Initially there are no connections in either case.)
       if (call == 0 && change > 0) first.push_back(took);
     }
     calling += Steady::now() - begun;

@@ -1,4 +1,4 @@
-// From the source to the handlers. Names follow client-go's benchmarks where it has one.
+// From the source to the handlers. Names are those of client-go's benchmarks, if it has one.
 #include <benchmark/benchmark.h>
 
 #include <atomic>
@@ -20,18 +20,18 @@
 #include "lookout/informer/shared_index_informer.h"
 #include "lookout/testing/fake_controller_source.h"
 
-// NOLINTBEGIN(readability-identifier-naming): a benchmark is called as its function.
+// NOLINTBEGIN(readability-identifier-naming): benchmarks are named after their functions.
 
 namespace lookout {
 namespace {
 
-/// Waits while a handler is further behind than it would be.
+/// Waits until a handler has handled `at_least` notifications.
 void wait_until(const std::atomic<std::int64_t>& handled, std::int64_t at_least) {
   while (handled.load(std::memory_order_relaxed) < at_least) std::this_thread::yield();
 }
 
-/// Notifications through the queues of so many handlers, in batches as the informer hands them
-/// over: {batch, handlers}.
+/// Notifications through the queues of several handlers, in batches like the informer's: {batch,
+/// handlers}.
 void Listener(benchmark::State& state) {
   const auto batch = static_cast<std::size_t>(state.range(0));
   const std::int64_t handlers = state.range(1);
@@ -79,7 +79,7 @@ struct Informer {
   std::unique_ptr<informer::SharedIndexInformer> informer;
 };
 
-/// Changes of one object that pass through store and handler while threads list: {pods, readers}.
+/// Changes of one object through store and handler while threads list: {pods, readers}.
 void SharedIndexInformer(benchmark::State& state) {
   Informer it(static_cast<std::size_t>(state.range(0)));
   std::atomic<std::int64_t> handled{0};
@@ -119,7 +119,7 @@ BENCHMARK(SharedIndexInformer)
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 
-/// Changes come while the handler takes a millisecond for each: what a change costs its sender.
+/// Changes with a handler that takes a millisecond each: the cost for the sender.
 void AddWithSlowHandlers(benchmark::State& state) {
   Informer it(1);
   informer::EventHandler<api::Object> handler;
@@ -133,14 +133,14 @@ void AddWithSlowHandlers(benchmark::State& state) {
   if (!registration.wait_for_sync()) return state.SkipWithError("no sync");
   const api::Object pod = it.informer->store().list().front();
   for (auto _ : state) {
-    // Until readers see it, the handler being busy all the time.
+    // Until readers see it; the handler is always busy.
     const std::string version(it.source->put(pod).resource_version());
     while (it.informer->store().get(pod).resource_version() != version) std::this_thread::yield();
   }
 }
 BENCHMARK(AddWithSlowHandlers)->Unit(benchmark::kMicrosecond)->UseRealTime();
 
-/// client-go's: a resync's timer, of up to 25 ms, begun and stopped. Each iteration is one.
+/// As in client-go: starts and stops a resync timer of up to 25 ms per iteration.
 Awaitable<void> begin_and_stop_timers(benchmark::State& state, std::shared_ptr<Clock> clock) {
   const auto executor = co_await boost::asio::this_coro::executor;
   std::minstd_rand random;

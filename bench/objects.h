@@ -11,20 +11,20 @@
 
 namespace lookout::bench {
 
-/// The JSON of a running pod of about that size, with status and managedFields (load/objects.h).
+/// The JSON of a running pod of about this size, with status and managedFields (load/objects.h).
 std::string pod_json(std::size_t number, std::size_t bytes = 6200);
 
 /// A PodList of these.
 std::string pod_list_json(std::size_t count);
 
-/// Decoded pods of 6 KB, spread over 100 namespaces. Made once for each count and kept.
+/// Decoded pods of 6 KB, spread over 100 namespaces. Cached for each count.
 const std::vector<api::Object>& pods(std::size_t count);
 
-/// Objects with little more than a name, as client-go's benchmarks of stores and listers have them.
-/// The first `matching` have the label match=true, the others none.
+/// Objects with little more than a name, as in client-go's benchmarks of stores and listers. The
+/// first `matching` have the label match=true.
 std::vector<api::Object> bare_objects(std::size_t count, std::size_t matching = 0);
 
-/// A store with the indexes that informers have, and these objects.
+/// A store with an informer's indexes and these objects.
 std::shared_ptr<cache::Indexer> store_of(std::vector<api::Object> objects,
                                          cache::Indexers more = {});
 

@@ -12,7 +12,7 @@
 #include "lookout/tools/workqueue/delaying_queue.h"
 #include "lookout/tools/workqueue/queue.h"
 
-// NOLINTBEGIN(readability-identifier-naming): a benchmark is called as its function.
+// NOLINTBEGIN(readability-identifier-naming): benchmarks are named after their functions.
 
 namespace lookout {
 namespace {

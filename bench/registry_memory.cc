@@ -1,5 +1,5 @@
-// Measures the memory of a registry over many pods: that of a whole process that watches a server
-// in another process.
+// Measures the memory of a registry with many pods: a whole process that watches a server in another
+// process.
 //
 //   registry_memory [PODS [SERVICES [WATCHERS]]]      100000 1000 0 unless given
 //
@@ -55,7 +55,7 @@ Awaitable<void> fill(apiserver::storage::Interface& storage, Sizes sizes) {
     rapidjson::Document pod;
     pod.Parse(pod_json(n).c_str());
     rapidjson::Document announced;
-    // (The server's garbage collector would delete pods whose owners are not there.)
+    // (The server's garbage collector would delete pods without existing owners.)
     announced.Parse(
         fmt::format(
             R"({{"metadata":{{"ownerReferences":null,"labels":{{"kratos-service-id":"{}-{:012x}","kratos-service-app":"{}","kratos-service-version":"v3.5.{}","topology.kubernetes.io/zone":"zone-{}"}},"annotations":{{"kratos-service-metadata":"{{\"region\":\"sh\",\"zone\":\"sh00{}\",\"cluster\":\"pd\"}}","kratos-service-protocols":"{{\"8080\":\"http\",\"9090\":\"http\",\"15001\":\"grpc\"}}"}}}}}})",
@@ -104,7 +104,7 @@ void measure(const std::string& url, const Sizes& sizes) {
   registry::kratos::Registry registry{rest::Client{config}, {.ns = registry::kAllNamespaces}};
   const auto set = registry.get_service(service_name(0), {.timeout = std::chrono::minutes(5)});
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  // (What the first list needed is given back a moment after the data is there.)
+  // (The memory of the first list is returned shortly after the sync.)
   std::this_thread::sleep_for(std::chrono::seconds(1));
   const Reading synced;
   fmt::print("{} pods, {} services, {} instances of the first; synced in {:.2f} s\n",

@@ -1,4 +1,4 @@
-// What the main functions of the benchmarks share.
+// The common part of the benchmarks' main functions.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 namespace lookout::bench {
 
-/// What f() returns, as the program's exit status; 1 and a message if it throws.
+/// Returns f() as the exit status; on an exception, prints a message and returns 1.
 template <class F>
 int run_main(const char* program, F&& f) {
   try {

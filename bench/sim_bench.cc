@@ -1,4 +1,4 @@
-// How much cluster time the simulator makes in a second. docs/performance.md has the figures.
+// How much cluster time is simulated per second. docs/performance.md has the figures.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -16,7 +16,7 @@ using namespace lookout;
 using k8s::core::v1::ConfigMap;
 using k8s::core::v1::Secret;
 
-/// Has a Secret for each ConfigMap.
+/// Creates a Secret for each ConfigMap.
 void run_controller(sim::Process& process) {
   controller::ManagerOptions options;
   options.leader_election = controller::LeaderElection{

@@ -1,4 +1,4 @@
-// Stores, indexes, selectors and listers. Names follow client-go's benchmarks where it has one.
+// Stores, indexes, selectors and listers. Names are those of client-go's benchmarks, if it has one.
 #include <benchmark/benchmark.h>
 
 #include <atomic>
@@ -13,12 +13,12 @@
 #include "lookout/tools/cache/delta_fifo.h"
 #include "lookout/tools/cache/indexer.h"
 
-// NOLINTBEGIN(readability-identifier-naming): a benchmark is called as its function.
+// NOLINTBEGIN(readability-identifier-naming): benchmarks are named after their functions.
 
 namespace lookout {
 namespace {
 
-/// Objects and a store of them, made once for each count.
+/// Objects and a store of them, cached for each count.
 struct Filled {
   std::vector<api::Object> objects;
   std::shared_ptr<cache::Indexer> store;
@@ -32,7 +32,7 @@ struct Filled {
     }
     return out;
   }
-  /// Neighbours in time are no neighbours in the store.
+  /// Consecutive numbers select objects that are not adjacent in the store.
   const api::Object& some(std::size_t i) const { return objects[i * 7919 % objects.size()]; }
 };
 
@@ -125,7 +125,7 @@ void StoreByNamespace(benchmark::State& state) {
 }
 BENCHMARK(StoreByNamespace)->Apply(sizes)->Unit(benchmark::kMicrosecond);
 
-/// Look-ups on 1, 2 and 4 threads while one more thread writes all the time.
+/// Lookups on 1, 2 and 4 threads while another thread writes continuously.
 void StoreGetBesideWriter(benchmark::State& state) {
   static std::atomic<bool> done;
   static std::thread writer;
@@ -150,7 +150,7 @@ void StoreGetBesideWriter(benchmark::State& state) {
 }
 BENCHMARK(StoreGetBesideWriter)->Arg(100'000)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 
-/// client-go's: 5,000 objects, each under its own value of an index, put again and again.
+/// As in client-go: updates of 5,000 objects, each with its own index value.
 void Indexer(benchmark::State& state) {
   const auto objects = bench::bare_objects(5000);
   cache::Indexer store({{"testIndexer", [](const api::Object& object, cache::IndexValues& values) {
@@ -191,7 +191,7 @@ BENCHMARK(Lister_Match_100k_100)->Unit(benchmark::kMicrosecond);
 BENCHMARK(Lister_Match_1M_100)->Unit(benchmark::kMicrosecond);
 BENCHMARK(Lister_Match_1M_0)->Unit(benchmark::kMicrosecond);
 
-/// The same with an index by that label.
+/// The same with an index of the label.
 void Lister_MatchByIndex_100k_100(benchmark::State& state) {
   const auto store =
       bench::store_of(bench::bare_objects(100'000, 100), {cache::index_by_label("match")});
@@ -206,7 +206,7 @@ void Lister_MatchByIndex_100k_100(benchmark::State& state) {
 }
 BENCHMARK(Lister_MatchByIndex_100k_100)->Unit(benchmark::kMicrosecond);
 
-/// The same over pods of 6 KB, as caches really hold them: 1 of 64 variants matches.
+/// The same with pods of 6 KB, a realistic size: 1 of 64 variants matches.
 void Lister_Match_pods(benchmark::State& state) {
   const auto store = bench::store_of(bench::pods(count_of(state)));
   const lister::Lister<k8s::core::v1::Pod> lister(store,
@@ -219,7 +219,7 @@ BENCHMARK(Lister_Match_pods)->Arg(20'000)->Unit(benchmark::kMicrosecond);
 
 // ----------------------------------------------------------------------------------- DeltaFIFO
 
-/// Through the queue, as many at a time as come together.
+/// Adds objects in batches and pops them.
 void DeltaFifoAddPop(benchmark::State& state) {
   const auto objects = bench::bare_objects(1000);
   const cache::Indexer known;

@@ -1,4 +1,4 @@
-// The store beside client-go's: the same objects, the same work, in the same order as the job "store" of
+// Compares the store with client-go's: the same objects and operations, in the order of the job "store" of
 // bench/peers/client-go. bench/store_compare.sh runs both in turn.
 //
 //   store_compare objects COUNT    prints the objects, one JSON a line: two versions of each, one after the other
@@ -34,10 +34,10 @@ using k8s::core::v1::Pod;
 constexpr std::size_t kBytes = 1000;
 constexpr std::size_t kGets = 200'000;
 constexpr std::size_t kUpdates = 100'000;
-/// So many gets share a view.
+/// The number of gets per view.
 constexpr std::size_t kTogether = 100;
 
-/// Processor time of this thread: on a busy machine it says more than the time of day.
+/// The thread's CPU time, which is more stable than elapsed time on a busy machine.
 double thread_nanoseconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -70,7 +70,7 @@ void print_objects(std::size_t count) {
   }
 }
 
-/// Two versions of each object. Neighbours in time are no neighbours in memory.
+/// Two versions of each object. Consecutive accesses are not adjacent in memory.
 struct Objects {
   std::vector<api::Object> versions[2];
 
@@ -87,13 +87,13 @@ struct Objects {
   }
   std::size_t size() const { return versions[0].size(); }
   std::size_t some(std::size_t i) const { return i * 7919 % size(); }
-  /// Every object once in one version, then once in the other.
+  /// Each object once in one version, then once in the other.
   const api::Object& change(std::size_t i) const { return versions[(i / size() + 1) % 2][some(i)]; }
 };
 
 const Pod& as_pod(const api::Object& object) { return static_cast<const Pod&>(object); }
 
-/// The first so many of five indexes.
+/// The first `count` of five indexes.
 cache::Indexers indexers(std::size_t count) {
   const std::vector<cache::Indexers::value_type> all = {
       {std::string(cache::kNamespaceIndex), cache::index_by_namespace},

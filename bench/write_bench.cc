@@ -1,5 +1,5 @@
-// Writes to the embedded API server, with and without managedFields: processor time of the whole
-// request, client included.
+// Writes to the embedded API server, with and without managedFields: the CPU time of a request,
+// including the client.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <rapidjson/document.h>
@@ -10,7 +10,7 @@
 #include "lookout/apiserver/server.h"
 #include "lookout/rest/client.h"
 
-// NOLINTBEGIN(readability-identifier-naming): a benchmark is called as its function.
+// NOLINTBEGIN(readability-identifier-naming): benchmarks are named after their functions.
 
 namespace lookout {
 namespace {
@@ -30,7 +30,7 @@ api::Object deployment(const std::string& name, int replicas) {
       name, replicas));
 }
 
-/// A server and a client of its deployments.
+/// A server and a client for deployments.
 struct World {
   explicit World(bool managed_fields) : server(options(managed_fields)) {}
 
@@ -85,7 +85,7 @@ void BM_Apply(benchmark::State& state) {
 }
 BENCHMARK(BM_Apply)->MeasureProcessCPUTime()->UseRealTime();
 
-/// The bytes of an object in the table, with managedFields and without.
+/// The size of an object in the store, with and without managedFields.
 void BM_ObjectBytes(benchmark::State& state) {
   World world(true);
   const api::Object object = world.deployments.create(deployment("web", 1));

@@ -1,4 +1,4 @@
-// CLI11's types, declared for our headers. Its own header takes seconds to compile.
+// Forward declarations of CLI11's types: its own header takes seconds to compile.
 #pragma once
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name

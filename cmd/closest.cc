@@ -32,10 +32,10 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string closest(std::string_view word, const std::vector<std::string>& known) {
-  // Nobody types a name so long.
+  // Longer names are not typing errors.
   constexpr std::size_t kLongest = 100;
   if (word.empty() || word.size() > kLongest) return {};
-  // One mistake in three letters; of short words there are too many that differ little.
+  // One mistake per three letters: short words have too many similar words.
   std::size_t least = std::min<std::size_t>(word.size() / 3, 3) + 1;
   std::string found;
   for (const std::string& candidate : known) {

@@ -7,8 +7,8 @@
 
 namespace lookout::cmd {
 
-/// The known word that is nearest to `word`, by the letters to add, leave out, change or swap;
-/// empty if none is near.
+/// The known word that is closest to `word`, by the number of letters to add, remove, change or swap;
+/// empty if none is close.
 std::string closest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace lookout::cmd

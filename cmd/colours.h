@@ -1,4 +1,4 @@
-// What the user's environment says about terminals.
+// The terminal settings in the user's environment.
 #pragma once
 
 namespace lookout::cmd {
@@ -6,7 +6,7 @@ namespace lookout::cmd {
 /// False with $NO_COLOR (no-color.org).
 bool use_colours();
 
-/// Whether a terminal can move its cursor: $TERM is set, and not "dumb".
+/// True if the terminal can move its cursor: $TERM is set and not "dumb".
 bool has_cursor();
 
 }  // namespace lookout::cmd

@@ -16,7 +16,7 @@ api::Resource definitions() {
           false};
 }
 
-/// The version of the definition that the resource is one of.
+/// The resource's version in the definition.
 api::Value version_of(const api::Object& definition, const api::Resource& resource) {
   for (const api::Value version : definition["spec"]["versions"].elements()) {
     if (version["name"].as_string() == resource.version) return version;
@@ -45,7 +45,7 @@ apiserver::TablePrinter printer_of(const api::Resource& resource, const rest::Cl
 
 constexpr std::size_t kGap = 3;
 
-/// Whoever may write an object decides what its cells are.
+/// Removes control characters: cells contain untrusted text from objects.
 Row for_terminal(Row row) {
   for (std::string& cell : row) cell = printable(std::move(cell));
   return row;
@@ -63,7 +63,7 @@ std::string padded(const Row& row, const std::vector<std::size_t>& widths) {
   return out + (row.empty() ? "" : row.back()) + "\n";
 }
 
-/// Room for what a column holds mostly.
+/// The usual width of a column.
 std::size_t usual_width(std::string_view column) {
   if (column == "EVENT") return std::string_view("MODIFIED").size();
   if (column == "NAMESPACE") return std::string_view("kube-system").size();

@@ -1,4 +1,4 @@
-// Tables for people.
+// Tables on a terminal.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ namespace lookout::cmd {
 
 using Row = std::vector<std::string>;
 
-/// The columns of a resource and what objects have in them, as kubectl shows them. For objects that
-/// are here already; `lookout get` shows what the server's own table says.
+/// The columns of a resource and the cells of objects, as in kubectl. For objects that the program
+/// already has; `lookout get` requests the server's table.
 class Columns {
  public:
-  /// A built-in resource by its own columns, any other by name and age.
+  /// A built-in resource with its columns; others with name and age.
   explicit Columns(const api::Resource& resource);
-  /// The same, and a custom resource by the columns of its definition, if the client may read that.
+  /// Also a custom resource with the columns of its definition, if the client may read it.
   Columns(const api::Resource& resource, const rest::Client& client);
 
   /// In capitals.
@@ -34,11 +34,11 @@ class Columns {
 /// The names of columns as kubectl writes them: in capitals.
 std::string heading(std::string_view column);
 
-/// Rows as text with aligned columns, three blanks between them, and without control characters.
+/// Rows as text with aligned columns, separated by three blanks, without control characters.
 std::string align(std::vector<Row> rows);
 
-/// The same for rows that come one by one, the names of the columns first: columns are as wide as
-/// is usual for what they hold, and grow.
+/// The same for rows that arrive one by one, starting with the column names: columns have their usual
+/// width, and grow if necessary.
 class StreamingTable {
  public:
   std::string line(Row row);

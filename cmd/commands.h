@@ -1,4 +1,4 @@
-// The commands of `lookout` that are no programs of their own (cmd/programs.h).
+// The commands of `lookout` that are not separate programs (cmd/programs.h).
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace lookout::cmd {
 
-/// Each adds its command to `app`; when it is chosen, `action` is set. The common flags are filled
-/// in by then.
+/// Each function adds its command to `app`. If the command is chosen, `action` is set; the common flags
+/// have been parsed by then.
 void add_serve(CLI::App& app, Action& action);
 void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action);
 void add_watch(CLI::App& app, const ConnectionFlags& connection, const std::string& metrics_listen,

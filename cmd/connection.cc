@@ -24,14 +24,14 @@ bool is_set(const char* variable) {
 std::string tls_advice(std::string_view error, const rest::Config& config, bool uses_kubeconfig) {
   const std::string& server = config.server;
   constexpr std::string_view kScheme = "https://";
-  // OpenSSL's words for an answer that is no TLS record.
+  // OpenSSL's message for a response that is not a TLS record.
   if (error.find("wrong version number") != std::string_view::npos && server.starts_with(kScheme)) {
     return fmt::format("the server does not speak TLS: use http://{}",
                        server.substr(kScheme.size()));
   }
   if (uses_kubeconfig)
     return "check certificate-authority, client-certificate and tls-server-name in the kubeconfig";
-  // In a pod, the service account brings the authority.
+  // In a pod, the service account provides the CA.
   if (!config.ca_file.empty()) return "";
   return "without a kubeconfig, only certificates of this machine's authorities are trusted";
 }
@@ -100,7 +100,7 @@ void SelectionFlags::check() const {
   if (all_namespaces && !name.empty()) {
     throw CLI::ValidationError("NAME and -A", "a name selects an object in a single namespace");
   }
-  // The server would refuse it too, but with less to go by.
+  // The server would reject it, too, but with a less helpful message.
   try {
     api::labels::parse(label_selector);
   } catch (const api::SelectorError& e) {
@@ -109,8 +109,7 @@ void SelectionFlags::check() const {
 }
 
 api::Resource resolve_resource(const rest::Client& client, const std::string& name) {
-  // The core group is the same everywhere; what else there is, and in which version, the server
-  // knows.
+  // The core group is the same on every server; other resources and versions need discovery.
   const api::ResourceInfo* builtin = api::find_builtin_by_name(name);
   if (builtin != nullptr && builtin->group.empty()) return api::Resource(builtin->type());
   const auto resources = rest::discover(client);

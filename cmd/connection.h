@@ -1,4 +1,4 @@
-// Which server a command talks to, and which resource.
+// The server and the resource of a command.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace lookout::cmd {
 
-/// The common flags that say where the server is and how to talk to it.
+/// The common flags that select the server and the credentials.
 struct ConnectionFlags {
   std::string kubeconfig;
   std::string context;
@@ -18,17 +18,17 @@ struct ConnectionFlags {
 
   void add_to(CLI::App& app);
 
-  /// Whether a kubeconfig says how to talk to the server.
+  /// True if a kubeconfig selects the server.
   bool uses_kubeconfig() const;
-  /// --server, --kubeconfig and --context as kubectl has them; without any of them $KUBECONFIG,
-  /// then the pod that this runs in, then the embedded server at its usual address.
+  /// --server, --kubeconfig and --context as in kubectl; without them, $KUBECONFIG, then the in-cluster
+  /// configuration, then the embedded server at its default address.
   rest::Config config() const;
 
  private:
   rest::Config load() const;
 };
 
-/// The flags that say which objects.
+/// The flags that select objects.
 struct SelectionFlags {
   std::string resource;
   std::string name;
@@ -38,17 +38,17 @@ struct SelectionFlags {
   std::string field_selector;
 
   void add_to(CLI::App& app);
-  /// Throws CLI::ValidationError for what the command line itself has wrong.
+  /// Throws CLI::ValidationError for invalid flags.
   void check() const;
 };
 
-/// Where `lookout serve` listens unless told otherwise.
+/// The default address of `lookout serve`.
 inline constexpr const char* kEmbeddedServer = "http://127.0.0.1:8001";
 
-/// The resource that the user named, as the server has it. Throws Error that says what there is.
+/// Finds the resource that the user named. Throws Error, with a suggestion, if the server has none.
 api::Resource resolve_resource(const rest::Client& client, const std::string& name);
 
-/// Advice for the user, to be added to an error message; may be empty. Throws what
+/// Advice for the user, to append to an error message; may be empty. Throws what
 /// ConnectionFlags::config() throws.
 std::string advice(const std::exception& error, const ConnectionFlags& connection);
 

@@ -10,16 +10,16 @@
 
 namespace lookout::cmd {
 
-/// Reads "300ms", "30s", "10m", "1h30m"; nothing for anything else.
+/// Parses "300ms", "30s", "10m", "1h30m"; empty for any other text.
 std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
 
-/// An option that takes one.
+/// An option that takes a duration.
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::milliseconds& value,
                           const std::string& description);
 
 /// Returns when a stop is requested.
 void wait_for_stop(std::stop_token stop);
-/// The same, or when the time has passed; true if it has.
+/// The same, with a time limit; returns true if the time has passed.
 bool wait_for_stop(std::stop_token stop, std::chrono::milliseconds time);
 
 }  // namespace lookout::cmd

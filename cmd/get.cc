@@ -24,8 +24,8 @@ struct GetFlags {
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-/// Writes objects one after another, in one of the formats, and prints them at the end: half an
-/// answer might be taken for a whole one.
+/// Formats objects one after another and prints them at the end, so that an error does not leave partial
+/// output.
 class Printer {
  public:
   Printer(api::Resource resource, const GetFlags& flags, bool list)
@@ -79,7 +79,7 @@ class Printer {
       add(text + "\n");
       return;
     }
-    // No string in JSON has a line break of its own: every one starts a line to indent.
+    // Strings in JSON contain no line breaks: each one starts a line to indent.
     add(count_ > 1 ? ",\n        " : "\n        ");
     add(indented(text, "        "));
   }

@@ -1,4 +1,4 @@
-// Where a command listens.
+// The address on which a command listens.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ struct ListenAddress {
   /// "127.0.0.1:8001", "[::1]:8001".
   std::string text() const;
   bool is_loopback() const;
-  /// All addresses of the machine.
+  /// True if it means all addresses of the machine.
   bool is_any() const;
 };
 
-/// Reads "127.0.0.1:8001", "[::1]:8001", "localhost:8001", ":8001" (all addresses, IPv4 and IPv6).
+/// Parses "127.0.0.1:8001", "[::1]:8001", "localhost:8001", ":8001" (all addresses, IPv4 and IPv6).
 /// Throws CLI::ValidationError, which names the option.
 ListenAddress parse_listen_address(const std::string& text, const std::string& option = "--listen");
 

@@ -1,4 +1,4 @@
-// Manifests: files with the objects that a user wants.
+// Manifests: files with objects in YAML or JSON.
 #pragma once
 
 #include <string>
@@ -15,16 +15,15 @@ struct Manifest {
 
 struct Manifests {
   std::vector<Manifest> objects;
-  /// What could not be read, each with its place. They quote nothing of the content.
+  /// The errors, each with its place. They do not quote the content.
   std::vector<std::string> errors;
 };
 
 /// Reads the objects of files in YAML or JSON, in the order of the files. A file may have several
-/// documents, JSON objects that follow each other, and lists. "-" is standard input; of a folder,
-/// all *.yaml, *.yml and *.json files count, in the order of their names. As with kubectl, an object
-/// that is malformed does not keep the others from being read, but behind a document that is not
-/// YAML its file is not read any further. Throws Error if a file does not exist, or if there is
-/// nothing to read.
+/// documents, consecutive JSON objects, and lists. "-" is standard input; a folder stands for its *.yaml,
+/// *.yml and *.json files, in order of their names. As with kubectl, a malformed object does not affect
+/// the others, but after a document that is not YAML the rest of the file is skipped. Throws Error if a
+/// file does not exist or there is nothing to read.
 Manifests read_manifests(const std::vector<std::string>& files);
 
 }  // namespace lookout::cmd

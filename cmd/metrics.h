@@ -1,4 +1,4 @@
-// The program's metrics, for Prometheus.
+// MetricsServer: serves the program's metrics for Prometheus.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace lookout::cmd {
 
-/// Serves /metrics at an address ("127.0.0.1:9090", ":9090") while it lives: what reflectors and
-/// stores of these informers have done and hold.
+/// Serves /metrics at an address ("127.0.0.1:9090", ":9090") while it exists, with the metrics of these
+/// informers.
 class MetricsServer {
  public:
   /// Throws Error if the address cannot be used.

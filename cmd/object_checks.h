@@ -1,17 +1,17 @@
-// Checks of what a command line says about objects, for CLI::Option::check().
+// Checks of object names on the command line, for CLI::Option::check().
 #pragma once
 
 #include <string>
 
 namespace lookout::cmd {
 
-/// Each returns what is wrong; empty if nothing is.
+/// Each function returns the error; empty if the value is valid.
 
-/// May be empty: then another namespace is used.
+/// An empty namespace is valid: the default is used.
 std::string check_namespace(const std::string& ns);
-/// An empty one is most likely a variable of a shell that is not set.
+/// An empty name is most likely an unset shell variable.
 std::string check_not_empty(const std::string& name);
-/// Whether an object can have this name.
+/// Checks that an object can have this name.
 std::string check_object_name(const std::string& name);
 
 }  // namespace lookout::cmd

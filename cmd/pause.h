@@ -1,4 +1,4 @@
-// Waiting that can be stopped.
+// A wait that can be stopped.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace lookout::cmd {
 
-/// Returns at that time, or when a stop is requested.
+/// Waits until that time, or until a stop is requested.
 inline void pause_until(const std::stop_token& stop, std::chrono::steady_clock::time_point time) {
   std::mutex mutex;
   std::condition_variable_any never;

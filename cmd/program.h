@@ -1,4 +1,4 @@
-// What the programs of this folder have in common: `lookout`, and the ones that it starts.
+// The common code of `lookout` and the programs that it starts.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace lookout::cmd {
 /// The chosen command: runs it and returns the exit status.
 using Action = std::function<int()>;
 
-/// The flags that stand before or behind any command.
+/// The flags that may come before or after any command.
 struct CommonFlags {
   ConnectionFlags connection;
   std::string metrics_listen;
@@ -21,8 +21,7 @@ struct CommonFlags {
   std::vector<std::string> arguments;
 };
 
-/// Adds the commands of a program. A command that is chosen sets `action`; it may read the flags
-/// only then.
+/// Adds the commands of a program. The chosen command sets `action` and may then read the flags.
 using AddCommands = void (*)(CLI::App& app, const CommonFlags& flags, Action& action);
 
 /// Parses the command line, sets up logging, and runs the chosen command. Returns the exit status:

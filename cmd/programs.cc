@@ -39,7 +39,7 @@ void start(const ProgramCommand& command, std::vector<std::string> arguments) {
 void add_program(CLI::App& app, const ProgramCommand& command, const CommonFlags& flags,
                  Action& action) {
   CLI::App* const added = app.add_subcommand(command.command, command.description);
-  // Even --help is for the program.
+  // Pass even --help to the program.
   added->set_help_flag();
   added->fallthrough(false);
   added->prefix_command();

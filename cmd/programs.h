@@ -1,4 +1,4 @@
-// The programs that `lookout` consists of.
+// The commands of `lookout` that are separate programs.
 #pragma once
 
 #include <string>
@@ -29,15 +29,15 @@ inline constexpr ProgramCommand kXds{
     "install libgrpc++-dev, libprotobuf-dev and protobuf-compiler-grpc, and build Lookout again "
     "with -DLOOKOUT_XDS=ON"};
 
-/// The path of "lookout", "lookout-bench" or another executable of Lookout: its installed path if it
-/// is there, else the folder of this executable (as in a build), whether it is there or not.
+/// The path of "lookout", "lookout-bench" or another executable of Lookout: the installed path if it
+/// exists, else the path in the folder of this executable (as in a build), which may not exist.
 std::string program_path(const std::string& name);
 
 /// Replaces this process by the command's executable, with these arguments. Returns only by an
 /// exception: Error if the executable is missing or cannot be run.
 [[noreturn]] void start(const ProgramCommand& command, std::vector<std::string> arguments);
 
-/// Adds a command whose program parses all that follows it.
+/// Adds a command whose program parses all further arguments.
 void add_program(CLI::App& app, const ProgramCommand& command, const CommonFlags& flags,
                  Action& action);
 

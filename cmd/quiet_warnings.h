@@ -1,11 +1,11 @@
-// QuietWarnings: warnings are not logged for a while.
+// QuietWarnings: suppresses warnings in the log.
 #pragma once
 
 #include "lookout/base/pinned.h"
 
 namespace lookout::cmd {
 
-/// While it lives, nothing below errors is logged, unless the user wants more than the default
+/// While it exists, warnings are not logged, unless the user has changed the log level from its default
 /// (--log-level warn).
 class QuietWarnings : public base::Pinned {
  public:

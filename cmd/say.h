@@ -1,4 +1,4 @@
-// Messages for people, on standard error.
+// Messages on standard error.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,9 +8,8 @@
 
 namespace lookout::cmd {
 
-/// Writes lines to standard error, without control characters in them: what they say may come from
-/// servers and files. Unlike fmt::print(), this does not throw if nobody reads: a message never
-/// decides how the program ends. From any thread.
+/// Writes lines to standard error. Replaces control characters, as texts may come from servers and
+/// files. Unlike fmt::print(), does not throw if standard error is closed. Thread-safe.
 void say_text(std::string_view text);
 
 /// The same, formatted.

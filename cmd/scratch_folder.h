@@ -1,4 +1,4 @@
-// ScratchFolder: a folder for as long as something runs.
+// ScratchFolder: a temporary folder.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace lookout::cmd {
 
-/// A new folder for temporary files, which goes with this object. Throws lookout::Error if it
-/// cannot be made.
+/// A new folder for temporary files. The destructor removes it. Throws lookout::Error if it cannot
+/// be created.
 class ScratchFolder : public base::Pinned {
  public:
   ScratchFolder();

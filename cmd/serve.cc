@@ -34,7 +34,7 @@ namespace lookout::cmd {
 namespace {
 
 constexpr int kMostPerClient = 1'000'000;
-/// The group of the options that need --storage etcd.
+/// The help group of the options that need --storage etcd.
 constexpr const char* kEtcdGroup = "With --storage etcd";
 
 struct ServeFlags {
@@ -55,7 +55,7 @@ struct ServeFlags {
   apiserver::ServerOptions server;
 };
 
-/// Writing replaces the file: not if it knows of other clusters than ours.
+/// Writing replaces the whole file. Throws Error if it has clusters other than this one.
 void check_kubeconfig(const std::string& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
@@ -93,12 +93,12 @@ std::shared_ptr<apiserver::storage::Backend> etcd_storage(const ServeFlags& flag
   return std::make_shared<apiserver::storage::EtcdBackend>(std::move(options));
 }
 
-/// A server on etcd. Throws Error that says which etcd does not answer.
+/// Creates a server on etcd. The Error thrown when etcd does not respond has its address.
 std::unique_ptr<apiserver::Server> server_on_etcd(apiserver::ServerOptions options,
                                                   const ServeFlags& flags) {
   using apiserver::storage::StorageError;
   options.storage = etcd_storage(flags);
-  // The caches of all resources would log that they are waiting, too.
+  // The caches of all resources would log that they are waiting.
   const QuietWarnings quiet;
   const std::jthread notice([&](std::stop_token stop) {
     if (wait_for_stop(std::move(stop), std::chrono::seconds(2)))
@@ -109,7 +109,7 @@ std::unique_ptr<apiserver::Server> server_on_etcd(apiserver::ServerOptions optio
   } catch (const StorageError& e) {
     if (e.code() != StorageError::Code::kUnreachable && e.code() != StorageError::Code::kTimeout)
       throw;
-    // What the client of etcd says, without what the API server says in conflicts.
+    // Keep only the etcd client's message, without the API server's text for conflicts.
     constexpr std::string_view kDetail = "AdditionalErrorMsg: ";
     std::string_view why = e.what();
     if (const std::size_t at = why.find(kDetail); at != std::string_view::npos)
@@ -118,9 +118,8 @@ std::unique_ptr<apiserver::Server> server_on_etcd(apiserver::ServerOptions optio
   }
 }
 
-/// A write needs some hundred kilobytes for a moment. By default glibc returns that much to the
-/// system as soon as it is free, and fetches it again for the next write, which costs a third of the
-/// server's processor time.
+/// A write temporarily needs some hundred kilobytes. By default, glibc returns this memory to the
+/// system after each write, which costs a third of the server's CPU time.
 void keep_freed_memory() {
 #ifdef M_TRIM_THRESHOLD
   constexpr int kMegabyte = 1 << 20;
@@ -262,7 +261,7 @@ void add_simulation(CLI::App& command, ServeFlags& flags) {
       ->group(group);
 }
 
-/// Refuses options that would have no effect.
+/// Rejects options that would have no effect.
 void check_needs(const CLI::App& command, const ServeFlags& flags) {
   const auto refuse = [](const std::string& option, const char* needed) {
     throw CLI::ValidationError(fmt::format("{} needs {}", option, needed));

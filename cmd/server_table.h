@@ -1,4 +1,4 @@
-// Objects as the server itself would show them.
+// Objects as tables that the server renders.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 
 namespace lookout::cmd {
 
-/// How many objects a server is asked for at once: kubectl's --chunk-size.
+/// The page size of lists, like kubectl's --chunk-size.
 inline constexpr std::int64_t kPageSize = 500;
 
-/// The table that the server answers when it is asked for one (application/json;as=Table), as
-/// kubectl does. A server that answers with objects all the same has them shown by Columns.
+/// The table that the server returns for application/json;as=Table, which kubectl uses. If the
+/// server returns objects instead, Columns formats them.
 class ServerTable {
  public:
-  /// Asks for one object or a list, page by page. Throws what the client throws, and
-  /// api::DecodeError for an answer with something else.
+  /// Requests one object, or a list page by page. Throws what the client throws, and
+  /// api::DecodeError if the response is neither a table nor objects.
   ServerTable(const rest::Client& client, const api::Resource& resource, const std::string& ns,
               const SelectionFlags& selection);
 
-  /// Without the names of the columns.
+  /// Without the header.
   const std::vector<Row>& rows() const { return rows_; }
-  /// Aligned, below the names of the columns.
+  /// Aligned, with the header.
   std::string text() const;
 
  private:
@@ -38,10 +38,10 @@ class ServerTable {
   const api::Resource& resource_;
   bool with_namespace_;
   Row names_;
-  /// For each column of the server: whether narrow tables show it.
+  /// For each of the server's columns: whether narrow tables show it.
   std::vector<bool> shown_;
   std::vector<Row> rows_;
-  /// For a server that makes no tables; made when it is needed.
+  /// For a server without tables; created when needed.
   std::optional<Columns> columns_;
 };
 

@@ -6,7 +6,7 @@
 namespace lookout::cmd {
 namespace {
 
-/// An option of the command, or of one that it belongs to.
+/// An option of the command or of one of its parents.
 const CLI::Option* find_option(const CLI::App* command, const std::string& name) {
   for (; command != nullptr; command = command->get_parent()) {
     if (const CLI::Option* const found = command->get_option_no_throw(name)) return found;
@@ -14,7 +14,7 @@ const CLI::Option* find_option(const CLI::App* command, const std::string& name)
   return nullptr;
 }
 
-/// Null if the command has none of this name.
+/// Null if there is none of this name.
 const CLI::App* find_subcommand(const CLI::App& command, const std::string& name) {
   const auto found =
       command.get_subcommands([&](const CLI::App* each) { return each->get_name() == name; });
@@ -25,7 +25,7 @@ bool takes_value(const CLI::Option* option) {
   return option != nullptr && option->get_items_expected_min() > 0;
 }
 
-/// Rewrites "-n=shop", and "-An=shop" too. Returns whether the next argument is a value.
+/// Rewrites "-n=shop" and "-An=shop". Returns whether the next argument is a value.
 bool rewrite_short(const CLI::App* command, std::string& argument) {
   for (std::size_t i = 1; i < argument.size(); ++i) {
     const CLI::Option* const option = find_option(command, std::string("-") + argument[i]);
@@ -36,7 +36,7 @@ bool rewrite_short(const CLI::App* command, std::string& argument) {
       return false;
     }
     if (takes_value(option)) {
-      // CLI11 takes what follows for the value, as it is.
+      // CLI11 takes the rest, unchanged, as the value.
       if (has_value) argument.erase(i + 1, 1);
       return i + 1 == argument.size();
     }

@@ -1,4 +1,4 @@
-// Short options with their value behind an equals sign.
+// Short options with "=" before the value.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace lookout::cmd {
 
-/// Replaces "-n=shop" by "--namespace=shop", which it means to kubectl (pflag); to CLI11 it means the
-/// namespace "=shop". Knows the options of the command that the arguments choose, and leaves the
-/// value of an option alone.
+/// Replaces "-n=shop" by "--namespace=shop". kubectl (pflag) accepts both; CLI11 would read the
+/// first as the namespace "=shop". Knows the options of the command in the arguments, and does not
+/// change the values of options.
 std::vector<std::string> with_long_options(const CLI::App& app, std::vector<std::string> arguments);
 
 }  // namespace lookout::cmd

@@ -30,7 +30,7 @@ pid_t start_program(std::vector<std::string> command, const std::string& log,
   if (out < 0) throw Error(fmt::format("{} cannot be written", log));
   const pid_t child = fork();
   if (child == 0) {
-    // Until exec, only calls that take no lock: another thread may have held it at the fork.
+    // Until exec, only calls without locks: another thread may have held one at the fork.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     sigset_t none;
     sigemptyset(&none);

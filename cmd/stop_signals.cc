@@ -10,7 +10,7 @@
 namespace lookout::cmd {
 namespace {
 
-/// As with nohup.
+/// True under nohup, for example.
 bool is_ignored(int signal) {
   struct sigaction action {};
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;

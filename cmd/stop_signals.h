@@ -1,4 +1,4 @@
-// Ctrl-C and its like.
+// Stops the program on Ctrl-C and similar signals.
 #pragma once
 
 #include <stop_token>
@@ -6,9 +6,9 @@
 
 namespace lookout::cmd {
 
-/// Turns SIGINT, SIGTERM and SIGHUP (the terminal was closed) into a stop request while it lives; a
-/// second signal ends the program at once. To be made before other threads are started, so that they
-/// leave the signals to it.
+/// Turns SIGINT, SIGTERM and SIGHUP (the terminal was closed) into a stop request while it exists. A
+/// second signal ends the program immediately. Create it before other threads, which inherit its
+/// signal mask.
 class StopSignals {
  public:
   StopSignals();

@@ -27,7 +27,7 @@ winsize size() {
   return out;
 }
 
-/// How long the escape sequence is that begins there, such as a colour; 0 if none does.
+/// The length of the escape sequence (a colour, for example) at the start of the text, or 0.
 std::size_t sequence_at(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   for (std::size_t i = 2; i < text.size(); ++i) {
@@ -36,8 +36,8 @@ std::size_t sequence_at(std::string_view text) {
   return text.size();
 }
 
-/// What fits into the first `columns` columns. Escape sequences take no room: those behind the cut
-/// stay.
+/// Cuts the line after `columns` columns. Escape sequences have no width; those after the cut are
+/// kept.
 std::string cut(const std::string& line, std::size_t columns) {
   std::string out;
   std::size_t used = 0;
@@ -60,7 +60,7 @@ std::string cut(const std::string& line, std::size_t columns) {
   return out;
 }
 
-/// Unlike fmt::print(), this does not throw if nobody reads.
+/// Unlike fmt::print(), does not throw if standard output is closed.
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace
@@ -108,7 +108,7 @@ void LiveScreen::show(const std::string& text) const {
     if (c == '\n') out += kClearToEndOfLine;
     out += c;
   }
-  // In one go, so that nothing flickers.
+  // In one write, to avoid flicker.
   print(out + kClearBelow);
   std::fflush(stdout);
 }

@@ -1,4 +1,4 @@
-// The terminal that standard output is, if it is one.
+// The terminal on standard output.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace lookout::cmd {
 
-/// Whether it is a terminal on which a text can be replaced.
+/// Whether standard output is a terminal that supports escape sequences.
 bool stdout_is_terminal();
 std::size_t terminal_rows();
 std::size_t terminal_columns();
 
-/// A text that is shown again and again in place of what was there, on a screen of its own that is
-/// gone when this is.
+/// Shows a text that can be replaced, on the terminal's alternate screen. The destructor restores
+/// the normal screen.
 class LiveScreen : public base::Pinned {
  public:
   LiveScreen();
@@ -24,7 +24,7 @@ class LiveScreen : public base::Pinned {
   void show(const std::string& text) const;
 };
 
-/// As it fits: the lines cut at `columns`, and no more than `rows` of them. Colours take no room.
+/// Cuts lines at `columns`, and keeps at most `rows` lines. Colours have no width.
 std::string fitted(const std::string& text, std::size_t rows, std::size_t columns);
 
 }  // namespace lookout::cmd

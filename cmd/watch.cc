@@ -26,12 +26,12 @@ struct WatchFlags {
   bool exit_after_sync = false;
 };
 
-/// Prints what a handler is told. Called on the handler's threads, one call at a time.
+/// Prints a handler's notifications. Called on the handler's threads, one call at a time.
 class EventPrinter {
  public:
   EventPrinter(Columns columns, bool json, bool with_namespace)
       : columns_(std::move(columns)), json_(json), with_namespace_(with_namespace) {
-    // Lines leave together while there are more to come, and at once when there are not.
+    // A large buffer: it is flushed when no more lines are queued.
     std::setvbuf(stdout, nullptr, _IOFBF, 1 << 16);
     if (!json_) {
       Row names = columns_.names();
@@ -64,7 +64,7 @@ class EventPrinter {
   }
 
   void flush() { std::fflush(stdout); }
-  /// Whether somebody still reads.
+  /// Whether standard output is still open.
   bool good() const { return std::ferror(stdout) == 0; }
 
  private:
@@ -117,7 +117,7 @@ int run(const ConnectionFlags& connection, const std::string& metrics_listen,
     options.field_selector += "metadata.name=" + api::fields::escape_value(flags.selection.name);
   }
   {
-    // An informer never gives up. What is wrong from the start is said at once instead.
+    // An informer retries forever. Probe once, to report errors at startup.
     rest::ListOptions probe;
     probe.limit = 1;
     probe.label_selector = options.label_selector;

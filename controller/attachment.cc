@@ -37,14 +37,14 @@ void Attachment::start(const SourceContext& context) {
     std::unique_lock lock(mutex_);
     state_ = state;
     starter_ = {};
-    // Its own start() may have asked for the end.
+    // The source's start() may have requested its removal.
     if (state == State::kRunning && !*open_) end(lock);
     changed_.notify_all();
   };
   try {
     source->start(own, [ready = ready_] { ready->request_stop(); });
   } catch (...) {
-    // A source that has not started is not stopped either.
+    // A source that failed to start is not stopped.
     started(State::kStopped);
     throw;
   }
@@ -76,7 +76,7 @@ void Attachment::end(std::unique_lock<std::mutex>& lock) {
   state_ = State::kStopping;
   auto source = std::exchange(source_, nullptr);
   lock.unlock();
-  // Whatever it throws, others wait for its end.
+  // Must not throw: others wait for the end of the source.
   try {
     source->stop();
   } catch (const std::exception& e) {
@@ -103,12 +103,12 @@ void Attachment::remove() {
 Awaitable<void> Attachment::async_remove(std::shared_ptr<Attachment> self) {
   self->close();
   const std::function<void()> task = [self] { self->remove(); };
-  // A cancelled call would wait for the thread all the same, and block the event loop.
+  // A cancelled call would still wait for the thread, and block the event loop.
   co_await uncancelled(on_thread(self->clock_, task));
 }
 
 void Attachment::begin_remove(const std::shared_ptr<Attachment>& self) {
-  // At once, though the coroutine begins later.
+  // Takes effect immediately, although the coroutine starts later.
   self->close();
   boost::asio::co_spawn(self->loop_->context(), async_remove(self), boost::asio::detached);
 }

@@ -1,4 +1,4 @@
-// A source that a controller has.
+// Attachment: a source of a controller.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace lookout::controller::detail {
 
-/// Starts and stops one source, each at most once and in this order, whichever threads ask for it.
+/// Starts and stops one source, each at most once and in this order, from any thread.
 class Attachment {
  public:
   using Flag = std::shared_ptr<std::atomic<bool>>;
@@ -31,24 +31,24 @@ class Attachment {
   /// After it returns, the source adds no request and runs no code of the program. Not on the event
   /// loop, and not in a function that a source calls.
   void stop();
-  /// stop(), for a watch that goes while its controller stays.
+  /// stop(), for a watch that is removed from a running controller.
   void remove();
-  /// Begins remove() on a thread of its own, and ends when that has ended.
+  /// Runs remove() on its own thread and waits for it.
   static Awaitable<void> async_remove(std::shared_ptr<Attachment> self);
-  /// The same, and waits for nothing.
+  /// The same, without waiting.
   static void begin_remove(const std::shared_ptr<Attachment>& self);
 
   /// Requested once the source is ready, or has been stopped.
   std::stop_token ready() const { return ready_->get_token(); }
   bool open() const { return *open_; }
-  /// Whether stop() has done all that it does.
+  /// True if stop() has completed.
   bool stopped() const;
   const std::string& name() const { return name_; }
   const std::shared_ptr<EventLoop>& loop() const { return loop_; }
 
  private:
   enum class State { kNew, kStarting, kRunning, kStopping, kStopped };
-  /// From now on the source adds no request.
+  /// Makes the source add no more requests.
   void close();
   void end(std::unique_lock<std::mutex>& lock);
 

@@ -33,16 +33,16 @@ informer::FactoryOptions factory_options(const CacheOptions& options) {
   return out;
 }
 
-/// Gives what the server sends as PartialObjectMetadata the type of the object that it describes,
-/// as controller-runtime's cache does: owner references and Events name that type.
+/// Replaces the type PartialObjectMetadata with the object's own type, as controller-runtime's cache
+/// does, because owner references and Events contain that type.
 cache::TransformFunc with_type_of(const api::Resource& resource) {
   return [version = resource.api_version(), kind = resource.kind](const api::Object& object) {
     return api::with_type(object, version, kind);
   };
 }
 
-/// The one namespace whose objects a selector selects, if there is one. As in controller-runtime,
-/// only that is listed, for which a Role in it is enough.
+/// The single namespace that a field selector selects, if any. As in controller-runtime, only that
+/// namespace is listed, so a Role in it is sufficient.
 std::string only_namespace(const api::fields::Selector& selector) {
   for (const auto& each : selector.requirements()) {
     if (each.field == "metadata.namespace" && each.equal) return each.value;
@@ -50,10 +50,10 @@ std::string only_namespace(const api::fields::Selector& selector) {
   return {};
 }
 
-/// How often it is looked whether a namespace was refused, which nobody announces.
+/// How often to check whether a namespace was refused, which is not reported by an event.
 constexpr std::chrono::milliseconds kLookEvery{100};
 
-/// ": " and why an informer does not follow the server, as far as that is known, and what to do.
+/// ": " with the reason why an informer does not follow the server, if known, and advice.
 std::string reason(const api::Resource& resource, const informer::SharedIndexInformer& informer) {
   const auto failure = informer.last_failure();
   if (!failure) return "";
@@ -138,7 +138,7 @@ std::shared_ptr<CachedKind> CacheCore::make(const api::Resource& resource, bool 
     CachedKind::Part part{std::move(ns), std::move(listed), factory_.for_resource(resource, scope),
                           std::make_shared<std::stop_source>()};
     if (metadata_only) part.informer->set_transform(with_type_of(resource));
-    // The first of its handlers, so what was written is released about when it is told.
+    // The first handler of the informer, so that writes are released before other handlers run.
     informer::EventHandler<api::Object> handler;
     handler.name = "writes of " + part.informer->name();
     const std::weak_ptr<WriteBarrier> barrier = barrier_;
@@ -247,7 +247,7 @@ std::shared_ptr<CachedKind> CacheCore::retire(
   auto out = std::move(*at);
   kinds_.erase(at);
   out->retired = true;
-  // From here on, declaring the kind again makes new informers.
+  // Declaring the kind again creates new informers.
   for (const auto& part : out->parts) factory_.forget(part.informer);
   return out;
 }
@@ -255,7 +255,7 @@ std::shared_ptr<CachedKind> CacheCore::retire(
 void CacheCore::finish(const std::shared_ptr<CachedKind>& retired) {
   if (!retired) return;
   for (const auto& part : retired->parts) {
-    // A start that waits for all caches waits for this one no longer.
+    // A start that waits for all caches stops waiting for this one.
     part.synced->request_stop();
     if (!client_.loop().running_in_this_thread()) part.informer->shutdown();
   }
@@ -317,7 +317,7 @@ void CacheCore::wait_for(const CachedKind& kind, const CachedKind::Part& part,
                                        part.informer->name(),
                                        reason(kind.resource, *part.informer)));
     }
-    // Ended by the stop of the reconcile or by the time, whichever comes first.
+    // Requested by the stop of the reconcile or by the timeout.
     std::stop_source give_up;
     const std::stop_callback on_stop(stop, [&] { give_up.request_stop(); });
     Alarm alarm(client_.shared_loop(), clock, [give_up]() mutable { give_up.request_stop(); });
@@ -355,7 +355,7 @@ std::vector<std::shared_ptr<const CachedKind>> CacheCore::kinds() const {
 
 void CacheCore::start() {
   expect_start();
-  // Not all of the factory's: a kind that is being made is not complete yet, and starts itself.
+  // Not all informers of the factory: a kind that is being created starts itself.
   std::vector<std::shared_ptr<CachedKind>> kinds;
   {
     const std::lock_guard lock(mutex_);
@@ -447,9 +447,9 @@ void CacheCore::collect(std::vector<metrics::Sample>& out) const {
 
 struct CacheView::Pinned {
   std::shared_ptr<const detail::CachedKind> kind;
-  // As the parts of the kind.
+  // In the same order as the parts of the kind.
   std::vector<cache::Snapshot> parts;
-  std::vector<bool> synced;  // whether it was complete when it was taken
+  std::vector<bool> synced;  // true if the part was complete when the snapshot was taken
 
   explicit Pinned(std::shared_ptr<const detail::CachedKind> of) : kind(std::move(of)) {
     synced.reserve(kind->parts.size());
@@ -493,7 +493,7 @@ std::vector<const cache::Snapshot*> CacheView::snapshots(const api::Resource& re
     const auto& part = kind.parts[i];
     if (wanted != nullptr && wanted != &part) continue;
     if (!pin.synced[i]) {
-      // Without a complete first list nothing can have been read from it.
+      // Without a complete first list, no snapshot has been used yet.
       core_->wait_for(kind, part, stop_);
       pin.parts[i] = part.informer->store().snapshot();
       pin.synced[i] = true;

@@ -1,4 +1,4 @@
-// The informers behind a Cache.
+// CacheCore: the informers of a Cache.
 #pragma once
 
 #include <atomic>
@@ -19,39 +19,39 @@
 
 namespace lookout::controller::detail {
 
-/// A kind that was declared: one informer, or one for each of several namespaces.
+/// A declared kind: one informer, or one for each of several namespaces.
 class CachedKind {
  public:
   struct Part {
     std::string ns;      ///< empty: all namespaces
-    std::string listed;  ///< the namespace that requests name; `ns` or that of the field selector
+    std::string listed;  ///< the requested namespace: `ns` or that of the field selector
     std::shared_ptr<informer::SharedIndexInformer> informer;
     std::shared_ptr<std::stop_source> synced;  ///< requested once the first list is complete
   };
 
   api::Resource resource;
   bool metadata_only = false;
-  informer::Scope scope;  ///< of each part, namespaces aside
+  informer::Scope scope;  ///< of each part, without the namespace
   api::labels::Selector labels;
   api::fields::Selector fields;
   std::vector<Part> parts;
-  /// Whether it has left the cache: its informers are stopped, and see no more writes.
+  /// True if the kind has left the cache: its informers are stopped and see no more writes.
   std::atomic<bool> retired{false};
 
-  // Why it is in the cache. Guarded by the mutex of CacheCore.
+  // The reasons for keeping it in the cache. Guarded by the mutex of CacheCore.
   bool declared = false;  // by the program, or by a lazy read
   std::size_t uses = 0;   // watches of controllers
 
-  /// Whether the server lets this program not list the namespace of a part (401, 403), while there
-  /// are others: those are used without it.
+  /// True if the server refuses the namespace of a part (401, 403) and there are other parts, which are
+  /// used without it.
   bool refused(const Part& part) const;
   /// Null if the namespace is not watched.
   const Part* part_for(std::string_view ns) const;
-  /// Whether the selectors select the object.
+  /// True if the selectors match the object.
   bool selects(const api::Object& object) const {
     return labels.matches(object) && fields.matches(object);
   }
-  /// Whether objects are whole, so that they may be written back.
+  /// True if objects are complete, so that they may be written back.
   bool complete() const {
     return !metadata_only && (!scope.projection || scope.projection->keeps_everything());
   }
@@ -68,22 +68,22 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
 
   std::shared_ptr<const CachedKind> declare(const api::Resource& resource, bool metadata_only,
                                             std::optional<KindOptions> options);
-  /// Takes the declaration back. A kind that no controller watches leaves the cache: its informers
-  /// end, and except on the event loop the call waits for that. False if it was not declared.
+  /// Reverts the declaration. A kind that no controller watches leaves the cache: its informers end, and
+  /// the call waits for that, except on the event loop. Returns false if the kind was not declared.
   bool undeclare(const api::Resource& resource, bool metadata_only);
-  /// The kind for a watch of a controller. unuse() gives it back; then it leaves the cache as by
-  /// undeclare() if nobody else needs it.
+  /// The kind for a watch of a controller. unuse() releases it; it then leaves the cache, as with
+  /// undeclare(), if it is not needed otherwise.
   std::shared_ptr<const CachedKind> use(const api::Resource& resource, bool metadata_only);
   void unuse(const std::shared_ptr<const CachedKind>& kind);
   void add_index(const api::Resource& resource, std::string name, cache::IndexFunc function);
   /// Null if there is none.
   std::shared_ptr<const CachedKind> find(const api::Resource& resource, bool metadata_only) const;
-  /// The whole objects if they are cached, else their metadata.
+  /// The cache of whole objects if there is one, else that of metadata.
   std::shared_ptr<const CachedKind> find_any(const api::Resource& resource) const;
-  /// As find(); declares it if kinds are made lazily, else throws NotCachedError.
+  /// Like find(), but declares the kind if the cache is lazy, and otherwise throws NotCachedError.
   std::shared_ptr<const CachedKind> require(const api::Resource& resource, bool metadata_only);
-  /// Waits for the first list of a part; throws NotCachedError if there is none in time, or at once
-  /// before expect_start() and, if there is none yet, on the event loop.
+  /// Waits for the first list of a part. Throws NotCachedError if it is not complete in time; throws it
+  /// immediately before expect_start(), and on the event loop if the list is not complete.
   void wait_for(const CachedKind& kind, const CachedKind::Part& part,
                 const std::stop_token& stop) const;
   /// The caches that hold objects of this kind, whole or not.
@@ -92,19 +92,18 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
   api::Resource resource_of(const api::GroupVersionKind& gvk) const;
   std::vector<std::shared_ptr<const CachedKind>> kinds() const;
 
-  /// From here on start() follows, and reads wait for it.
+  /// start() will follow: reads wait for it from now on.
   void expect_start() { expected_ = true; }
-  /// Starts all informers, also those that are declared later.
+  /// Starts all informers, including those that are declared later.
   void start();
-  /// Waits until all are in sync, or refused, or until a stop; throws Error when that takes too
-  /// long.
+  /// Waits until all are synced or refused, or until a stop. Throws Error on timeout.
   Awaitable<void> wait_for_sync(std::vector<std::shared_ptr<const CachedKind>> kinds,
                                 std::stop_token stop);
   /// Not on the event loop.
   void shutdown();
 
   std::vector<std::string> unsynced() const;
-  /// The same of some kinds, with the reasons.
+  /// The same for some kinds, with the reasons.
   static std::string missing(const std::vector<std::shared_ptr<const CachedKind>>& kinds);
   std::optional<std::string> check(std::chrono::milliseconds within) const;
   void collect(std::vector<metrics::Sample>& out) const;
@@ -119,7 +118,7 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
   std::shared_ptr<const CachedKind> obtain(const api::Resource& resource, bool metadata_only,
                                            const std::optional<KindOptions>& options,
                                            Reason reason);
-  /// Takes out what nobody needs, under the mutex; null if somebody does. finish() ends it.
+  /// Removes a kind that is no longer needed, under the mutex; null if it is needed. finish() ends it.
   std::shared_ptr<CachedKind> retire(std::vector<std::shared_ptr<CachedKind>>::iterator at);
   void finish(const std::shared_ptr<CachedKind>& retired);
   std::shared_ptr<CachedKind> make(const api::Resource& resource, bool metadata_only,

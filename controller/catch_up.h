@@ -1,4 +1,4 @@
-// Waiting until caches show what others had written before.
+// catch_up(): waits until caches show earlier writes of others.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,9 @@
 
 namespace lookout::controller::detail {
 
-/// Ends when the caches of these kinds show everything that the server had stored when it was
-/// called: it lists their metadata, as of now, and waits for what is missing. Caches that have no
-/// complete list yet are left out. Ends early at a stop, and after `timeout` with a warning that
-/// names the late caches. Throws nothing.
+/// Waits until the caches of these kinds show everything that the server has stored at the time of the
+/// call: lists their metadata and waits for missing changes. Ignores caches without a complete list.
+/// Ends early at a stop, and after `timeout` with a warning that names the late caches. Does not throw.
 Awaitable<void> catch_up(std::shared_ptr<const CacheCore> cache,
                          std::vector<std::shared_ptr<const CachedKind>> kinds,
                          std::chrono::milliseconds timeout, std::stop_token stop);

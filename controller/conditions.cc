@@ -28,7 +28,7 @@ api::ListDraft<k8s::meta::v1::ConditionDraft> conditions_of(const api::ObjectDra
 bool set_condition(const api::ObjectDraft& draft, const Condition& condition, api::Time now) {
   if (condition.type.empty() || condition.reason.empty())
     throw InvalidArgument("a condition needs a type and a reason");
-  // Before anything of the condition is written.
+  // Check before writing any part of the condition.
   for (const std::string_view text :
        {std::string_view(condition.type), std::string_view(condition.reason),
         std::string_view(condition.message)}) {

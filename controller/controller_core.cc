@@ -63,7 +63,7 @@ WatchHandle::~WatchHandle() {
 WatchHandle::WatchHandle(WatchHandle&& other) noexcept = default;
 
 WatchHandle& WatchHandle::operator=(WatchHandle&& other) noexcept {
-  // The old one goes with `before`.
+  // The destructor of `before` removes the previous watch.
   const WatchHandle before(std::exchange(watch_, nullptr));
   watch_ = std::exchange(other.watch_, nullptr);
   return *this;
@@ -118,13 +118,13 @@ namespace {
 constexpr std::array<double, 12> kReconcileBuckets = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                                       0.5,   1,    2.5,   5,    10,  60};
 
-/// After so many reconciles that did not wait, a coroutine lets others have the thread.
+/// After this many reconciles without a wait, a coroutine yields the thread.
 constexpr unsigned kBurst = 32;
 
-/// No Retry-After of a server keeps a request waiting longer.
+/// The longest Retry-After that a request respects.
 constexpr std::chrono::minutes kLongestPause{2};
 
-/// The delay of a retry if the rate limiter names none.
+/// The delay of a retry if the rate limiter throws.
 constexpr Clock::Duration kWithoutLimiter = std::chrono::seconds(5);
 
 bool is_terminal(const std::exception& e) {
@@ -139,8 +139,8 @@ bool is_terminal(const std::exception& e) {
   return false;
 }
 
-/// How long a server that refused a request asks to be left alone. The client has waited as long as
-/// the request's deadline lets it; what is longer would be retried within milliseconds.
+/// The Retry-After of a failed request. The client has waited as long as the request's deadline allows;
+/// without this delay, the request would be retried within milliseconds.
 Clock::Duration asked_pause(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -151,7 +151,7 @@ Clock::Duration asked_pause(const std::exception_ptr& error) {
       if (nested->nested_ptr()) return asked_pause(nested->nested_ptr());
     }
   } catch (...) {
-    // It says nothing.
+    // Other exceptions have no Retry-After.
   }
   return Clock::Duration::zero();
 }
@@ -163,8 +163,8 @@ Clock::Duration asked_pause(const std::exception_ptr& error) {
 /// The events of one kind of the cache.
 class ControllerCore::KindSource : public controller::Source {
  public:
-  /// Nothing is called once `open` is false. `number`: which of the controller's watches of this kind
-  /// it is, from 1; the metrics of their handlers tell them apart by it.
+  /// Calls nothing once `open` is false. `number`: counts the controller's watches of this kind from 1, to
+  /// distinguish their handlers in metrics.
   KindSource(std::string controller, std::shared_ptr<const CachedKind> kind, std::size_t number,
              Watch watch, Attachment::Flag open)
       : controller_(std::move(controller)),
@@ -174,7 +174,7 @@ class ControllerCore::KindSource : public controller::Source {
         open_(std::move(open)) {}
 
   void start(const SourceContext& context, std::function<void()> ready) override {
-    // A namespace that is refused is not waited for.
+    // Do not wait for refused namespaces.
     std::vector<bool> awaited;
     awaited.reserve(kind_->parts.size());
     for (const auto& part : kind_->parts) awaited.push_back(!kind_->refused(part));
@@ -192,7 +192,7 @@ class ControllerCore::KindSource : public controller::Source {
         std::exception_ptr error;
         if (event.type == Event::Type::kUpdate) error = map(*watch, event.before, enqueue);
         if (const auto other = map(*watch, event.object, enqueue)) error = other;
-        // Objects of a first list or a resync can wait; live events cannot.
+        // Objects of a first list or a resync have low priority.
         const bool old =
             event.initial || (event.type == Event::Type::kUpdate &&
                               event.before.resource_version() == event.object.resource_version());
@@ -251,7 +251,7 @@ class ControllerCore::KindSource : public controller::Source {
     return true;
   }
 
-  /// What was enqueued before an exception counts: the event does not come again.
+  /// Requests that were enqueued before an exception count, because the event is not repeated.
   static std::exception_ptr map(const Watch& watch, const api::Object& object, Enqueue& enqueue) {
     try {
       watch.map(object, enqueue);
@@ -269,10 +269,10 @@ class ControllerCore::KindSource : public controller::Source {
   std::vector<informer::HandlerRegistration> registrations_;
 };
 
-/// The stop of one reconcile, which comes with the controller's or when its time is over.
+/// The stop of one reconcile, requested by the controller's stop or by the timeout.
 class ControllerCore::Deadline {
  public:
-  /// Told when it happens: a reconciler may never return.
+  /// Logs immediately at the timeout, because the reconciler may never return.
   Deadline(ControllerCore& core, const Request& request, std::chrono::milliseconds timeout)
       : state_(std::make_shared<State>()),
         on_stop_(core.stop_.get_token(), [state = state_] { state->stop.request_stop(); }),
@@ -385,7 +385,7 @@ std::shared_ptr<Attachment> ControllerCore::attachment(std::shared_ptr<const Cac
   {
     const std::lock_guard lock(mutex_);
     auto& watches = watches_[kind->name()];
-    // The number of one that has gone is free again.
+    // Reuse the number of a removed watch.
     auto place = std::find_if(watches.begin(), watches.end(),
                               [](const auto& watched) { return watched.expired(); });
     if (place == watches.end()) place = watches.emplace(place);
@@ -438,7 +438,7 @@ std::shared_ptr<Attachment> ControllerCore::attach(std::shared_ptr<Attachment> s
       throw InvalidArgument(
           fmt::format("controller {}: it has ended, nothing can be watched any more", name()));
     }
-    // Those that were removed are forgotten here, in the order of the others.
+    // Removed sources are erased here; the order of the others is kept.
     const auto removed = [](const auto& one) { return one->stopped(); };
     const auto needed = sources_.begin() + static_cast<std::ptrdiff_t>(needed_);
     needed_ -= static_cast<std::size_t>(std::count_if(sources_.begin(), needed, removed));
@@ -457,8 +457,7 @@ Awaitable<void> ControllerCore::warm_up(std::stop_token stop) {
     const std::lock_guard lock(mutex_);
     if (ended_) co_return;
     start = !std::exchange(sources_started_, true);
-    // Later watches are not waited for: a kind that the program learns about at run time must not
-    // end it.
+    // Do not wait for later watches: a kind that is discovered at run time must not fail the start.
     if (start) needed_ = sources_.size();
     sources.assign(sources_.begin(), sources_.begin() + static_cast<std::ptrdiff_t>(needed_));
   }
@@ -467,7 +466,7 @@ Awaitable<void> ControllerCore::warm_up(std::stop_token stop) {
     watched.reserve(sources.size());
     for (const auto& source : sources) watched.push_back(source->name());
     log::info("controller {}: watches {}", name(), fmt::join(watched, ", "));
-    // For a controller that is added late. From here on it is known which namespaces are refused.
+    // For a controller that is added late. Afterwards, refused namespaces are known.
     co_await environment_->cache->wait_for_sync(kinds_, stop);
     if (stop.stop_requested()) co_return;
     const std::function<void()> start_sources = [this, &sources] {
@@ -600,7 +599,7 @@ void ControllerCore::pump() {
 Awaitable<void> ControllerCore::reconcile_all(std::shared_ptr<ControllerCore> self,
                                               PriorityQueue::Item item) {
   const auto& function = std::get<AsyncReconcileFunction>(self->reconcile_);
-  // To start a coroutine and to hear of its end costs more than a reconcile that does nothing.
+  // Starting a coroutine and waiting for its end costs more than a no-op reconcile.
   bool more = true;
   for (unsigned count = 1; more; ++count) {
     {

@@ -1,4 +1,4 @@
-// A controller at work.
+// ControllerCore: a running controller.
 #pragma once
 
 #include <atomic>
@@ -33,16 +33,15 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   const std::string& name() const { return options_.name; }
   const ControllerOptions& options() const { return options_; }
 
-  /// Starts the sources and waits until they are ready; the second time it only waits. Throws Error
-  /// when that takes too long.
+  /// Starts the sources and waits until they are ready; a second call only waits. Throws Error on timeout.
   Awaitable<void> warm_up(std::stop_token stop);
   /// Warms up and reconciles until a stop; afterwards no reconcile runs.
   Awaitable<void> run(std::stop_token stop);
-  /// Stops the sources: no function of the program runs any more. Not on the event loop.
+  /// Stops the sources: afterwards no user code runs. Not on the event loop.
   void end();
 
-  /// Adds a watch or a source, to be started with the others or, if those have been, at once.
-  /// Throws InvalidArgument after end().
+  /// Adds a watch or a source, which starts with the others, or immediately if they have started. Throws
+  /// InvalidArgument after end().
   std::shared_ptr<Attachment> watch(Watch watch);
   std::shared_ptr<Attachment> watch(std::shared_ptr<controller::Source> source);
 
@@ -76,18 +75,18 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   void work();
   void pump();
   void pump_soon();
-  /// Begins with this request and goes on with those that are ready.
+  /// Reconciles this request, then further ready ones.
   static Awaitable<void> reconcile_all(std::shared_ptr<ControllerCore> self,
                                        PriorityQueue::Item item);
   void look_for_hot_loop(const PriorityQueue::Item& item);
-  /// That of the request's object, if there is one in the cache.
+  /// The generation of the request's object, if it is cached.
   std::optional<std::int64_t> generation_of(const Request& request) const;
   void finish(const PriorityQueue::Item& item, Context& context, const Result& result,
               const std::exception_ptr& error);
   void settle(const PriorityQueue::Item& item, const Result& result);
-  /// Whether to retry.
+  /// Returns true if the request should be retried.
   bool fail(const PriorityQueue::Item& item, const std::exception_ptr& error);
-  /// The rate limiter is the program's: what it throws is logged, and a fixed delay takes its place.
+  /// The rate limiter is user code: its exceptions are logged, and a fixed delay is used instead.
   void retry(const Request& request, int priority,
              Clock::Duration at_least = Clock::Duration::zero());
   void forget(const Request& request);
@@ -100,8 +99,8 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   const Reconciler reconcile_;
   const std::shared_ptr<PriorityQueue> queue_;
   const Strand strand_;
-  std::vector<std::shared_ptr<const CachedKind>> kinds_;  // that it has watched from the start
-  std::shared_ptr<const CachedKind> primary_;  // of them, that of the requests; may be null
+  std::vector<std::shared_ptr<const CachedKind>> kinds_;  // watched from the start
+  std::shared_ptr<const CachedKind> primary_;             // the kind of the requests; may be null
   HotLoopDetector hot_loops_;
   Stats stats_;
   std::stop_source stop_;
@@ -109,13 +108,13 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   // On the strand.
   bool accepting_ = false;
   unsigned active_ = 0;
-  std::stop_source idle_;  // requested when nothing is accepted and nothing runs
+  std::stop_source idle_;  // requested when no work is accepted or running
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   bool sources_started_ = false;
   std::vector<std::shared_ptr<Attachment>> sources_;
-  std::size_t needed_ = 0;  // the first so many are waited for
+  std::size_t needed_ = 0;  // the number of sources to wait for
   bool ended_ = false;
   std::map<std::string, std::vector<std::weak_ptr<const KindSource>>> watches_;  // by their kinds
 };

@@ -28,7 +28,7 @@ PlannedWrite planned(const PlanWrite& plan, const api::Object& existing, const s
   return out;
 }
 
-/// A request that a plan leads to.
+/// A planned request.
 struct WriteRequest {
   enum class Verb { kCreate, kUpdate, kPatch, kPatchStatus } verb;
   const PlannedWrite& wanted;
@@ -77,7 +77,7 @@ Awaitable<api::Object> send(const rest::ResourceClient& client, const std::strin
                             status, call);
 }
 
-/// Somebody else has changed the object, or created it.
+/// True if another writer has changed or created the object.
 bool was_faster(const std::exception& e) {
   return api::is_conflict(e) || api::is_already_exists(e);
 }

@@ -1,4 +1,4 @@
-// Shared by all reconciles of one controller.
+// Environment: the data that all reconciles of a controller share.
 #pragma once
 
 #include <functional>
@@ -21,9 +21,9 @@ struct Environment {
   api::Resource primary;
   std::vector<api::Resource> owned;
   std::vector<api::Resource> shared;
-  /// Throws LeadershipLostError if this process must not write any more.
+  /// Throws LeadershipLostError if this process may no longer write.
   std::function<void()> require_leadership;
-  /// Whether it may: asked when a write leaves (rest::CallOptions::may_send).
+  /// True if it may; checked when a write is sent (rest::CallOptions::may_send).
   std::function<bool()> may_write;
   bool read_your_writes = true;
 };

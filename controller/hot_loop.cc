@@ -8,7 +8,7 @@ namespace lookout::controller::detail {
 namespace {
 
 constexpr std::chrono::seconds kWindow{1};
-/// So long after the last one a hot loop counts as a new one.
+/// A hot loop after this time without one is reported again.
 constexpr std::chrono::minutes kQuiet{1};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reconcilers that keep themselves busy.
+// HotLoopDetector: detects reconcilers that trigger themselves.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class HotLoopDetector {
   using Generation = std::function<std::optional<std::int64_t>()>;
 
   bool enabled() const { return limit_ > 0; }
-  /// Counts a reconcile. Returns true when that makes it a hot loop, once until the request has been
-  /// quiet for a while. `generation`: that of the object; it is asked for once the request has run
-  /// half as often as a hot loop, as few do.
+  /// Counts a reconcile. Returns true if it makes the request a hot loop, once until the request has been
+  /// quiet for a minute. `generation` returns the object's generation; it is called only when the request
+  /// has run half as often as a hot loop, which is rare.
   bool note(const Request& request, const Generation& generation, Clock::TimePoint now);
 
  private:
@@ -31,7 +31,7 @@ class HotLoopDetector {
     Clock::TimePoint window{};
     std::optional<std::int64_t> generation = {};
     unsigned runs = 0;
-    bool looked_at = false;  // the generation
+    bool looked_at = false;  // true if the generation has been read
     bool said = false;
 
     void begin(Clock::TimePoint now);

@@ -38,7 +38,7 @@ http::ServerOptions listen_options(const std::string& address) {
         fmt::format("\"{}\" is not an address to listen on, such as \":8081\"", address));
   }
   out.address = http::address_of_host(address.substr(0, colon));
-  // As controller-runtime's servers.
+  // As in controller-runtime's servers.
   out.limits.header_timeout = std::chrono::seconds(32);
   out.limits.idle_timeout = std::chrono::seconds(90);
   out.threads = 1;
@@ -95,7 +95,7 @@ Response HealthPage::answer(const http::Request& request, std::string_view path)
                      excluded.end());
       details += fmt::format("[+]{} excluded: ok\n", name);
     } else if (const auto wrong = run(check)) {
-      // The reason is for /NAME and the log, not for everybody.
+      // Only /NAME and the log show the reason.
       log::warn("{}: {} failed: {}", name_, name, *wrong);
       details += fmt::format("[-]{} failed: reason withheld\n", name);
       failed = true;

@@ -23,7 +23,7 @@ class HealthPage {
   explicit HealthPage(std::string name) : name_(std::move(name)) {}
 
   void add(std::string name, HealthCheck check);
-  /// `path`: what follows the page's own, "" or "/NAME".
+  /// `path`: the rest of the path after the page's own, "" or "/NAME".
   http::Response answer(const http::Request& request, std::string_view path) const;
 
  private:
@@ -41,8 +41,8 @@ class HttpPages {
  public:
   using Handler = std::function<http::Response(const http::Request& request)>;
 
-  /// Listens at once. `address` is such as ":8080" or "127.0.0.1:0". Throws InvalidArgument if it
-  /// is none, Error if it cannot be had.
+  /// Listens immediately. `address`: ":8080" or "127.0.0.1:0". Throws InvalidArgument if it is invalid, and
+  /// Error if it cannot be bound.
   HttpPages(const std::string& address, Handler handler);
 
   std::uint16_t port() const { return server_->port(); }
@@ -55,7 +55,7 @@ class HttpPages {
   std::unique_ptr<http::Server> server_;
 };
 
-/// Whether an address says that there is to be no listener.
+/// True if the address disables the listener.
 inline bool is_off(std::string_view address) { return address.empty() || address == "0"; }
 
 }  // namespace lookout::controller::detail

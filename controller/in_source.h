@@ -1,10 +1,10 @@
-// Whether a thread is in code of the program that a source of requests calls.
+// InSource: marks a thread that runs user code called by a source.
 #pragma once
 
 namespace lookout::controller::detail {
 
-/// While one exists on a thread, that thread is in a map function, a predicate or a timer's
-/// function. To wait there for the end of a source would be a deadlock if that waits for this call.
+/// While one exists on a thread, the thread is in a map function, a predicate or a timer's function.
+/// Waiting there for the end of a source could deadlock, because that waits for this call.
 class InSource {
  public:
   InSource() { ++depth(); }

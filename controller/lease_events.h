@@ -1,4 +1,4 @@
-// The Events of leader election.
+// LeaseEvents: the Events of leader election.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace lookout::controller::detail {
 
-/// Gives the events of a LeaderElector to a manager's EventSink, as controller-runtime's manager
-/// does; the candidate's identity stands for the name of a controller.
+/// Passes the events of a LeaderElector to a manager's EventSink, as controller-runtime's manager does;
+/// the candidate's identity replaces the controller's name.
 class LeaseEvents : public record::EventRecorder {
  public:
   LeaseEvents(std::shared_ptr<EventSink> sink, std::string identity);

@@ -14,13 +14,13 @@ Predicate changed(Changed function) {
   return Predicate([function](const Event& event) {
     if (event.type != Event::Type::kUpdate) return true;
     if (!event.before || !event.object) return false;
-    // The watch missed that the object was deleted and made again.
+    // The watch missed that the object was deleted and recreated.
     if (event.before.uid() != event.object.uid()) return true;
     return function(event.before, event.object);
   });
 }
 
-/// A map without entries says the same as none.
+/// An empty map equals an absent one.
 bool differ(const api::Value& before, const api::Value& after) {
   return (!before.empty() || !after.empty()) && before != after;
 }

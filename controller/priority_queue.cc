@@ -20,10 +20,10 @@ namespace {
 using workqueue::detail::end_of_delay;
 using workqueue::detail::seconds_since;
 
-/// More labels than that would make too many time series; the rest shares one.
+/// Limits the number of time series; further priorities share one label.
 constexpr std::size_t kMaxPriorityLabels = 25;
 constexpr const char* kOtherPriorities = "exceeded_cardinality_limit";
-/// So many lists of priorities without requests are kept for the next request.
+/// The number of empty priority lists to keep for reuse.
 constexpr std::size_t kMaxEmptyLevels = 8;
 
 }  // namespace
@@ -100,7 +100,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     }
     if (shutting_down_ || by_age_.empty()) return std::nullopt;
     if (stop.stop_requested()) {
-      wake_one();  // it may have been woken for a request that another one can take
+      wake_one();  // this call may have consumed a notification: wake another waiter
       return std::nullopt;
     }
     return pop();
@@ -211,27 +211,27 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
  private:
   using Hook = boost::intrusive::list_member_hook<>;
   struct Level;
-  /// Not noexcept: so libstdc++ keeps the hashes, instead of computing those of neighbours anew.
+  /// Not noexcept, so that libstdc++ caches the hashes.
   struct Hash {
     std::size_t operator()(const Request& request) const {
       return api::key_hash(request.ns, request.name);
     }
   };
 
-  /// A request that waits (pending), is worked on, is held back, or several of these.
+  /// A request that is pending, being processed, held back, or several of these.
   struct Entry {
     const Request* request = nullptr;  // its key in entries_
     bool pending = false;
-    bool due = false;  // its time has come
+    bool due = false;  // its delay has ended
     bool working = false;
     bool held = false;
     bool in_delayed = false;
-    Level* level = nullptr;  // that it is in, if it is ready
+    Level* level = nullptr;  // its level, if it is ready
     int priority = 0;
     Clock::TimePoint time{};
-    Clock::TimePoint since{};  // when it came due
+    Clock::TimePoint since{};  // when it became due
     Clock::TimePoint work_began{};
-    std::uint64_t place = 0;  // among those of the same time
+    std::uint64_t place = 0;  // order among entries with the same time
     Hook turn;                // in a level or, later, in working_
     Hook age;                 // in by_age_
   };
@@ -241,7 +241,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
   using ByAge =
       boost::intrusive::list<Entry, boost::intrusive::member_hook<Entry, Hook, &Entry::age>>;
   using DelayedPlace = std::pair<Clock::TimePoint, std::uint64_t>;
-  /// Those of a priority that are ready.
+  /// The ready requests of a priority.
   struct Level {
     explicit Level(std::size_t& count) : depth(count) {}
 
@@ -249,8 +249,8 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     std::size_t& depth;  // in the metrics; other levels may share it
   };
 
-  /// The first priorities that come get a label each for good: a label that came and went with its
-  /// requests would make one time series after the other.
+  /// The first priorities get permanent labels: labels that appear and disappear with requests would create
+  /// many time series.
   std::size_t& depth_of(int priority) {
     const auto at = depth_.find(priority);
     if (at != depth_.end()) return at->second;
@@ -268,7 +268,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
       entry.level = &level_of(entry.priority);
       entry.level->turns.push_back(entry);
       ++entry.level->depth;
-      // One whose priority was raised keeps its age.
+      // An entry with a raised priority keeps its age.
       if (!entry.age.is_linked()) by_age_.push_back(entry);
     }
   }
@@ -279,7 +279,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     return levels_.try_emplace(priority, depth_of(priority)).first->second;
   }
 
-  /// Takes the entry out of its level, but leaves it in by_age_.
+  /// Removes the entry from its level, but not from by_age_.
   void unplace(Entry& entry) {
     if (entry.in_delayed) delayed_.erase({entry.time, entry.place});
     if (entry.level != nullptr) {
@@ -292,12 +292,12 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     entry.level = nullptr;
   }
 
-  /// A thread that waits in get(), if there is one.
+  /// Wakes a thread that waits in get(), if there is one.
   void wake_one() {
     if (getting_ > 0) changed_.notify_one();
   }
 
-  /// After work or a hold has ended; whether the request became ready.
+  /// Called after processing or a hold has ended; returns true if the request became ready.
   bool settle(Entries::iterator at) {
     Entry& entry = at->second;
     if (entry.working || entry.held) return false;
@@ -331,7 +331,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     return level->second.turns.front();
   }
 
-  /// On the loop: those whose time has come.
+  /// On the loop: makes due requests ready.
   void ripen() {
     const auto now = options_.clock->now();
     std::optional<Clock::TimePoint> next;
@@ -368,7 +368,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
   Entries entries_;
   std::size_t getting_ = 0;                      // threads that wait in get()
   std::map<int, Level, std::greater<>> levels_;  // by priority
-  ByAge by_age_;                                 // the same, the oldest first
+  ByAge by_age_;                                 // the same entries, oldest first
   ByTurn working_;
   std::map<DelayedPlace, Entry*> delayed_;
   std::map<int, std::size_t> depth_{{0, 0}};  // by priority

@@ -12,7 +12,7 @@
 namespace lookout::controller {
 
 void Enqueue::operator()(Request request) {
-  // Most events concern a few requests, for which a set costs more than looking at each.
+  // Most events have few requests, for which a linear search is cheaper than a set.
   constexpr std::size_t kFew = 16;
   if (request.name.empty()) return;
   if (requests_.size() < kFew) {
@@ -72,7 +72,7 @@ class Timer : public Source {
 
  private:
   void run(const SourceContext& context, const std::stop_token& stop) const {
-    // Sleeps by the clock, which may be a virtual one, on the event loop.
+    // Sleeps on the event loop with the injected clock, which may be virtual.
     while (!stop.stop_requested() && !context.end.stop_requested()) {
       Enqueue enqueue;
       try {

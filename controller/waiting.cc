@@ -21,7 +21,7 @@ Awaitable<void> uncancelled(Awaitable<void> task, std::function<void()> on_cance
             if (on_cancel) on_cancel();
           });
         }
-        // The handler of the new coroutine has no slot, so nothing cancels it.
+        // The handler of the new coroutine has no cancellation slot, so it cannot be cancelled.
         const auto executor = asio::get_associated_executor(handler);
         asio::co_spawn(executor, std::move(task),
                        [handler = std::move(handler)](std::exception_ptr error) mutable {

@@ -1,4 +1,4 @@
-// Waits of coroutines.
+// Helpers for waiting coroutines.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace lookout::controller::detail {
 
-/// When a time limit is over. What no clock can count to is as good as for ever: ten years.
+/// The end of a time limit. Limits that no clock can represent become ten years.
 inline Clock::TimePoint end_of(std::chrono::milliseconds limit, Clock::TimePoint now) {
   constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365 * 10);
   return now + std::clamp(limit, std::chrono::milliseconds(0), kLongest);
@@ -27,12 +27,12 @@ inline std::chrono::milliseconds sync_limit(std::chrono::milliseconds given) {
   return given == std::chrono::milliseconds(0) ? std::chrono::minutes(2) : given;
 }
 
-/// Until `event` is requested.
+/// Waits until `event` is requested.
 inline Awaitable<void> wait_for(std::shared_ptr<Clock> clock, std::stop_token event) {
   while (!event.stop_requested()) co_await clock->sleep(std::chrono::hours(24), event);
 }
 
-/// The same until a deadline; false if that came first.
+/// The same with a deadline; returns false if it came first.
 inline Awaitable<bool> wait_until(std::shared_ptr<Clock> clock, std::stop_token event,
                                   Clock::TimePoint deadline) {
   while (!event.stop_requested()) {
@@ -43,15 +43,15 @@ inline Awaitable<bool> wait_until(std::shared_ptr<Clock> clock, std::stop_token 
   co_return true;
 }
 
-/// Runs `task` to its end. Asio's cancellation of the caller calls `on_cancel`, if there is one, and
-/// goes no further: unwinding would leave behind what the task has started.
+/// Runs `task` to its end. If Asio cancels the caller, only calls `on_cancel` (if set), because unwinding
+/// would abandon work that the task has started.
 Awaitable<void> uncancelled(Awaitable<void> task, std::function<void()> on_cancel = {});
 
-/// The same for what ends soon after its stop is requested: a cancellation requests that stop.
+/// The same for a task with a stop token: a cancellation requests its stop.
 Awaitable<void> cancel_as_stop(std::function<Awaitable<void>(std::stop_token)> run,
                                std::stop_token stop);
 
-/// Runs a function that may block on a thread of its own, and throws what it throws.
+/// Runs a blocking function on its own thread and rethrows its exceptions.
 inline Awaitable<void> on_thread(std::shared_ptr<Clock> clock, std::function<void()> function) {
   std::stop_source returned;
   std::exception_ptr error;
@@ -69,8 +69,8 @@ inline Awaitable<void> on_thread(std::shared_ptr<Clock> clock, std::function<voi
   if (error) std::rethrow_exception(error);
 }
 
-/// Runs `work` on so many threads until it has returned on each. If one of them cannot be created,
-/// calls `give_up`, on which `work` must return, and throws.
+/// Runs `work` on several threads until all have returned. If a thread cannot be created, calls `give_up`,
+/// after which `work` must return, and throws.
 template <class Thread = std::jthread>
 void run_on_threads(unsigned count, const std::function<void()>& work,
                     const std::function<void()>& give_up) {

@@ -45,13 +45,13 @@ using detail::Conversions;
 
 constexpr std::string_view kConvertPath = "/convert";
 
-/// controller-runtime's: 10 ns, 100 ns ... 1000 s.
+/// controller-runtime's buckets: 10 ns, 100 ns ... 1000 s.
 constexpr std::array<double, 12> kLatencyBuckets = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3,
                                                     1e-2, 1e-1, 1e0,  1e1,  1e2,  1e3};
 
-/// For the last answers to reach their clients.
+/// The time for the last responses to reach their clients.
 constexpr std::chrono::seconds kGoodbye{1};
-/// Of the manager's time, for handlers that hear of their stop, and for the last answers.
+/// The share of the manager's stop time for handlers that are being stopped and for the last responses.
 constexpr std::chrono::seconds kReserve{3};
 
 /// Manager::stop_time_left(); always empty without a manager.
@@ -93,7 +93,7 @@ bool is_path(std::string_view path) {
          path.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
-/// How long the API server waits for the answer, which it says as "?timeout=10s".
+/// How long the API server waits for the response: the parameter "?timeout=10s".
 std::optional<std::chrono::seconds> timeout_of(const http::Request& request) {
   const auto text = request.parameter("timeout");
   if (!text || !text->ends_with('s')) return std::nullopt;
@@ -110,8 +110,8 @@ std::string wrong_kind(const api::Resource& wanted, const api::Object& object) {
                      object.gvk().to_string());
 }
 
-/// Whether a validating webhook of one kind is asked about a CONNECT: its object is no object of the
-/// resource, but the options of the call, such as PodExecOptions.
+/// True if a validating webhook of one kind receives a CONNECT: its object is not of the resource, but the
+/// options of the call, such as PodExecOptions.
 bool is_foreign_connect(const AdmissionHook& hook, const Admission<api::Object>& admission) {
   return admission.operation == Operation::kConnect && !hook.mutates && !hook.type.kind.empty() &&
          (!admission.object || admission.object.gvk() != hook.type.gvk());
@@ -122,7 +122,7 @@ struct Target {
   explicit Target(std::string name) : path(std::move(name)) {}
 
   const std::string path;
-  /// Nothing: conversion.
+  /// Empty: conversion.
   std::optional<AdmissionHook> hook;
   std::atomic<int> in_flight{0};
   metrics::Histogram seconds{kLatencyBuckets};
@@ -157,7 +157,7 @@ class InFlight {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-/// A call that a coroutine waits for.
+/// A call that a coroutine awaits.
 struct Call {
   explicit Call(const asio::any_io_executor& executor) : event(executor) {}
   AsyncEvent event;
@@ -299,8 +299,8 @@ class WebhookServer::Impl : public metrics::Source {
     out.address = http::address_of_host(options_.host);
     out.port = options_.port;
     out.limits.max_body_bytes = max_body_bytes();
-    // As controller-runtime's servers. A client that sends or takes nothing for so long is cut off;
-    // no webhook may take longer than 30 s.
+    // As in controller-runtime's servers. Idle clients are disconnected after this time; a webhook may
+    // take at most 30 s.
     out.limits.header_timeout = std::chrono::seconds(32);
     out.limits.body_timeout = std::chrono::seconds(32);
     out.limits.write_timeout = std::chrono::seconds(32);
@@ -327,7 +327,7 @@ class WebhookServer::Impl : public metrics::Source {
     return target.hook ? options_.max_admission_bytes : options_.max_conversion_bytes;
   }
 
-  /// Why a request is not looked at any further. Its body need not be there.
+  /// The reason to reject a request, from its head only.
   std::optional<StatusError> refuse(const Target* target, const http::Request& request) const {
     constexpr int kNotFound = 404;
     constexpr int kMethodNotAllowed = 405;
@@ -360,11 +360,11 @@ class WebhookServer::Impl : public metrics::Source {
     if (--calls_ == 0) no_calls_.notify_all();
   }
 
-  /// Wakes the coroutine that waits for a call, which is gone soon after.
+  /// Wakes the coroutine that awaits a call; the call is destroyed soon after.
   void finish(Call& call, std::exception_ptr error) {
     {
-      // A copy: the coroutine goes on as soon as the call is done. It must be gone before the call
-      // no longer counts, since its timer belongs to the server's thread.
+      // Copy the event: the coroutine continues as soon as the call is done. It must end before the
+      // call is uncounted, because its timer belongs to the server's thread.
       const AsyncEvent event = call.event;
       call.error = std::move(error);
       call.done = true;
@@ -373,7 +373,7 @@ class WebhookServer::Impl : public metrics::Source {
     end_call();
   }
 
-  /// Runs a function that may block, and waits for it. The function does not outlive the wait.
+  /// Runs a blocking function and waits for it. The function does not outlive the wait.
   Awaitable<void> in_pool(std::function<void()> function) {
     const asio::any_io_executor executor = co_await asio::this_coro::executor;
     Call call(executor);
@@ -412,7 +412,7 @@ class WebhookServer::Impl : public metrics::Source {
     if (call.error) std::rethrow_exception(call.error);
   }
 
-  /// The answer for a handler that threw.
+  /// The response for a handler that threw.
   AdmissionResponse thrown(const Target& target, const std::exception_ptr& error) {
     constexpr int kInternal = 500;
     try {
@@ -473,7 +473,7 @@ class WebhookServer::Impl : public metrics::Source {
     }
   }
 
-  /// The body of the answer.
+  /// The body of the response.
   Awaitable<std::string> admit(Target& target, const http::Request& request) {
     const AdmissionHook& hook = *target.hook;
     Admission<api::Object> admission = detail::decode_admission_review(request.body);
@@ -524,7 +524,7 @@ class WebhookServer::Impl : public metrics::Source {
 
   // ------------------------------------------------------------------------------ start and stop
 
-  /// A part of the stop: so much of it as its manager has time for, and not less than `least`.
+  /// The duration of a part of the stop: limited by the manager's remaining time, but at least `least`.
   std::chrono::milliseconds within_the_stop(std::chrono::milliseconds wanted,
                                             std::chrono::milliseconds least) const {
     const auto left = time_left_();
@@ -533,8 +533,8 @@ class WebhookServer::Impl : public metrics::Source {
     return std::min(wanted, std::max(most, least));
   }
 
-  /// Lets requests come to their end, and ends the server. Calls that do not end are waited for,
-  /// clients that do not are cut off.
+  /// Lets running requests finish and ends the server. Waits for calls that do not end; disconnects stuck
+  /// clients.
   void end() {
     const bool in_time = server_->drain(within_the_stop(options_.finish_timeout, kGoodbye));
     if (!in_time) {
@@ -546,7 +546,7 @@ class WebhookServer::Impl : public metrics::Source {
       stop_.request_stop();
     }
     {
-      // The server's threads must be there as long as a call may still ring one of them.
+      // The server's threads must exist as long as a call may wake one of them.
       std::unique_lock lock(calls_mutex_);
       no_calls_.wait(lock, [this] { return calls_ == 0; });
     }
@@ -554,7 +554,7 @@ class WebhookServer::Impl : public metrics::Source {
     server_->stop(kGoodbye);
   }
 
-  /// As a client does; why it failed, or nothing.
+  /// Connects as a client; returns the error, or an empty string.
   std::string connect() const {
     std::string host = http::host_for_clients(http::address_of_host(options_.host));
     if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
@@ -580,7 +580,7 @@ class WebhookServer::Impl : public metrics::Source {
   const TimeLeft time_left_;
   const std::shared_ptr<EventLoop> loop_;
   Conversions conversions_;
-  std::stop_source stop_;  // requests have to end
+  std::stop_source stop_;  // ends running requests
   std::atomic<bool> begun_{false};
   std::atomic<bool> started_{false};
   std::atomic<std::uint64_t> panics_{0};

@@ -20,7 +20,7 @@ CertificateWatcher::CertificateWatcher(std::string certificate_file, std::string
   files_.emplace_back(certificate_file_);
   files_.emplace_back(key_file_);
   if (!client_ca_file_.empty()) files_.emplace_back(client_ca_file_);
-  // Before the files are used: what changes in between is seen by the next poll.
+  // Poll before the files are used: the next poll then sees later changes.
   for (WatchedFile& file : files_) file.poll(std::chrono::system_clock::now());
   current_ = read();
   serving_ = read();
@@ -33,7 +33,7 @@ CertificateWatcher::Context CertificateWatcher::read() {
   try {
     Context out = http::make_tls_context(certificate_file_, key_file_, client_ca_file_);
     if (!client_ca_file_.empty()) {
-      // Instead of a request that is answered with 401: nobody else has any business here.
+      // Reject other clients in the handshake instead of answering requests with 401.
       SSL_CTX_set_verify(out->native_handle(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
                          nullptr);
     }
@@ -57,7 +57,7 @@ bool CertificateWatcher::apply_to(void* ssl) const {
   SSL* const connection = static_cast<SSL*>(ssl);
   const Context context = current();
   SSL_CTX* const given = context->native_handle();
-  // One for each kind of key: an old one of another kind would still be there to choose.
+  // OpenSSL keeps one certificate per key type: remove an old one of another type.
   SSL_certs_clear(connection);
   STACK_OF(X509)* chain = nullptr;
   SSL_CTX_get0_chain_certs(given, &chain);

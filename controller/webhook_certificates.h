@@ -1,4 +1,4 @@
-// The certificate of a server that goes on while it is replaced.
+// CertificateWatcher: replaces the certificate of a running server.
 #pragma once
 
 #include <atomic>
@@ -23,11 +23,11 @@ class CertificateWatcher {
   CertificateWatcher(const CertificateWatcher&) = delete;
   CertificateWatcher& operator=(const CertificateWatcher&) = delete;
 
-  /// For a server. Each handshake takes what was read last; the watcher must outlive them.
+  /// For a server. Each handshake uses the last valid certificate; the watcher must outlive handshakes.
   const std::shared_ptr<boost::asio::ssl::context>& context() const { return serving_; }
 
-  /// Reads the files that have changed, once a second at most. Keeps the last good ones if the new
-  /// ones do not fit. One thread at a time.
+  /// Reads changed files, at most once a second. Keeps the last valid pair if the new files are invalid.
+  /// One thread at a time.
   void poll();
 
   void collect(std::vector<metrics::Sample>& out) const;
@@ -44,8 +44,8 @@ class CertificateWatcher {
   const std::string key_file_;
   const std::string client_ca_file_;
   std::vector<WatchedFile> files_;
-  bool stale_ = false;     // the files have changed, and were not good since
-  std::string complaint_;  // what was logged last
+  bool stale_ = false;     // the files have changed and are invalid since
+  std::string complaint_;  // the last logged error
   Context serving_;
   std::atomic<std::uint64_t> reads_{0};
   std::atomic<std::uint64_t> errors_{0};

@@ -20,7 +20,7 @@ constexpr std::string_view kReviewVersion = "apiextensions.k8s.io/v1";
 
 std::string key_of(const std::string& group, const std::string& kind) { return kind + "." + group; }
 
-/// The start of a conversion; the function changes the rest.
+/// The base of a conversion, which the function completes.
 api::Object base_for(const api::Object& from, const std::string& api_version) {
   const api::ObjectDraft draft;
   draft["apiVersion"].set(api_version);

@@ -1,4 +1,4 @@
-// ConversionReview, in and out.
+// Conversions: handles ConversionReviews.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class Conversions {
   /// Throws InvalidArgument if the spoke cannot be added.
   void add(Spoke spoke);
 
-  /// Answers a ConversionReview of v1 with one. Runs the functions of the program. Throws
+  /// Answers a ConversionReview of v1. Calls the program's functions. Throws
   /// api::StatusError (400) if `body` is none.
   std::string answer(std::string_view body);
 

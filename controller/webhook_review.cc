@@ -50,7 +50,7 @@ AdmissionUser user_of(Value value) {
   return out;
 }
 
-/// Of a member of the request. `type` fills in what the object does not say of itself.
+/// The object in a member of the request; `type` completes a missing apiVersion and kind.
 api::Object member_object(Value request, const char* name, const api::GroupVersionKind& type) {
   const Value value = request[name];
   if (!value.exists() || value.is_null()) return {};
@@ -65,7 +65,7 @@ api::Object member_object(Value request, const char* name, const api::GroupVersi
   return draft.build();
 }
 
-/// As Go's encoding/json: what is no UTF-8 becomes U+FFFD.
+/// Like Go's encoding/json, replaces invalid UTF-8 with U+FFFD.
 std::string repaired(std::string given) {
   if (find_invalid_utf8(given) == std::string::npos) return given;
   constexpr std::size_t kSizeOfReplacement = 3;
@@ -107,7 +107,7 @@ class Patch {
 
  private:
   void members(const std::string& path, Value from, Value to) {
-    // Finding a member walks over all before it.
+    // Finding a member is linear, so collect all members once.
     std::map<std::string_view, Value> wanted;
     for (const auto [name, value] : to.members()) wanted.emplace(name, value);
     for (const auto [name, value] : from.members()) {
@@ -137,7 +137,7 @@ class Patch {
     const std::size_t both = std::min(before_end, after_end);
     for (std::size_t i = head; i < both; ++i)
       difference(below(path, std::to_string(i)), before[i], after[i]);
-    // From the end, so that the indexes of those that follow stay right.
+    // From the end, so that the indexes of remaining elements stay valid.
     for (std::size_t i = before_end; i > both; --i)
       operation("remove", below(path, std::to_string(i - 1)));
     for (std::size_t i = both; i < after_end; ++i)
@@ -213,7 +213,7 @@ api::Object review_in(std::string_view body) {
 
 Admission<api::Object> decode_admission_review(std::string_view body) {
   const api::Object review = review_in(body);
-  // Without a type it is taken for one, as in controller-runtime.
+  // A review without a type is accepted, as in controller-runtime.
   if (review.api_version() == "admission.k8s.io/v1beta1") {
     throw StatusError::bad_request(
         "admission.k8s.io/v1beta1 is not supported: add v1 to the admissionReviewVersions of the "

@@ -11,7 +11,7 @@
 namespace lookout::controller::detail {
 namespace {
 
-/// How often caches are looked at that say nothing: bookmarks make no noise.
+/// How often to check caches, because bookmarks cause no notifications.
 constexpr std::chrono::milliseconds kSweepEvery{100};
 
 std::optional<std::uint64_t> number(std::string_view resource_version) {
@@ -72,7 +72,7 @@ void WriteBarrier::wait(std::vector<Write> writes, std::chrono::milliseconds tim
   waiter->then = std::move(then);
   bool done = false;
   {
-    // Counted before it looks: a change that comes later finds it.
+    // Count before checking, so that a later change finds this waiter.
     ++waiting_;
     const std::lock_guard lock(mutex_);
     done = advance(*waiter);

@@ -1,4 +1,4 @@
-// Waiting until caches have seen what was written.
+// WriteBarrier: waits until caches have seen writes.
 #pragma once
 
 #include <atomic>
@@ -24,28 +24,28 @@ namespace lookout::controller::detail {
 
 class CachedKind;
 
-/// One write that succeeded, as far as a cache of its kind is concerned.
+/// A successful write, for one cache of its kind.
 struct Write {
   std::shared_ptr<const CachedKind> kind;
   Request key;
   std::string uid;
-  std::string resource_version;  ///< empty: the object was deleted, and `uid` is to vanish
-  /// Whether the cache selects the object as it was written. If it does not, no event may come.
+  std::string resource_version;  ///< empty: the object was deleted, so `uid` must disappear
+  /// True if the cache's selectors match the written object; otherwise there may be no event.
   bool selected = true;
 };
 
-/// Tells when the caches have seen a set of writes. What a cache cannot see ends by a deadline.
+/// Reports when the caches have seen a set of writes, or after a deadline.
 ///
-/// A cache has seen a write when its object is that new, when it has followed the server that far
-/// (so whatever it shows is newer), or, after a deletion, when the object is gone. A namespace that
-/// the server refuses counts as one that no cache has.
+/// A cache has seen a write when it has this or a newer version of the object, when it has followed the
+/// server beyond that version, or, after a deletion, when the object is gone. A refused namespace counts
+/// as not cached.
 class WriteBarrier : public std::enable_shared_from_this<WriteBarrier> {
  public:
   WriteBarrier(const std::shared_ptr<EventLoop>& loop, std::shared_ptr<Clock> clock);
   void begin();
 
-  /// Calls `then(seen)` once, on any thread, maybe at once: with true when all writes have been
-  /// seen, with false when `timeout` has passed before.
+  /// Calls `then(seen)` once, on any thread, possibly immediately: with true when all writes have been
+  /// seen, with false after `timeout`.
   void wait(std::vector<Write> writes, std::chrono::milliseconds timeout,
             std::function<void(bool)> then);
 
@@ -60,7 +60,7 @@ class WriteBarrier : public std::enable_shared_from_this<WriteBarrier> {
   /// By request, not by kind: kinds would be ordered by their addresses, which differ in each run.
   using Waiters = std::multimap<Request, std::shared_ptr<Waiter>>;
 
-  /// Whether all its writes have been seen.
+  /// Returns true if all writes of the waiter have been seen.
   static bool advance(Waiter& waiter);
   void sweep();
   void finish(const std::vector<std::shared_ptr<Waiter>>& waiters, bool seen_all);
@@ -75,7 +75,7 @@ class WriteBarrier : public std::enable_shared_from_this<WriteBarrier> {
   Waiters waiters_;  // guarded by mutex_; by the first write that has not been seen
 };
 
-/// Whether the cache has seen this write.
+/// True if the cache has seen this write.
 bool seen(const Write& write);
 
 }  // namespace lookout::controller::detail

@@ -30,7 +30,7 @@ int main() try {
   change.spec().env().get_or_append("TARGET").set_value("/mnt/backups");
   crontabs.patch(change);
 
-  // A condition, with the time of its last transition and the generation of the object.
+  // A condition with lastTransitionTime and observedGeneration.
   const auto status = crontabs.get("backup").edit();
   controller::set_condition(
       status, {"Ready", controller::ConditionStatus::kTrue, "Scheduled", "runs at 3:00"});

@@ -14,7 +14,7 @@ int main() try {
   const apiserver::Server server;
   const rest::Client client{server.client_config()};
 
-  // An informer that passes on the first pod that is added.
+  // An informer that reports the first added pod.
   std::promise<k8s::core::v1::Pod> added;
   informer::SharedInformerFactory factory{client};
   const auto pods = factory.informer<k8s::core::v1::Pod>();
@@ -25,7 +25,7 @@ int main() try {
   factory.start();
   factory.wait_for_cache_sync();
 
-  // The server has resourceVersions and history, so the informer need not watch yet.
+  // The server has resource versions and history, so the informer need not be watching yet.
   client.resource<k8s::core::v1::Namespace>().create(k8s::core::v1::Namespace::draft("test-ns"));
   const auto my_pod = k8s::core::v1::Pod::draft("my-pod", "test-ns");
   my_pod.spec().containers().append("main").set_image("nginx");

@@ -26,7 +26,7 @@ struct Website : api::TypedObject {
   std::string_view image() const { return (*this)["spec"]["image"].as_string(); }
 };
 
-/// As it was before: its image was called site.
+/// The older version, in which the image was called "site".
 struct OldWebsite : api::TypedObject {
   using TypedObject::TypedObject;
   static constexpr api::ResourceType kResource{"example.com", "v1alpha1", "Website", "websites",

@@ -77,13 +77,13 @@ class Controller {
   workqueue::RateLimitingQueue<std::string> queue_;
   informer::SharedInformerFactory factory_;
   informer::SharedInformer<k8s::core::v1::Pod> pods_ = factory_.informer<k8s::core::v1::Pod>();
-  informer::HandlerRegistration handler_;  // ends with the controller
+  informer::HandlerRegistration handler_;  // removed with the controller
 };
 
 }  // namespace
 
 int main() try {
-  // Blocked before any thread starts, so that all threads leave the signals to sigwait().
+  // Blocked before any thread starts, so that only sigwait() receives the signals.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);

@@ -44,7 +44,7 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
 
   void stop() {
     std::list<std::thread> threads;
-    std::deque<Task> dropped;  // what they refer to may call the pool when it goes
+    std::deque<Task> dropped;  // destroyed without the mutex: their captures may call the pool
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -55,7 +55,7 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
     wake_.notify_all();
     dropped.clear();
     for (auto& thread : threads) {
-      // The last one to let go may be a task of the pool itself.
+      // A task of the pool may release the last reference to the pool.
       if (thread.get_id() == std::this_thread::get_id()) {
         thread.detach();
       } else {
@@ -70,8 +70,8 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
   }
 
  private:
-  // From so many threads on it takes longer until more come: hardly any program has so many
-  // handlers that block, and work that takes long is not done sooner by more of them.
+  // From this many threads on, the pool grows more slowly: few programs have so many blocking
+  // handlers, and more threads do not speed up long computations.
   static constexpr unsigned kMany = 64;
   static constexpr int kPatience = 10;
   static constexpr unsigned kShare = 16;
@@ -92,7 +92,7 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
       ++idle_;
     } catch (const std::system_error&) {
       threads_.erase(self);
-      if (running_ == 0) throw;  // else those that run will come to it
+      if (running_ == 0) throw;  // otherwise running threads will take the task
     }
   }
 
@@ -126,7 +126,7 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
     --running_;
   }
 
-  /// Looks again in a while, as long as something is waiting. Under the mutex.
+  /// Checks again later, as long as tasks are waiting. Requires the mutex.
   void watch_queue() {
     if (watching_ || running_ >= options_.max_threads) return;
     watching_ = true;
@@ -158,7 +158,7 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
   // All guarded by mutex_.
   std::deque<Task> queue_;
   std::list<std::thread> threads_;
-  std::list<std::thread> finished_;  // to be joined
+  std::list<std::thread> finished_;  // ended threads to join
   unsigned running_ = 0;
   unsigned idle_ = 0;
   bool watching_ = false;

@@ -21,10 +21,10 @@ cache::Indexers with_namespace_index(cache::Indexers indexers) {
   return indexers;
 }
 
-/// No handler is resynced more often.
+/// The minimum resync period of a handler.
 constexpr std::chrono::milliseconds kMinResyncPeriod{1000};
 
-/// The resync period that a handler gets if it asks for `asked` and the informer checks every
+/// The effective resync period of a handler that requests `asked`, if the informer checks every
 /// `check`.
 std::chrono::milliseconds effective_period(std::chrono::milliseconds asked,
                                            std::chrono::milliseconds check) {
@@ -53,7 +53,7 @@ InformerCore::InformerCore(std::shared_ptr<cache::ListerWatcher> source, Informe
 
 cache::ReflectorOptions InformerCore::reflector_options(cache::ReflectorOptions options) {
   options.clock = clock_;
-  // Messages without a name would say nothing.
+  // Messages need a name.
   if (options.name.empty()) options.name = resource_.resource;
   if (options.name.empty()) options.name = options.expected_kind;
   if (options.name.empty()) options.name = "informer";
@@ -112,11 +112,11 @@ std::shared_ptr<Listener> InformerCore::add(EventHandler<api::Object> handler,
   }
   auto listener =
       std::make_shared<Listener>(std::move(handler), pool_, loop_, period, options.coalesce);
-  // Under the lock under which it was not stopped yet: so shutdown() knows of every one.
+  // Under the same lock as the check for a stop, so that shutdown() sees every listener.
   const auto ended = prune();
   all_.push_back(listener);
   lock.unlock();
-  // On the strand nothing can come between the snapshot and what follows it.
+  // On the strand, no change can come between the snapshot and later notifications.
   boost::asio::post(strand_, [self = shared_from_this(), listener, now] {
     if (self->closed_) return listener->close();
     if (self->store_->size() > 0) listener->push_all(self->store_->snapshot());
@@ -129,7 +129,7 @@ std::shared_ptr<Listener> InformerCore::add(EventHandler<api::Object> handler,
 }
 
 std::vector<std::shared_ptr<Listener>> InformerCore::prune() {
-  // Not each time: it looks at all of them.
+  // Not on every call, because pruning visits all listeners.
   if (all_.size() < 2 * all_after_pruning_ + 8) return {};
   const auto ended = std::stable_partition(all_.begin(), all_.end(),
                                            [](const auto& one) { return !one->ended(); });
@@ -174,7 +174,7 @@ bool InformerCore::should_resync() {
   return any;
 }
 
-// ------------------------------------------------------------------------------ beginning and end
+// ----------------------------------------------------------------------------------- start and stop
 
 void InformerCore::start() {
   {
@@ -199,8 +199,8 @@ Awaitable<void> InformerCore::run(std::shared_ptr<InformerCore> self) {
 
 void InformerCore::distribute(std::vector<cache::Notification> notifications) {
   if (!notifications.empty() && !listeners_.empty()) {
-    // Updates to the same version (a resync, a new list) are for those whose time has come;
-    // nearly always there are none.
+    // Updates without a change (from a resync or a new list) go only to listeners that are due for a
+    // resync; usually there are none.
     const auto is_resync = [](const cache::Notification& n) { return n.sync; };
     const bool any_resync = std::any_of(notifications.begin(), notifications.end(), is_resync);
     if (notifications.size() == 1) {
@@ -208,7 +208,7 @@ void InformerCore::distribute(std::vector<cache::Notification> notifications) {
         if (!any_resync || entry.resyncing) entry.listener->push(notifications);
       }
     } else {
-      // One copy for all of them, however many they are and however long they take.
+      // One copy of the batch for all listeners.
       auto others = std::make_shared<Listener::Batch>();
       if (any_resync) {
         std::remove_copy_if(notifications.begin(), notifications.end(), std::back_inserter(*others),
@@ -249,9 +249,9 @@ void InformerCore::shutdown() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !started_ || finished_; });
   }
-  // Nothing is distributed any more. Handlers go here, not on the strand, where what they captured
-  // could not wait for the event loop.
-  // (Another thread that shuts down does the same with the same handlers.)
+  // Distribution has ended. Handlers are destroyed here, not on the strand, where destructors of
+  // their captures could not wait for the event loop.
+  // (Concurrent calls of shutdown() wait for the same handlers.)
   const auto listeners = all();
   for (const auto& listener : listeners) listener->close();
   std::promise<void> closed;

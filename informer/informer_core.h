@@ -1,4 +1,4 @@
-// The working parts of an informer, kept alive by what runs.
+// InformerCore: the state of an informer, kept alive by its running tasks.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,14 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
                std::shared_ptr<EventLoop> loop, std::shared_ptr<HandlerPool> pool);
 
   std::shared_ptr<Listener> add(EventHandler<api::Object> handler, HandlerOptions options);
-  /// Tells the listener nothing any more.
+  /// Stops sending notifications to the listener.
   void forget(const std::shared_ptr<Listener>& listener);
   void set_transform(cache::TransformFunc transform);
   void set_watch_error_handler(cache::WatchErrorHandler handler);
   void start();
   void stop();
   void shutdown();
-  /// shutdown(); on the event loop, the part of it that does not wait.
+  /// shutdown(); on the event loop, only the part that does not wait.
   void end();
   bool wait_for_sync(std::stop_token stop) const;
 
@@ -41,7 +41,7 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   const cache::Reflector& reflector() const { return *reflector_; }
 
   std::chrono::milliseconds resync_check_period() const;
-  /// The resync period that the listener really gets.
+  /// The effective resync period of the listener.
   std::chrono::milliseconds resync_period(const Listener& listener) const;
   void collect(std::vector<metrics::Sample>& out) const;
 
@@ -50,7 +50,7 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   struct Entry {
     std::shared_ptr<Listener> listener;
     Clock::TimePoint next_resync;
-    bool resyncing = true;  // updates to the same version are for this one, too
+    bool resyncing = true;  // true if this listener is due for a resync
   };
 
   using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
@@ -60,11 +60,11 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   bool should_resync();
   void distribute(std::vector<cache::Notification> notifications);
   static Awaitable<void> run(std::shared_ptr<InformerCore> self);
-  /// Takes out of all_ what has ended, now and then. Under the mutex; what it returns is to go when
-  /// that is free.
+  /// Occasionally removes ended listeners from all_. Requires the mutex; the caller destroys the
+  /// result after releasing it.
   std::vector<std::shared_ptr<Listener>> prune();
   std::vector<std::shared_ptr<Listener>> all() const;
-  /// On the strand: no listener gets anything after this.
+  /// On the strand: stops the distribution to all listeners.
   void close_listeners();
 
   const std::shared_ptr<EventLoop> loop_;
@@ -77,7 +77,7 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   cache::Controller controller_;  // on the strand
   const std::shared_ptr<cache::Reflector> reflector_;
   std::vector<Entry> listeners_;  // changed on the strand and under mutex_
-  bool closed_ = false;           // on the strand: it takes no more of them
+  bool closed_ = false;           // on the strand: no listeners are added any more
 
   std::stop_source stop_;
   std::atomic<bool> started_{false};
@@ -87,9 +87,9 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   // Guarded by mutex_.
   bool finished_ = false;  // the reflector has returned
   std::chrono::milliseconds resync_check_period_;
-  unsigned handlers_ = 0;  // that have been added, for their names
-  // All listeners that may still call their handlers, also those that get no more changes;
-  // and some that do not call them any more.
+  unsigned handlers_ = 0;  // number of added handlers, for their names
+  // All listeners that may still call their handlers, including those that receive no more changes,
+  // and some ended ones that have not been pruned yet.
   std::vector<std::shared_ptr<Listener>> all_;
   std::size_t all_after_pruning_ = 0;
 };

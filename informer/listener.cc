@@ -11,12 +11,12 @@ namespace lookout::informer::detail {
 using cache::Notification;
 
 namespace {
-/// For a counter with one writer.
+/// Adds to a counter with a single writer.
 void add(std::atomic<std::size_t>& counter, std::size_t n) {
   counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
 
-/// Whose handler this thread is calling.
+/// The listener whose handler this thread is calling.
 thread_local Listener* calling = nullptr;
 }  // namespace
 
@@ -57,12 +57,12 @@ void Listener::push(const std::shared_ptr<const Batch>& notifications) {
 
 void Listener::push(const Batch& notifications) {
   if (notifications.size() != 1) return push(std::make_shared<const Batch>(notifications));
-  // One by one they come without allocating anything.
+  // A single notification needs no allocation.
   enqueue(1, [&] { coalesce_ ? coalesce(notifications.front()) : put(notifications.front()); });
 }
 
 std::size_t Listener::backlog() const {
-  // Read in this order: what has been delivered was queued before.
+  // Read in this order: a delivered notification was queued before.
   const std::size_t delivered = delivered_.load(std::memory_order_acquire);
   const std::size_t queued = queued_.load(std::memory_order_acquire);
   return closed_ || queued < delivered ? 0 : queued - delivered;
@@ -85,10 +85,10 @@ void Listener::coalesce(const Notification& next) {
     places_.emplace(std::move(key), std::prev(latest_.end()));
     return;
   }
-  // Two become one that begins where the first did and ends where the second does.
+  // Two notifications are merged: from the first one's previous state to the second one's state.
   add(queued_, static_cast<std::size_t>(-1));
   auto& queued = std::get<Notification>(*place->second);
-  const bool known = queued.type != Type::kAdd;  // to the handler, when it comes to this
+  const bool known = queued.type != Type::kAdd;  // the handler knows the object by then
   if (next.type == Type::kDelete && !known) {
     add(queued_, static_cast<std::size_t>(-1));
     latest_.erase(place->second);
@@ -110,7 +110,7 @@ void Listener::drain() {
   // The memory of one batch serves the queue after the next, unless a backlog made it large.
   constexpr std::size_t kKept = 1024;
   std::vector<Item> batch;
-  // One reading of the clock for each round: one ends when the next begins.
+  // One clock reading per round: the end of a round is the start of the next.
   auto now = std::chrono::steady_clock::now();
   calling = this;
   for (;;) {
@@ -130,10 +130,10 @@ void Listener::drain() {
         calling = nullptr;
         return;
       }
-      // (It may have come after the clock was read.)
+      // (It may have been queued after the clock was read.)
       latency_.observe(std::max(0.0, std::chrono::duration<double>(now - since_).count()));
       if (coalesce_) {
-        // One at a time: what waits may still become one with what comes.
+        // One at a time, so that waiting notifications can still be coalesced.
         Item& first = latest_.front();
         if (const auto* next = std::get_if<Notification>(&first)) places_.erase(next->object.key());
         batch.push_back(std::move(first));
@@ -233,8 +233,8 @@ void Listener::deliver(const Notification& notification) {
       break;
     }
     case Notification::Type::kDelete:
-      // The handler knows the object as it was before. So each addition has its deletion, whatever
-      // the last state looks like.
+      // The filter is applied to the previous state, which the handler knows, so that each addition is
+      // followed by a deletion.
       if (passes(notification.before))
         remove(notification.object,
                notification.final_state_unknown ? FinalState::kUnknown : FinalState::kKnown);
@@ -260,7 +260,7 @@ void Listener::close() {
 }
 
 void Listener::release_handler(std::unique_lock<std::mutex>& lock) {
-  // (A task of the pool that has not begun finds nothing to call once it is closed.)
+  // (A pool task that starts after close() has nothing to call.)
   const bool over = closed_ || (sealed_ && empty() && !scheduled_);
   if (!over || running_ != std::thread::id{}) return;
   running_ = std::this_thread::get_id();
@@ -279,7 +279,7 @@ bool Listener::ended() const {
 
 template <class Done>
 void Listener::wait(Done done) {
-  // Two handlers that wait for each other's end do not deadlock: neither waits.
+  // If two handlers wait for each other's end, neither waits, to avoid a deadlock.
   struct Mark {
     explicit Mark(Listener* waiting) : listener(waiting) { change(1); }
     ~Mark() { change(static_cast<unsigned>(-1)); }

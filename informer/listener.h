@@ -1,4 +1,4 @@
-// One handler and its queue.
+// Listener: one handler and its queue.
 #pragma once
 
 #include <atomic>
@@ -24,63 +24,62 @@
 namespace lookout::informer::detail {
 
 /// Delivers notifications to one handler, in order, one at a time, on the handler pool (client-go's
-/// processorListener). The informer's strand pushes; nothing here ever makes it wait for a handler.
+/// processorListener). The informer's strand pushes and never waits for a handler.
 class Listener : public std::enable_shared_from_this<Listener> {
  public:
-  /// `resync_period`: what the handler asks for.
+  /// `resync_period`: the period that the handler requests.
   Listener(EventHandler<api::Object> handler, std::shared_ptr<HandlerPool> pool,
            std::shared_ptr<EventLoop> loop, std::chrono::milliseconds resync_period, bool coalesce);
 
-  /// Notifications that came together. All listeners share them.
+  /// Notifications that arrived together. All listeners share them.
   using Batch = std::vector<cache::Notification>;
 
   /// Queues notifications.
   void push(const std::shared_ptr<const Batch>& notifications);
   void push(const Batch& notifications);
-  /// Queues an addition for every object of the snapshot: one entry, however many they are.
+  /// Queues additions of all objects of the snapshot, as one entry.
   void push_all(cache::Snapshot snapshot);
-  /// Queues the mark that everything initial has been queued: when it is reached, the handler is in
-  /// sync.
+  /// Queues a mark after the initial objects: when it is reached, the handler is synced.
   void push_synced();
 
-  /// Takes nothing more; what is queued is delivered.
+  /// Accepts no more notifications; queued ones are still delivered.
   void seal();
-  /// Waits until everything has been delivered, unless this is called by what is delivered.
+  /// Waits until everything has been delivered, unless the handler itself calls it.
   void wait_delivered();
-  /// Drops what is queued. No call begins afterwards.
+  /// Drops queued notifications. No call begins afterwards.
   void close();
-  /// Waits for the call that is running when it has been closed, unless this is that call. Then the
-  /// handler, and what it refers to, is gone.
+  /// After close(): waits for a running call, unless that call is the caller. Afterwards the handler and
+  /// its captures have been destroyed.
   void wait_closed();
-  /// The informer has been stopped: ends waits for being in sync.
+  /// The informer has been stopped: ends waits for the sync.
   void stop_waits();
-  /// Whether the handler will not be called any more, and is gone.
+  /// True if the handler is no longer called and has been destroyed.
   bool ended() const;
-  /// Whether the calling thread is one of the event loop's.
+  /// True if the calling thread belongs to the event loop.
   bool on_event_loop() const { return loop_->running_in_this_thread(); }
 
   bool has_synced() const { return synced_.load(std::memory_order_acquire); }
-  /// Waits until the handler is in sync; false if it, or the informer, was stopped or closed
-  /// before. Throws InvalidArgument if it would have to wait on the event loop or in the handler.
+  /// Waits until the handler is synced; returns false if the handler or the informer ended before.
+  /// Throws InvalidArgument if it would have to wait on the event loop or in the handler.
   bool wait_for_sync(std::stop_token stop) const;
 
   std::size_t backlog() const;
   std::uint64_t exceptions() const { return exceptions_.load(std::memory_order_relaxed); }
   const std::string& name() const { return name_; }
   std::chrono::milliseconds requested_resync_period() const { return resync_period_; }
-  /// How long what came first had waited, each time the handler was given something.
+  /// The wait of the first notification of each batch.
   const metrics::Histogram& latency() const { return latency_; }
-  /// How long the handler then took for all of it.
+  /// The time that the handler took for each batch.
   const metrics::Histogram& duration() const { return duration_; }
 
  private:
   using Instant = std::chrono::steady_clock::time_point;
   struct Synced {};
-  /// A part of the queue.
+  /// An entry of the queue.
   using Item =
       std::variant<cache::Notification, std::shared_ptr<const Batch>, cache::Snapshot, Synced>;
 
-  /// `fill` puts that many notifications into the queue.
+  /// `fill` adds that many notifications to the queue.
   template <class Fill>
   void enqueue(std::size_t count, Fill fill);
   void coalesce(const cache::Notification& notification);  // under the mutex
@@ -95,14 +94,14 @@ class Listener : public std::enable_shared_from_this<Listener> {
   void deliver(const cache::Notification& notification);
   template <class Call>
   void guarded(const char* what, Call call);
-  /// Lets go of the handler if it is not called any more. `lock` is of mutex_, and is not held
-  /// while the handler goes; nobody who waits for the end gets past before that.
+  /// Destroys the handler if it is no longer called. Releases `lock` (of mutex_) meanwhile; waits for the
+  /// end return only afterwards.
   void release_handler(std::unique_lock<std::mutex>& lock);
   template <class Done>
   void wait(Done done);
 
   const std::string name_;
-  EventHandler<api::Object> handler_;  // empty once it is not called any more
+  EventHandler<api::Object> handler_;  // empty once it is no longer called
   const std::shared_ptr<HandlerPool> pool_;
   const std::shared_ptr<EventLoop> loop_;
 
@@ -110,19 +109,19 @@ class Listener : public std::enable_shared_from_this<Listener> {
   mutable std::condition_variable_any changed_;
   const std::chrono::milliseconds resync_period_;
   const bool coalesce_;
-  // Guarded by mutex_. One of the two queues is in use, the second by those who coalesce.
+  // Guarded by mutex_. One of the two queues is in use: latest_ with coalescing, otherwise queue_.
   std::vector<Item> queue_;
   std::list<Item> latest_;
   std::unordered_map<std::string, std::list<Item>::iterator> places_;  // in latest_, by key
-  Instant since_{};  // when the first of what is queued came
+  Instant since_{};  // the arrival of the first queued notification
   bool sealed_ = false;
-  bool stopped_ = false;     // the informer has been
-  bool scheduled_ = false;   // a task of the pool drains the queue, or will
-  std::thread::id running_;  // the thread that is in a call
-  unsigned waits_ = 0;       // that call waits for a handler: itself, or another one
+  bool stopped_ = false;     // the informer has been stopped
+  bool scheduled_ = false;   // a pool task drains the queue, or will soon
+  std::thread::id running_;  // the thread that is calling the handler
+  unsigned waits_ = 0;       // waits of that call for the end of a handler
 
-  // Notifications, and those of them that the handler has been given. Each has one writer at a
-  // time: whoever has the mutex, whoever delivers.
+  // Queued and delivered notifications. Each counter has one writer at a time: the holder of the
+  // mutex, and the delivering thread.
   std::atomic<std::size_t> queued_{0};
   std::atomic<std::size_t> delivered_{0};
   std::atomic<bool> closed_{false};

@@ -24,7 +24,7 @@ HandlerRegistration::HandlerRegistration(HandlerRegistration&& other) noexcept
       owned_(std::exchange(other.owned_, false)) {}
 
 HandlerRegistration& HandlerRegistration::operator=(HandlerRegistration&& other) noexcept {
-  // (What it had goes with `old`.)
+  // (`old` removes the previous handler.)
   HandlerRegistration old(std::move(other));
   std::swap(informer_, old.informer_);
   std::swap(listener_, old.listener_);
@@ -36,7 +36,7 @@ HandlerRegistration::~HandlerRegistration() {
   if (!owned_) return;
   listener_->close();
   if (const auto informer = informer_.lock()) informer->forget(listener_);
-  // A call may be waiting for the event loop.
+  // On the event loop, waiting could deadlock with a call that waits for the loop.
   if (!listener_->on_event_loop()) listener_->wait_closed();
 }
 
@@ -50,7 +50,7 @@ std::uint64_t HandlerRegistration::exceptions() const {
 }
 
 void HandlerRegistration::release() {
-  // Several threads may end one registration, each in its own way.
+  // Several threads may end the same registration.
   std::atomic_ref<bool>(owned_).store(false, std::memory_order_relaxed);
 }
 
@@ -143,7 +143,7 @@ Clock::TimePoint SharedIndexInformer::last_activity() const {
 }
 Clock::Duration SharedIndexInformer::staleness() const { return core_->reflector().staleness(); }
 bool SharedIndexInformer::live(Clock::Duration within) const {
-  // An object that cannot be read exists, and the store does not have it.
+  // An unreadable object exists but is not in the store.
   return has_synced() && !stopped() && staleness() <= within && stats().unreadable == 0;
 }
 std::chrono::milliseconds SharedIndexInformer::resync_check_period() const {

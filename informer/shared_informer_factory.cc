@@ -20,7 +20,8 @@ class SharedInformerFactory::Impl {
 
   std::shared_ptr<SharedIndexInformer> get(const api::Resource& resource, const Scope& asked) {
     const Wanted wanted = complete(resource, asked);
-    std::shared_ptr<SharedIndexInformer> stopped;  // goes when the mutex is free: it may wait
+    std::shared_ptr<SharedIndexInformer>
+        stopped;  // destroyed without the mutex, because it may wait
     const std::lock_guard lock(mutex_);
     if (shut_down_) throw InvalidArgument("the informer factory has been shut down");
     const auto at = find(wanted);
@@ -44,7 +45,7 @@ class SharedInformerFactory::Impl {
     InformerOptions informer = options(wanted);
     cache::ReflectorOptions each = informer.reflector;
     each.name = resource.qualified_name();
-    // (It may outlive the factory, and refers to nothing of it.)
+    // (The source may outlive the factory, so it must not refer to it.)
     auto source = std::make_shared<cache::MultiNamespaceSource>(
         [client = client_, resource, list_watch = list_watch_options(wanted)](
             const std::string& ns) -> std::shared_ptr<cache::ListerWatcher> {
@@ -129,7 +130,7 @@ class SharedInformerFactory::Impl {
   }
 
  private:
-  /// A scope with nothing left open.
+  /// A scope with all defaults applied.
   struct Wanted {
     api::Resource resource;
     std::string ns;
@@ -143,7 +144,7 @@ class SharedInformerFactory::Impl {
   struct Entry {
     Wanted wanted;
     std::shared_ptr<SharedIndexInformer> informer;
-    bool shared = true;  // with whoever asks for the same
+    bool shared = true;  // false for an informer of several namespaces
   };
 
   void require_not_on_loop() const {
@@ -156,7 +157,7 @@ class SharedInformerFactory::Impl {
                         [&](const Entry& entry) { return entry.shared && entry.wanted == wanted; });
   }
 
-  /// Takes an informer out, under the mutex. A shutdown is to know of it as long as others hold it.
+  /// Removes an informer, under the mutex. shutdown() still waits for it while others hold it.
   std::shared_ptr<SharedIndexInformer> take(std::vector<Entry>::iterator entry) {
     std::erase_if(stopped_, [](const auto& one) { return one.expired(); });
     auto informer = std::move(entry->informer);
@@ -165,7 +166,7 @@ class SharedInformerFactory::Impl {
     return informer;
   }
 
-  /// Those that have been asked for, and those that have been stopped and still are somewhere.
+  /// The current informers, and the stopped ones that still exist.
   std::vector<std::shared_ptr<SharedIndexInformer>> all() const {
     auto out = informers();
     const std::lock_guard lock(mutex_);
@@ -188,7 +189,7 @@ class SharedInformerFactory::Impl {
     return out;
   }
 
-  /// Tells the informer from all others. Under the mutex.
+  /// A unique name for the informer. Requires the mutex.
   std::string name_of(const Wanted& wanted) const {
     std::string name = wanted.resource.qualified_name();
     if (!wanted.ns.empty()) name += " in " + wanted.ns;
@@ -199,7 +200,7 @@ class SharedInformerFactory::Impl {
       return std::any_of(entries_.begin(), entries_.end(),
                          [&](const Entry& entry) { return entry.informer->name() == candidate; });
     };
-    // Scopes may differ in what is not part of the name: projections, versions.
+    // Scopes may differ in projections or versions, which are not part of the name.
     std::string unique = name;
     for (int n = 2; taken(unique); ++n) unique = fmt::format("{}, {}", name, n);
     return unique;
@@ -229,7 +230,7 @@ class SharedInformerFactory::Impl {
     informer.reflector.name = name_of(wanted);
     informer.resource = {resource.group, resource.version, resource.plural};
     if (wanted.metadata_only) {
-      // A server that cannot leave things out sends the objects themselves.
+      // A server without PartialObjectMetadata sends whole objects.
       informer.reflector.type_description = resource.qualified_name() + ", metadata";
     } else {
       informer.reflector.expected_api_version = resource.api_version();
@@ -305,7 +306,7 @@ void SharedInformerFactory::start() { impl_->start(); }
 
 SyncResult SharedInformerFactory::wait_for_cache_sync(std::stop_token stop) {
   SyncResult result;
-  // All at once in effect: whoever is waited for later has synced meanwhile or not.
+  // Sequential waits take no longer than a common one.
   for (const auto& informer : impl_->informers()) {
     if (informer->started()) result.synced[informer->name()] = informer->wait_for_sync(stop);
   }

@@ -33,10 +33,10 @@ struct App::Core {
     return registration;
   }
   RegistrationOptions registration_options() const;
-  /// Waits for the end to begin, and brings it about. On a thread of its own.
+  /// Waits for the stop, and shuts down. Runs on its own thread.
   void end_in_peace(std::stop_source serving);
   void drain();
-  /// Waits; false if serve has returned meanwhile.
+  /// Waits. False if serve() has returned in the meantime.
   bool serves_for(milliseconds time);
 };
 
@@ -97,7 +97,7 @@ App::App(rest::Client client, AppOptions options) : core_(std::make_unique<Core>
     Options registry;
     registry.ns = pod.ns;
     registry.pod = pod;
-    // An endpoint that cannot be announced is an error at once.
+    // Report an invalid endpoint immediately.
     static_cast<void>(kratos::registration_patch(core_->registration_options().instance));
     core_->registrar = std::make_shared<kratos::Registry>(std::move(client), std::move(registry));
   }
@@ -115,7 +115,7 @@ void App::serve_until_stop(const std::function<void(std::stop_token)>& serve) {
   std::exception_ptr error;
   {
     std::stop_source serving;
-    // (It is waited for before the callback goes.)
+    // (Joined before the callback is destroyed.)
     const std::stop_token signals = core_->options.signals ? stop_on_signals() : std::stop_token();
     const std::stop_callback on_signal(signals, [this] { core_->stop.request_stop(); });
     const std::jthread ending([this, serving] { core_->end_in_peace(serving); });

@@ -1,4 +1,4 @@
-// A place that holds an object and may be read by many while it is given another.
+// AtomicRef: an atomic smart pointer.
 #pragma once
 
 #include <atomic>
@@ -10,14 +10,13 @@
 
 namespace lookout::registry::detail {
 
-/// The current T, which is Counted. load() takes no lock, allocates nothing and never waits,
-/// whatever the other threads do.
+/// The current T, which is Counted. load() is wait-free and allocates nothing.
 ///
-/// One word holds the address and how many readers have just taken it from here without having
-/// counted themselves in the object yet ("borrowed"). A reader borrows by adding one to the word,
-/// counts itself in the object, and gives the loan back, to the word if the object is still there
-/// and otherwise to the object, to which the writer that took it out has moved the loans. The place
-/// itself holds so many references that readers cannot bring the count to zero before.
+/// One word holds the address and the number of borrowed references: readers that have loaded the
+/// address but have not yet incremented the object's count. A reader increments the word, then the
+/// object's count, and returns the borrowed reference: to the word if the object is unchanged, else
+/// to the object, to which the writer has moved the borrowed references. The AtomicRef itself holds
+/// enough references that readers cannot reduce the count to zero before.
 template <class T>
 class AtomicRef {
  public:
@@ -38,8 +37,8 @@ class AtomicRef {
         return ref;
       }
     }
-    // A writer has been here in between. (If it has put the same object back, loans are alike:
-    // another reader's is in the word, ours in the object, or the other way round.)
+    // A writer has replaced the object. (If it has stored the same object again, it does not matter
+    // which borrowed reference is in the word and which in the object.)
     static_cast<void>(object->drop_references(1));  // never the last: `ref` is one
     return ref;
   }
@@ -47,7 +46,7 @@ class AtomicRef {
   void store(Ref next) { release(word_.exchange(pack(next), std::memory_order_acq_rel)); }
 
  private:
-  static constexpr int kBits = 16;  // for loans: far more than there are threads at it at a time
+  static constexpr int kBits = 16;  // for borrowed references: far more than concurrent threads
   static constexpr std::int64_t kOwn = 1 << 20;
 
   static std::uint64_t pack(const Ref& ref) {

@@ -14,7 +14,7 @@ std::uint64_t random_seed() {
   return std::uniform_int_distribution<std::uint64_t>()(device);
 }
 
-/// What there is before the first data: with a file, what was known last time.
+/// The set before the first data: the saved one if there is a file.
 InstanceSetPtr first_set(Discovery& discovery, const std::string& service,
                          const BalancerPolicy& policy) {
   auto set = discovery.latest(service);
@@ -26,17 +26,17 @@ InstanceSetPtr first_set(Discovery& discovery, const std::string& service,
 }  // namespace
 
 void Balancer::State::follow(const InstanceSetPtr& set) {
-  // Nothing is known yet: what was read from a file stays.
+  // There is no data yet: keep the set from the file.
   if (set->version() == 0 && set->empty()) return;
   current.store(planner.plan(set));
-  // (Whoever waits has looked before, or looks again.)
+  // (A waiting thread has checked before, or checks again.)
   { const std::lock_guard lock(mutex); }
   changed.notify_all();
 }
 
 Balancer::Balancer(Discovery& discovery, const std::string& service, BalancerPolicy policy) {
-  // Before discovery begins, which draws random numbers, too: as arguments, the two would be
-  // evaluated in an order that depends on the compiler.
+  // Not as an argument: the start of discovery also draws random numbers, and the evaluation order of
+  // arguments depends on the compiler.
   const std::uint64_t seed = policy.seed ? *policy.seed : random_seed();
   state_ = std::make_unique<State>(service, first_set(discovery, service, policy), policy, seed);
   state_->subscription = discovery.follow(

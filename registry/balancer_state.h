@@ -26,7 +26,7 @@ struct Balancer::State {
         retries(policy.retries),
         current(planner.plan(first)) {}
 
-  /// One at a time: it is what a subscription calls.
+  /// Called by the subscription, one call at a time.
   void follow(const InstanceSetPtr& set);
 
   const std::string service;
@@ -35,14 +35,14 @@ struct Balancer::State {
   detail::RetryAccount retries;
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> calls_failed{0};
-  std::atomic<std::uint64_t> calls_retried{0};  // attempts beyond the first
+  std::atomic<std::uint64_t> calls_retried{0};  // attempts after the first
   std::atomic<std::uint64_t> budget_spent{0};   // retries that the budget refused
   detail::AtomicRef<detail::Plan> current;
 
-  mutable std::mutex mutex;  // for those who wait
+  mutable std::mutex mutex;  // for waiting threads
   mutable std::condition_variable_any changed;
 
-  Subscription subscription;  // ends before what is above
+  Subscription subscription;  // last: destroyed before the other members
   std::unique_ptr<SetFile> file;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long a call that waits for an instance waits before it looks again, at most.
+/// How often a waiting call checks for an instance, at least.
 constexpr milliseconds kLook{20};
 
 const char* text_of_reason(CallError::Reason reason) {
@@ -27,7 +27,7 @@ const char* text_of_reason(CallError::Reason reason) {
   return kNames.name_of(reason, "").data();
 }
 
-/// Why no instance was picked, if so many are announced.
+/// Why no instance was picked, given the number of announced ones.
 std::string text_of_none(std::size_t announced, const std::string& scheme) {
   if (announced == 0) return "no instance is announced";
   return fmt::format("none of the {} announced instances has {} that can be picked", announced,
@@ -78,7 +78,7 @@ CallRun::Next CallRun::begin() {
     balancer_.state_->calls_retried.fetch_add(1, std::memory_order_relaxed);
   }
   auto next = std::make_unique<Try>();
-  tried_.push_back(pick);  // a copy, which is not in flight
+  tried_.push_back(pick);  // copies are not in flight
   next->pick = std::move(pick);
   next->begun = begun;
   next->forward.emplace(policy_.stop, Forward{next->stop});
@@ -117,8 +117,8 @@ void CallRun::end(Try& attempt, Outcome outcome) {
 
 bool CallRun::end(Try& attempt, const std::exception_ptr& error) {
   last_error_ = error;
-  // One that is stopped says nothing of the instance.
-  // A function that blocks and keeps to its time fails when that is over.
+  // A stopped attempt is not an outcome of the instance.
+  // A blocking function that observes its time limit fails at its end.
   const Outcome outcome = attempt.timed_out        ? Outcome::kTimedOut
                           : stopped()              ? Outcome::kIgnored
                           : now() >= attempt.until ? Outcome::kTimedOut
@@ -141,7 +141,7 @@ void CallRun::stop_others(const Try* winner) {
   for (const auto& one : tries_) {
     if (one->ended) continue;
     one->stop.request_stop();
-    // A backup request overtook it. (That is no time limit that it let pass.)
+    // A backup request was faster. (This is not a timeout.)
     if (winner != nullptr && one->begun < winner->begun) {
       learn(*one, Outcome::kFailed, nullptr);
     } else {

@@ -10,7 +10,7 @@ void CallQueue::post(const std::string& key, std::function<void()> call) {
   {
     const std::lock_guard lock(mutex_);
     const auto [it, fresh] = pending_.try_emplace(key);
-    it->second.swap(call);  // (what it replaces goes after the lock)
+    it->second.swap(call);  // (the replaced call is destroyed after the lock)
     if (fresh) {
       order_.push_back(key);
       if (order_.size() > kMaxPending) {

@@ -1,4 +1,4 @@
-// Reports to the user, for which nobody waits.
+// CallQueue: asynchronous calls of user code.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,17 @@
 
 namespace lookout::registry::detail {
 
-/// Calls of one function of the user's, on a pool, one at a time and in their order. While one is
-/// held up, of those with the same key the newest is kept, and of kMaxPending keys in all.
+/// Calls a user function on a pool, one call at a time and in order. While a call blocks, only the
+/// newest call per key is kept, for at most kMaxPending keys.
 class CallQueue : public std::enable_shared_from_this<CallQueue> {
  public:
   static constexpr std::size_t kMaxPending = 10'000;
 
-  /// `what` is what messages call the function.
+  /// `what` is the function's name in messages.
   CallQueue(std::string what, std::shared_ptr<informer::HandlerPool> pool,
             std::shared_ptr<UserCalls> calls);
 
-  /// Returns at once; from any thread.
+  /// Does not block. Thread-safe.
   void post(const std::string& key, std::function<void()> call);
 
  private:

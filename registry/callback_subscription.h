@@ -1,4 +1,4 @@
-// A watcher that calls instead of being asked.
+// CallbackLoop: a watcher that calls a function.
 #pragma once
 
 #include <condition_variable>
@@ -14,16 +14,16 @@
 
 namespace lookout::registry::detail {
 
-/// Calls a function with what a WatcherCore has to take, on a pool, one call at a time. It has one
-/// task on the pool at most, whatever happens while that is held up.
+/// Calls a function with the results of a WatcherCore, on a pool, one call at a time. Has at most one
+/// task on the pool.
 class CallbackLoop : public std::enable_shared_from_this<CallbackLoop> {
  public:
   CallbackLoop(std::string service, std::shared_ptr<WatcherCore> core, SetCallback callback,
                std::shared_ptr<informer::HandlerPool> pool, std::shared_ptr<UserCalls> calls);
 
-  /// From now on it is called.
+  /// Starts the calls.
   void start();
-  /// Waits for a running call, unless it is made from it.
+  /// Ends the calls. Waits for a running call, unless called from it.
   void cancel();
 
  private:
@@ -43,7 +43,7 @@ class CallbackLoop : public std::enable_shared_from_this<CallbackLoop> {
   bool scheduled_ = false;
   bool again_ = false;
   bool cancelled_ = false;
-  std::thread::id caller_;  // the thread that is in the callback
+  std::thread::id caller_;  // the thread in the callback
 };
 
 }  // namespace lookout::registry::detail

@@ -38,7 +38,7 @@ std::size_t Channel::watchers() const {
 
 void Channel::put_together(std::vector<InstancePtr>& instances, const InstanceSet& before) const {
   std::ranges::stable_sort(instances, {}, [](const InstancePtr& p) -> auto& { return p->key(); });
-  // Several objects may speak of one instance.
+  // Several objects may describe one instance.
   std::size_t kept = 0;
   for (auto& instance : instances) {
     if (kept > 0 && instances[kept - 1]->key() == instance->key()) {
@@ -48,7 +48,7 @@ void Channel::put_together(std::vector<InstancePtr>& instances, const InstanceSe
     }
   }
   instances.resize(kept);
-  // An object changes more often than what it says of an instance.
+  // An object changes more often than its instances.
   auto known = before.instances().begin();
   for (auto& instance : instances) {
     while (known != before.instances().end() && (*known)->key() < instance->key()) ++known;
@@ -72,8 +72,7 @@ void Channel::close() {
 
 InstanceSetPtr Channel::refresh(Hub& hub) {
   const std::lock_guard computing(computing_);
-  // Until everything has come in for the first time, what there is is not the set. And when the
-  // registry is closed, nothing changes any more.
+  // Before the initial sync, the set is incomplete. After the registry is closed, it does not change.
   if (informers_.empty() || !hub.group_.synced()) return current();
   std::vector<cache::Snapshot> snapshots;
   std::vector<std::uint64_t> versions;
@@ -107,7 +106,7 @@ InstanceSetPtr Channel::refresh(Hub& hub) {
   put_together(instances, *before);
   auto set = InstanceSet::make(service_, hub.next_version(), std::move(instances), freshness_);
   const bool same = set->same_instances(*before);
-  // The first set is published even if it is empty: before, nothing was known.
+  // Publish the first set even if it is empty.
   if (same && before->version() > 0) return before;
   if (!same) hub.announced_.fetch_add(1, std::memory_order_relaxed);
 

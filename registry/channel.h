@@ -1,4 +1,4 @@
-// One service that somebody follows.
+// Channel: a service that has watchers.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace lookout::registry::detail {
 
-/// Keeps the set of one service, and tells its watchers when it changes. Lives as long as somebody
-/// follows the service.
+/// Keeps the set of one service, and notifies its watchers of changes. Lives while the service has
+/// watchers.
 class Channel {
  public:
   using Informers = std::vector<std::shared_ptr<informer::SharedIndexInformer>>;
@@ -31,22 +31,22 @@ class Channel {
   void remove(const std::shared_ptr<WatcherCore>& watcher);
   std::size_t watchers() const;
 
-  /// Brings the set up to the stores as they are now; tells the watchers if it is another one.
-  /// Returns it.
+  /// Computes the set from the current stores, and notifies the watchers if it has changed. Returns
+  /// the set.
   InstanceSetPtr refresh(Hub& hub);
   InstanceSetPtr current() const { return published_->load(); }
   /// Ends all watchers.
   void close();
 
  private:
-  /// The instances that were read from one version of an object.
+  /// The instances in one version of an object.
   struct Read {
-    api::Object object;  // keeps the address that it is found by
+    api::Object object;  // keeps the address, which is the key
     std::vector<InstancePtr> instances;
   };
   using ReadObjects = std::unordered_map<const void*, Read>;
 
-  /// In the order of their keys, each once, and those that are as they were as the same objects.
+  /// Sorts the instances by key and merges duplicates. Unchanged instances keep their objects.
   void put_together(std::vector<InstancePtr>& instances, const InstanceSet& before) const;
 
   const std::weak_ptr<Hub> hub_;
@@ -56,12 +56,12 @@ class Channel {
 
   std::mutex computing_;
   Informers informers_;              // guarded by computing_, as is
-  ReadObjects read_;                 // what the current set was made of
-  std::vector<std::uint64_t> seen_;  // the stores' versions then
+  ReadObjects read_;                 // the sources of the current set
+  std::vector<std::uint64_t> seen_;  // the versions of the stores at that time
 
-  const std::shared_ptr<Published> published_;  // stored under computing_
+  const std::shared_ptr<Published> published_;  // written under computing_
 
-  mutable std::mutex mutex_;                        // after computing_
+  mutable std::mutex mutex_;                        // locked after computing_
   InOrder<std::shared_ptr<WatcherCore>> watchers_;  // guarded by mutex_
 };
 

@@ -19,13 +19,13 @@ bool was_tried(const ServiceInstance& instance, std::span<const Pick> tried) {
       tried, [&](const Pick& pick) { return pick && pick->key() == instance.key(); });
 }
 
-/// The next from the place `first` on that is wanted.
+/// The first wanted candidate at or after `first`.
 const Candidate* next_of(const Candidates& candidates, std::uint64_t first, const Want& want) {
   if (candidates.empty()) return nullptr;
   if (want.plain()) return &candidates[first % candidates.size()];
   const Candidate* const here = &candidates[first % candidates.size()];
   if (!want.excludes() && want.accepts(*here, mixed(first))) return here;
-  // The one after an instance that is left out must not get all of its calls.
+  // The successor of an excluded instance must not get all of its calls.
   const std::uint64_t other = mixed(first);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& next = candidates[(other % candidates.size() + i) % candidates.size()];
@@ -58,8 +58,8 @@ class Weighted : public Chooser {
       candidates_.push_back(candidate);
       ends_.push_back(total_);
     }
-    // Steps of about the golden section spread evenly; without a common divisor with the total they
-    // come to every place before they come to one again.
+    // Steps of about the golden ratio spread evenly. If the step and the total are coprime, each place
+    // is visited once per round.
     step_ = std::max<std::uint64_t>(1, total_ * 618 / 1000);
     while (total_ > 0 && std::gcd(step_, total_) != 1) ++step_;
   }
@@ -70,7 +70,7 @@ class Weighted : public Chooser {
     const std::uint64_t place = number % total_ * step_ % total_;
     const auto at = std::ranges::upper_bound(ends_, place);
     const Candidate& here = candidates_[static_cast<std::size_t>(at - ends_.begin())];
-    // (The one after an instance that fails must not get all of its calls.)
+    // (The successor of a failing instance must not get all of its calls.)
     const bool good = !want.excludes() && want.accepts(here, mixed(number));
     return good ? &here : choose_other(mixed(number), want);
   }
@@ -90,12 +90,12 @@ class Weighted : public Chooser {
       if (place < last->weight) return last;
       place -= last->weight;
     }
-    // (An instance that came back meanwhile, or went, moves the places.)
+    // (An instance that was ejected or came back in between moves the places.)
     return last;
   }
 
   Candidates candidates_;
-  std::vector<std::uint64_t> ends_;  // of each candidate's places among all
+  std::vector<std::uint64_t> ends_;  // the end of each candidate's places
   std::uint64_t total_ = 0;
   std::uint64_t step_ = 1;
   const Counter counter_;
@@ -117,7 +117,7 @@ class Zones : public Chooser {
       auto& zones = local_only && name != local ? elsewhere_ : zones_;
       zones.push_back({std::move(members), use});
     }
-    // Which comes first of those that have never been used.
+    // The order of zones that have never been used.
     for (auto* zones : {&zones_, &elsewhere_}) {
       if (zones->empty()) continue;
       const auto first = static_cast<std::ptrdiff_t>(memory.seed % zones->size());
@@ -136,7 +136,7 @@ class Zones : public Chooser {
     std::shared_ptr<ZoneUse> use;
 
     bool has_wanted(const Want& want) const {
-      // (One that starts slowly is there, and may not be chosen this time.)
+      // (An instance in slow start counts, but may not be accepted this time.)
       return want.plain() || std::ranges::any_of(candidates, [&](const Candidate& candidate) {
                return want.accepts(candidate, 0);
              });
@@ -157,7 +157,7 @@ class Zones : public Chooser {
         }
       }
       if (zone == nullptr) return nullptr;
-      // A thread that loses the race looks again: by then another zone is the oldest.
+      // A thread that loses the race checks again: then another zone is the oldest.
       if (zone->use->last.compare_exchange_weak(oldest, now, std::memory_order_relaxed)) break;
       zone = nullptr;
     }
@@ -166,11 +166,11 @@ class Zones : public Chooser {
   }
 
   std::vector<Zone> zones_;
-  std::vector<Zone> elsewhere_;  // for when none of the local zone is wanted
+  std::vector<Zone> elsewhere_;  // used if no instance of the local zone is wanted
   const Counter clock_;
 };
 
-/// The better one of several that are drawn.
+/// The best of several random candidates.
 template <class Better>
 class BestOf : public Chooser {
  public:
@@ -191,7 +191,7 @@ class BestOf : public Chooser {
     if (size <= all_up_to_) return best_from(number, size, want);
     std::uint64_t random = mixed(number * kGolden + 1);
     const Candidate* best = nullptr;
-    const Candidate* other = nullptr;  // the last one that was drawn and is not the best
+    const Candidate* other = nullptr;  // the last one drawn that is not the best
     std::size_t drawn = 0;
     for (int tries = 0; tries < 16 && drawn < draws_; ++tries) {
       const Candidate& candidate = candidates_[(random >> 32) * size >> 32];
@@ -204,7 +204,7 @@ class BestOf : public Chooser {
         other = &candidate;
       }
     }
-    // If few are wanted, drawing may miss them all, or find the same one each time.
+    // If few are wanted, drawing may miss all of them, or find the same one each time.
     if (drawn < draws_ && (best == nullptr || !want.plain())) best = best_from(random, size, want);
     if (other != nullptr && Better::overdue(*other, want)) best = other;
     if (best != nullptr) Better::chosen(*best, want);
@@ -212,7 +212,7 @@ class BestOf : public Chooser {
   }
 
  private:
-  /// The best of the next `count` that are wanted, beginning anywhere: of equals the first.
+  /// The best of the next `count` wanted candidates from `first`; of equals, the first.
   const Candidate* best_from(std::uint64_t first, std::size_t count, const Want& want) const {
     const Candidate* best = nullptr;
     const std::size_t size = candidates_.size();
@@ -301,7 +301,7 @@ class HashRing : public Chooser {
   std::vector<Point> ring_;
 };
 
-/// Gives some a share of the picks, and the others the rest; either takes over for the other.
+/// Gives some candidates a share of the picks, and the others the rest. Each is the other's fallback.
 class Split : public Chooser {
  public:
   Split(std::unique_ptr<const Chooser> some, std::unique_ptr<const Chooser> others, double share,
@@ -312,7 +312,7 @@ class Split : public Chooser {
         counter_(std::move(counter)) {}
 
   const Candidate* choose(const Want& want) const override {
-    // Steps of the golden section: of any number of picks in a row, about the share.
+    // Steps of the golden ratio: any sequence of picks has about this share.
     const bool first = fraction(advance(counter_) * kGolden) < share_now(want);
     const Chooser& one = first ? *some_ : *others_;
     const Candidate* found = one.choose(want);
@@ -330,7 +330,7 @@ class Split : public Chooser {
   const Counter counter_;
 };
 
-/// The preferred zone and the others: its share is what it can carry of its callers' calls.
+/// The local zone and the others. The local zone's share depends on its capacity for its callers.
 class ZoneSplit : public Split {
  public:
   ZoneSplit(std::unique_ptr<const Chooser> local, std::unique_ptr<const Chooser> others,
@@ -405,7 +405,7 @@ class ChooserMaker {
       case Kind::kWeighted:
         return std::make_unique<Weighted>(candidates, counter(place));
       case Kind::kZones:
-        // (The clock of zones begins at 0 for all: it is compared with what is remembered of them.)
+        // (The clock of zones starts at 0: it is compared with the zones' remembered use.)
         return std::make_unique<Zones>(candidates, memory_.counter("zones", 0), memory_,
                                        policy_.local_zone);
       case Kind::kLeastLoaded:
@@ -445,7 +445,7 @@ Want::Want(const PickOptions& options, Health& health, std::size_t candidates, b
   }
   heeds_ramps_ = ramp_until > now_;
   if (ramp_until > 0 && !heeds_ramps_) {
-    // Over: later picks need not look at the clock for it.
+    // The slow start is over: later picks need not read the clock for it.
     Nanos expected = ramp_until;
     health.ramp_until.compare_exchange_strong(expected, 0, std::memory_order_relaxed);
   }

@@ -1,4 +1,4 @@
-// The policies: which of some candidates.
+// The policies that choose a candidate.
 #pragma once
 
 #include <atomic>
@@ -24,10 +24,10 @@ struct Candidate {
 };
 using Candidates = std::vector<Candidate>;
 
-/// The demands of one pick, and the instances it looks at.
+/// The requirements of one pick.
 class Want {
  public:
-  /// How much is heeded: less of it when nothing was found.
+  /// Which requirements apply. Lower levels are used if nothing was found.
   enum class Level { kAll, kNoRamp, kTriedOnly };
 
   Want(const PickOptions& options, Health& health, std::size_t candidates, bool needs_time);
@@ -36,14 +36,14 @@ class Want {
   Health& health() const { return health_; }
   Nanos now() const { return now_; }
   Level level() const { return level_; }
-  /// False if there was nothing that a lower level would not heed.
+  /// Goes to the next level. False if it would not change the result.
   bool relax();
 
-  /// Whether this is one that may be chosen. `random` is for what may be chosen at times.
+  /// Whether the candidate may be chosen. `random` decides for instances in slow start.
   bool accepts(const Candidate& candidate, std::uint64_t random) const {
     return plain_ || accepts_slowly(candidate, random);
   }
-  /// Whether any candidate is as good as another as far as this goes.
+  /// Whether all candidates are accepted.
   bool plain() const { return plain_; }
   bool excludes() const { return !options_.exclude.empty(); }
   bool heeds_ejections() const { return heeds_ejections_; }
@@ -60,41 +60,40 @@ class Want {
   bool plain_ = false;
 };
 
-/// Goes through the candidates of one set. Functions are from any thread, take no lock and allocate
-/// nothing.
+/// Chooses among the candidates of one set. Thread-safe; takes no lock and allocates nothing.
 class Chooser {
  public:
   virtual ~Chooser() = default;
-  /// Null if there is none that is wanted.
+  /// Null if no candidate is wanted.
   virtual const Candidate* choose(const Want& want) const = 0;
 };
 
-/// A counter that threads share.
+/// Increments a counter that threads share.
 using Counter = std::shared_ptr<std::atomic<std::uint64_t>>;
 
 inline std::uint64_t advance(const Counter& counter) {
   return counter->fetch_add(1, std::memory_order_relaxed);
 }
 
-/// The use of a zone by the policy of zones.
+/// When the zone policy last used a zone.
 struct ZoneUse {
   explicit ZoneUse(std::uint64_t first) : picks(first) {}
   std::atomic<std::uint64_t> last{0};
   std::atomic<std::uint64_t> picks;
 };
 
-/// What choosers leave to those of the next set, so that a change does not begin anew. For one
-/// thread at a time.
+/// The state that choosers pass to those of the next set, so that a change does not reset them. Not
+/// thread-safe.
 struct Memory {
   std::uint64_t seed = 0;
-  /// By the place of the chooser in the tree.
+  /// By the chooser's position in the tree.
   std::map<std::string, Counter> counters = {};
   std::map<std::string, std::shared_ptr<ZoneUse>> zone_uses = {};
 
   Counter counter(const std::string& place, std::uint64_t first);
 };
 
-/// The chooser of a policy: canaries and zones are told apart first.
+/// The chooser of a policy. Canaries and zones are split first.
 std::unique_ptr<const Chooser> make_chooser(const BalancerPolicy& policy, Candidates candidates,
                                             Memory& memory);
 

@@ -10,7 +10,7 @@ struct Feed::State {
   explicit State(InstanceSetPtr first) : current(std::move(first)) {}
 
   detail::AtomicRef<InstanceSet> current;
-  Subscription subscription;  // ends first
+  Subscription subscription;  // last: destroyed first
 };
 
 Feed::Feed(Discovery& discovery, const std::string& service)

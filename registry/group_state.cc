@@ -64,7 +64,7 @@ bool GroupState::synced() const {
 GroupState::Missing GroupState::missing(Synced what) const {
   Missing out;
   {
-    // Taken before the check, so that no later change is missed.
+    // Taken before the check, so that no change is missed.
     const std::lock_guard lock(mutex_);
     out.changed = changed_.get_token();
   }
@@ -81,7 +81,7 @@ GroupState::Missing GroupState::missing(Synced what) const {
   }
   out.none = any && complete;
   out.all_refused = !any && complete && !members.empty();
-  // Once there is something to serve, nothing takes it back.
+  // Once synced, the group stays synced.
   if (out.none) synced_.store(true, std::memory_order_release);
   return out;
 }
@@ -127,7 +127,7 @@ Freshness GroupState::freshness() const {
                                                  : fmt::format("{}: {}", member.member.failure->ns,
                                                                member.member.failure->reason);
     }
-    // A part that the server refuses is not served, and does not make the rest stale.
+    // A forbidden namespace does not make the others stale.
     if (any_synced && member.member.refused && !member.synced()) continue;
     if (const auto since = member.informer->live_since()) {
       live_since = std::max(live_since.value_or(*since), *since);
@@ -139,7 +139,7 @@ Freshness GroupState::freshness() const {
   }
   const auto at = live ? live_since : heard;
   if (!at) return {false, changed_at, std::move(error)};
-  // The steady clock is what informers have; people want the time of day.
+  // Convert the informers' steady clock to the time of day.
   return {live,
           std::chrono::system_clock::now() -
               std::chrono::duration_cast<std::chrono::system_clock::duration>(Clock::real()->now() -

@@ -1,4 +1,4 @@
-// How far a group of informers is.
+// GroupState: the sync state of a group of informers.
 #pragma once
 
 #include <atomic>
@@ -19,42 +19,42 @@ namespace lookout::registry::detail {
 
 using InformerPtr = std::shared_ptr<informer::SharedIndexInformer>;
 
-/// Where the first data has to be.
+/// What the initial data must have reached.
 enum class Synced {
-  kStores,   ///< in the stores of the informers
-  kHandlers  ///< their handlers have been told of it, too
+  kStores,   ///< the informers' stores
+  kHandlers  ///< the informers' handlers
 };
 
-/// The state of the informers of a group. Sets take their freshness from it, and may outlive the
-/// informers. Safe to use from any thread.
+/// The state of a group's informers, from which sets take their freshness. Sets may outlive the
+/// informers. Thread-safe.
 class GroupState : public FreshnessSource {
  public:
   struct Source {
     std::string ns;
     std::weak_ptr<informer::SharedIndexInformer> informer;
   };
-  /// Once, before the informers start.
+  /// Call once, before the informers start.
   void set(std::vector<Source> sources);
-  /// From now on nothing is followed.
+  /// The informers have stopped.
   void close();
 
-  /// The handler of this one has been told of everything that was there.
+  /// The handler of this informer has received all initial objects.
   void told(std::size_t index);
-  /// A list or a watch of this one failed. True if that changes what is waited for.
+  /// A list or watch of this informer failed. True if that changes missing().
   bool failed(std::size_t index, WatchFailure failure, bool refused);
 
   bool closed() const;
   bool synced() const;
 
-  /// The data that has not come yet, to wait for.
+  /// The data that is still missing.
   struct Missing {
     bool none = false;
-    bool all_refused = false;  ///< nothing is there, and nothing can be expected
-    InformerPtr informer;      ///< one of them, if there is one whose store can be waited for
-    std::stop_token changed;   ///< stopped when it is worth looking again
+    bool all_refused = false;  ///< the server refuses all informers
+    InformerPtr informer;      ///< one to wait for, if any
+    std::stop_token changed;   ///< stopped on the next change
   };
   Missing missing(Synced what) const;
-  /// The informers that have brought nothing, each with the reason.
+  /// The informers without data, with the reasons.
   std::vector<std::string> missing_names() const;
 
   std::vector<WatchFailure> failures() const;
@@ -64,17 +64,18 @@ class GroupState : public FreshnessSource {
   struct Member {
     Source source;
     bool told = false;
-    bool refused = false;  // the last failure is an answer that will not change by itself
+    bool refused = false;  // the last failure is permanent
     std::optional<WatchFailure> failure = {};
   };
-  /// A member with its informer, which lives at least as long as this.
+  /// A member and a reference to its informer.
   struct Seen {
     Member member;
     InformerPtr informer;
 
     bool synced() const { return member.told || (informer && informer->has_synced()); }
   };
-  /// (Not under the mutex: whoever is the last to let go of an informer waits for its handlers.)
+  /// (Do not call with the mutex held: releasing the last reference to an informer waits for its
+  /// handlers.)
   std::vector<Seen> seen() const;
   void changed(std::unique_lock<std::mutex> lock);
 

@@ -1,4 +1,4 @@
-// A set that is walked in the order in which its members came.
+// InOrder: a set in insertion order.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace lookout::registry::detail {
 
-/// Pointers hash by their addresses: a set of them is walked in another order in each run, and two
-/// runs of one world must not differ. Insertion and removal take constant time.
+/// A set of pointers that iterates in insertion order. (A hash set's order depends on addresses, but
+/// two runs of one world must be equal.) Insertion and removal take constant time.
 template <class T>
 class InOrder {
  public:
-  /// False: it is a member already, and keeps its place.
+  /// False if it is already a member; it keeps its position.
   bool insert(T member) {
     const auto [place, added] = places_.try_emplace(member);
     if (added) place->second = members_.insert(members_.end(), std::move(member));

@@ -16,12 +16,12 @@
 namespace lookout::registry::detail {
 namespace {
 
-/// The server has answered, and will answer the same until somebody changes something.
+/// An error response that is permanent until the configuration changes.
 bool is_refusal(const std::exception& e) {
   return api::is_forbidden(e) || api::is_unauthorized(e) || api::is_not_found(e);
 }
 
-/// Not a failure: it is how a watch that has been away for long learns that it needs a list.
+/// Not a failure: a watch that was disconnected for long must relist.
 bool is_expired(const std::exception& e) { return api::is_resource_expired(e) || api::is_gone(e); }
 
 WatchFailure failure_of(const std::string& ns, const std::exception& e) {
@@ -101,7 +101,7 @@ void InformerGroup::start(const std::function<InformerGroupEvents()>& make_event
     informers = informers_;
   }
   for (std::size_t i = 0; i < informers.size(); ++i) {
-    // One that was closed meanwhile takes no handler.
+    // A stopped informer accepts no handler.
     if (informers[i]->stopped()) continue;
     auto handler = events.make_handler();
     handler.on_synced = [state = state_, i, synced = events.synced] {
@@ -111,7 +111,7 @@ void InformerGroup::start(const std::function<InformerGroupEvents()>& make_event
     try {
       informers[i]->add_handler(std::move(handler)).release();
     } catch (const InvalidArgument&) {
-      // Or just now.
+      // It was stopped in between.
       if (informers[i]->stopped()) continue;
       throw;
     }

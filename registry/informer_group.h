@@ -1,4 +1,4 @@
-// The informers of one kind of object in the namespaces that are looked at.
+// InformerGroup: the informers of one resource in several namespaces.
 #pragma once
 
 #include <chrono>
@@ -17,12 +17,12 @@
 
 namespace lookout::registry::detail {
 
-/// The namespaces, without repetitions; one empty name if kAllNamespaces is among them.
+/// The namespaces without duplicates; one empty name if they include kAllNamespaces.
 std::vector<std::string> each_once(std::vector<std::string> namespaces);
 
 struct InformerGroupOptions {
   LOOKOUT_OPTION api::Resource resource = {};
-  /// As each_once() gives them.
+  /// As returned by each_once().
   LOOKOUT_OPTION std::vector<std::string> namespaces = {};
   LOOKOUT_OPTION std::string label_selector = {};
   LOOKOUT_OPTION api::Projection projection = {};
@@ -31,38 +31,38 @@ struct InformerGroupOptions {
   std::chrono::milliseconds sync_timeout{30'000};
 };
 
-/// The callbacks of the owner of a group. They run on the threads of informers and must not block.
+/// Callbacks to the owner of a group. They run on informer threads and must not block.
 struct InformerGroupEvents {
-  /// For each informer. The group knows of it when `on_synced` is called.
+  /// Creates each informer's handler. The group calls its on_synced, too.
   std::function<informer::EventHandler<api::Object>()> make_handler;
   std::function<void(const WatchFailure&)> failed;
-  /// InformerGroup::synced() may have become true, or another namespace has come in.
+  /// InformerGroup::synced() may have become true, or another namespace has synced.
   std::function<void()> synced;
 };
 
-/// One informer for each namespace, as one. They are made and started by the first start().
+/// One informer per namespace. The first start() creates and starts them.
 class InformerGroup {
  public:
   InformerGroup(rest::Client client, InformerGroupOptions options,
                 std::shared_ptr<informer::HandlerPool> pool);
   ~InformerGroup();
 
-  /// `make_events` is called by the first only. Throws InvalidArgument if it is closed.
+  /// Only the first call calls `make_events`. Throws InvalidArgument if the group is closed.
   void start(const std::function<InformerGroupEvents()>& make_events);
   std::vector<InformerPtr> informers() const;
 
-  /// Whether all that there was at first is in the stores; what the server refuses to tell is not
-  /// waited for, as long as something is there.
+  /// Whether the stores have all initial objects. Namespaces that the server refuses are ignored if
+  /// another one has synced.
   bool synced() const { return state_->synced(); }
-  /// Waits until it is, or until the handlers have been told of it as well. Throws NotSynced if the
-  /// time is over, and as soon as the server has refused all of it; InvalidArgument if it is closed
-  /// or on the event loop.
+  /// Waits until the group has synced, with kHandlers also its handlers. Throws NotSynced on timeout
+  /// and if the server refuses all namespaces; InvalidArgument if the group is closed, and on threads
+  /// of the event loop.
   void wait_for_sync(const WaitOptions& wait, Synced what = Synced::kStores) const;
 
   std::vector<WatchFailure> failures() const { return state_->failures(); }
   std::shared_ptr<const FreshnessSource> freshness() const { return state_; }
 
-  /// Stops them. Returns them: they are waited for by who lets go of them last.
+  /// Stops and returns the informers. Releasing the last reference to one waits for its handlers.
   std::vector<InformerPtr> close();
 
  private:

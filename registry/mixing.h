@@ -1,4 +1,4 @@
-// Numbers that look random and are the same everywhere.
+// Deterministic hash functions.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace lookout::registry::detail {
 
-/// Spreads numbers that are close to each other (the finalizer of splitmix64).
+/// Mixes the bits of a number (the finalizer of splitmix64).
 constexpr std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-/// FNV-1a, mixed: the same in every program, unlike std::hash.
+/// FNV-1a, mixed. Unlike std::hash, it is the same in every program.
 constexpr std::uint64_t hashed(std::string_view text, std::uint64_t seed = 0) {
   std::uint64_t hash = 0xcbf29ce484222325u ^ seed;
   for (const char c : text) {
@@ -23,7 +23,7 @@ constexpr std::uint64_t hashed(std::string_view text, std::uint64_t seed = 0) {
   return mixed(hash);
 }
 
-/// A number from 0 up to (not including) 1.
+/// A number in [0, 1).
 constexpr double fraction(std::uint64_t random) {
   return static_cast<double>(random >> 11) * 0x1.0p-53;
 }

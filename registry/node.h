@@ -1,4 +1,4 @@
-// A balancer's knowledge of one instance.
+// Node: a balancer's state of an instance.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace lookout::registry::detail {
 
-/// Nanoseconds of the balancer's clock.
+/// The time in nanoseconds of the balancer's clock.
 using Nanos = std::int64_t;
 
 inline Nanos nanos_of(Clock::TimePoint time) {
@@ -24,8 +24,8 @@ inline Nanos nanos_of(Clock::TimePoint time) {
 
 class Plan;
 
-/// What the instances of one balancer have in common: the rules, and what is so rarely true that a
-/// pick looks at it first.
+/// The common state of a balancer's instances: the rules, and conditions that are rarely true, which
+/// a pick checks first.
 struct Health {
   explicit Health(const BalancerPolicy& policy)
       : outliers(policy.outliers),
@@ -39,17 +39,17 @@ struct Health {
   const OutlierOptions outliers;
   const Nanos slow_start;
   const bool learns_latency;
-  const bool counts_all;  // calls in flight on all instances together
+  const bool counts_all;  // count the calls in flight on all instances
   const std::shared_ptr<Clock> clock;
 
-  std::atomic<std::uint32_t> ejected{0};    // at present
-  std::atomic<Nanos> ramp_until{0};         // an instance may be in its slow start until then
-  std::atomic<Nanos> next_look{0};          // at success rates; 0: not yet
+  std::atomic<std::uint32_t> ejected{0};    // current number
+  std::atomic<Nanos> ramp_until{0};         // some instance may be in slow start until then
+  std::atomic<Nanos> next_look{0};          // next check of success rates; 0: none yet
   std::atomic<std::int64_t> in_flight{0};   // of all, if counts_all
-  std::atomic<std::uint64_t> ejections{0};  // since the beginning, as what follows
+  std::atomic<std::uint64_t> ejections{0};  // totals, as below
   std::atomic<std::uint64_t> unserved{0};   // picks that found no instance
-  std::atomic<std::uint64_t> panics{0};     // picks that did not heed ejections
-  std::mutex ejecting;                      // guards changes of who is ejected, and the counts
+  std::atomic<std::uint64_t> panics{0};     // picks that ignored ejections
+  std::mutex ejecting;                      // guards ejections and their counts
 };
 
 /// The ejected instances of one zone.
@@ -57,15 +57,15 @@ struct ZoneHealth {
   std::atomic<std::uint32_t> ejected{0};
 };
 
-/// One instance, as long as it is announced at one address. Everything in it is from any thread;
-/// what is counted wrongly by two threads at a time is corrected by the next call.
+/// An instance while it is announced at one address. Thread-safe. Races between threads can make
+/// averages slightly inaccurate.
 class Node {
  public:
   Node(std::string key, std::uint64_t address, std::shared_ptr<ZoneHealth> zone, Nanos ramp_from)
       : key_(std::move(key)), address_(address), zone_(std::move(zone)), ramp_from_(ramp_from) {}
 
   const std::string& key() const { return key_; }
-  /// The hash of its address.
+  /// The hash of the address.
   std::uint64_t address() const { return address_; }
   const std::shared_ptr<ZoneHealth>& zone() const { return zone_; }
 
@@ -80,25 +80,25 @@ class Node {
   }
   std::int64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
 
-  /// Whether it is ejected now. One whose time is over comes back by this, unless another thread
-  /// ejects just now; never waits.
+  /// Whether it is ejected. Ends an expired ejection, unless another thread holds Health::ejecting.
+  /// Never blocks.
   bool ejected(Nanos now, Health& health) const;
-  /// Under Health::ejecting: comes back if its time is over.
+  /// Ends an expired ejection. Call with Health::ejecting held.
   void come_back(Nanos now, Health& health) const;
-  /// For `rate` of picks it counts as there: 1, or less while it starts slowly.
+  /// The share of picks for which it is available: 1, or less during slow start.
   double ramp(Nanos now, const Health& health) const;
 
-  /// Learns from a call that ended `now`. True if it has to be ejected, for its failures in a row or
-  /// its silence.
+  /// Records a call that ended `now`. True if the instance must be ejected, because of consecutive
+  /// failures or silence.
   bool learn(Outcome outcome, Nanos latency, Nanos now, Health& health) const;
-  /// Under Health::ejecting: it is not in the set any more. Calls on it may still end.
+  /// The instance was removed from the set; calls on it may still end. Call with Health::ejecting held.
   void leave() const { left_ = true; }
-  /// Under Health::ejecting. `of` is how many there are; false if as many are ejected as may be.
+  /// `of`: the number of instances. False if the maximum is already ejected. Call with
   bool eject(Nanos now, std::size_t of, Health& health) const;
 
-  /// kratos' weight for the power of two choices: the success rate by the load.
+  /// kratos' weight for the power of two choices: the success rate divided by the load.
   double p2c_weight() const;
-  /// Whether it was not picked for so long that it must be; true for one thread only.
+  /// Whether it must be picked because its last pick is too long ago. True for only one thread.
   bool overdue(Nanos now) const;
   void picked(Nanos now) const { last_pick_.store(now, std::memory_order_relaxed); }
 
@@ -108,7 +108,7 @@ class Node {
   Nanos latency() const { return lag_.load(std::memory_order_relaxed); }
   bool is_out() const { return ejected_until_.load(std::memory_order_relaxed) != 0; }
 
-  /// The calls since the last time it was asked. By the thread that looks at success rates.
+  /// The calls since the last call of this function. Used by the thread that checks success rates.
   std::pair<std::uint64_t, std::uint64_t> take_window() const;
 
  private:
@@ -116,7 +116,7 @@ class Node {
   const std::uint64_t address_;
   const std::shared_ptr<ZoneHealth> zone_;
   mutable bool left_ = false;             // guarded by Health::ejecting
-  mutable std::atomic<Nanos> ramp_from_;  // 0: it does not start slowly
+  mutable std::atomic<Nanos> ramp_from_;  // 0: not in slow start
   mutable std::atomic<std::int64_t> in_flight_{0};
   mutable std::atomic<std::uint64_t> picks_{0};
   mutable std::atomic<std::uint64_t> ok_{0};
@@ -125,8 +125,8 @@ class Node {
   mutable std::atomic<std::uint64_t> failed_before_{0};
   mutable std::atomic<std::uint32_t> failures_in_row_{0};
   mutable std::atomic<Nanos> answered_at_{std::numeric_limits<Nanos>::min()};
-  mutable std::atomic<std::uint32_t> ejections_{0};  // what makes the next one longer
-  mutable std::atomic<Nanos> ejected_until_{0};      // 0: it is not
+  mutable std::atomic<std::uint32_t> ejections_{0};  // recent ejections, which prolong the next one
+  mutable std::atomic<Nanos> ejected_until_{0};      // 0: not ejected
   mutable std::atomic<Nanos> returned_at_{0};
   // Moving averages.
   mutable std::atomic<Nanos> lag_{0};

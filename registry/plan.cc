@@ -48,7 +48,7 @@ void Plan::report(const Node& node, Outcome outcome, Nanos latency) const {
   if (now < next) return;
   const Nanos after =
       now + std::chrono::duration_cast<std::chrono::nanoseconds>(health.outliers.interval).count();
-  // One thread looks; the first time there is nothing to look at yet.
+  // One thread checks the success rates; the first time there are none yet.
   if (health.next_look.compare_exchange_strong(next, after, std::memory_order_relaxed) &&
       next != 0) {
     look_at_success_rates(now);
@@ -56,7 +56,7 @@ void Plan::report(const Node& node, Outcome outcome, Nanos latency) const {
 }
 
 void Plan::eject(const Node& node, Nanos now) const {
-  // Those whose time is over make room for others.
+  // End expired ejections first.
   for (const auto& other : nodes_) other->come_back(now, *health_);
   node.eject(now, nodes_.size(), *health_);
 }
@@ -104,7 +104,7 @@ std::vector<const ServiceInstance*> Planner::usable(const InstanceSet& set) cons
     out.push_back(&instance);
   }
   if (policy_.subset_size == 0 || out.size() <= policy_.subset_size) return out;
-  // Rendezvous: each caller has an order of its own, in which a change moves only what changes.
+  // Rendezvous hashing: each caller has its own order, in which a change moves only changed instances.
   const std::uint64_t caller = hashed(policy_.subset_of);
   const auto rank = [&](const ServiceInstance* instance) {
     return hashed(instance->key(), caller);
@@ -119,7 +119,7 @@ std::vector<const ServiceInstance*> Planner::usable(const InstanceSet& set) cons
 NodePtr Planner::node(const ServiceInstance& instance) {
   auto& zone = zones_[instance.zone];
   if (!zone) zone = std::make_shared<ZoneHealth>();
-  // A pod that is replaced under its name, as those of StatefulSets are, is another instance.
+  // A pod that was replaced under the same name (StatefulSet) is another instance.
   const std::uint64_t address = hashed(instance.endpoint()->authority());
   const auto known = nodes_.find(instance.key());
   if (known != nodes_.end() && known->second->zone() == zone &&
@@ -153,7 +153,7 @@ PlanPtr Planner::plan(const InstanceSetPtr& set) {
   if (policy_.keep_last.count() > 0 && last_) {
     const auto keep = std::chrono::duration_cast<std::chrono::nanoseconds>(policy_.keep_last);
     const Nanos now = health_->now();
-    // The time begins with the first set that cannot be used; further ones do not prolong it.
+    // The time starts with the first unusable set; further ones do not prolong it.
     if (last_until_ == 0) last_until_ = now + keep.count();
     if (now < last_until_) return make(last_, last_until_);
     last_ = nullptr;
@@ -170,7 +170,7 @@ PlanPtr Planner::make(const InstanceSetPtr& set, Nanos expires) {
     present.emplace(instance->key(), nodes.back());
     candidates.push_back({instance, nodes.back().get(), weight_of(*instance)});
   }
-  // An instance, or a zone, that has gone begins anew when it comes back.
+  // A removed instance or zone starts afresh when it returns.
   present.swap(nodes_);
   std::erase_if(zones_, [](const auto& zone) { return zone.second.use_count() == 1; });
   std::erase_if(memory_.zone_uses, [&](const auto& use) {
@@ -179,7 +179,7 @@ PlanPtr Planner::make(const InstanceSetPtr& set, Nanos expires) {
     });
   });
   {
-    // The ejected ones that have gone count no more.
+    // Removed instances no longer count as ejected.
     const std::lock_guard lock(health_->ejecting);
     for (const auto& [key, known] : present) {
       const auto now = nodes_.find(key);
@@ -258,7 +258,7 @@ void Pick::land() const {
 InstanceSetPtr Pick::set() const { return plan_ ? plan().set() : nullptr; }
 
 void Pick::report(Outcome outcome, std::chrono::nanoseconds latency) const {
-  // A copy is no call, and what has been reported has landed.
+  // Copies are not calls, and reported picks have ended.
   if (!in_flight_) return;
   land();
   plan().report(*node_, outcome, latency.count());

@@ -1,4 +1,4 @@
-// How a balancer goes through one set.
+// Plan: a balancer's state for one set.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace lookout::registry::detail {
 using NodePtr = std::shared_ptr<const Node>;
 using PlanPtr = boost::intrusive_ptr<const Plan>;
 
-/// Immutable, but for what its nodes learn. Picks keep it.
+/// Immutable except for the state of its nodes. Picks hold a reference.
 class Plan : public PlanBase {
  public:
   Plan(InstanceSetPtr set, std::vector<NodePtr> nodes, std::unique_ptr<const Chooser> chooser,
@@ -34,7 +34,7 @@ class Plan : public PlanBase {
   const InstanceSetPtr& set() const { return set_; }
   const std::vector<NodePtr>& nodes() const { return nodes_; }
   Health& health() const { return *health_; }
-  /// When it must not be used any more; 0: never.
+  /// When it expires; 0: never.
   Nanos expires() const { return expires_; }
 
   static Pick pick(PlanPtr self, const PickOptions& options);
@@ -42,7 +42,7 @@ class Plan : public PlanBase {
 
  private:
   void look_at_success_rates(Nanos now) const;
-  /// Under Health::ejecting.
+  /// Call with Health::ejecting held.
   void eject(const Node& node, Nanos now) const;
 
   const InstanceSetPtr set_;
@@ -53,8 +53,8 @@ class Plan : public PlanBase {
   const Nanos expires_;
 };
 
-/// Makes the plans of a balancer, and keeps what is learned from one to the next. For one thread at
-/// a time.
+/// Creates the plans of a balancer, and passes the nodes' state from one to the next. Not
+/// thread-safe.
 class Planner {
  public:
   Planner(BalancerPolicy policy, std::uint64_t seed);
@@ -64,7 +64,7 @@ class Planner {
 
  private:
   std::vector<const ServiceInstance*> usable(const InstanceSet& set) const;
-  /// The node that is known, or a new one.
+  /// The existing node, or a new one.
   NodePtr node(const ServiceInstance& instance);
   std::uint32_t weight_of(const ServiceInstance& instance) const;
   PlanPtr make(const InstanceSetPtr& set, Nanos expires);
@@ -74,8 +74,8 @@ class Planner {
   Memory memory_;
   std::map<std::string, NodePtr> nodes_;
   std::map<std::string, std::shared_ptr<ZoneHealth>> zones_;
-  InstanceSetPtr last_;   // the last one that had a usable instance
-  Nanos last_until_ = 0;  // when it must not be kept any more; 0: it is the newest one
+  InstanceSetPtr last_;   // the last set with a usable instance
+  Nanos last_until_ = 0;  // when last_ expires; 0: it is the newest set
   bool started_ = false;
 };
 

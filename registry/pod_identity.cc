@@ -55,7 +55,7 @@ PodIdentity PodIdentity::find(const PodIdentity& given, const std::string& fallb
         "{}/namespace and no $NAMESPACE: set one of them, or give the namespace",
         out.name, sources.downward_api_dir, sources.service_account_dir));
   }
-  // The uid is that of the pod this runs in, not of one that was named.
+  // The uid belongs to this process's pod, not to a given name.
   if (given.name.empty()) {
     set_first(out.uid, [&] { return variable(sources, "POD_UID"); });
     set_first(out.uid, [&] { return file_text(sources.downward_api_dir, "uid"); });

@@ -10,7 +10,7 @@
 
 namespace lookout::registry::detail {
 
-/// Where the cluster says that a pod runs.
+/// The label with a pod's zone.
 inline constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
 
 inline bool pod_is_running(const api::Object& pod) {
@@ -18,7 +18,7 @@ inline bool pod_is_running(const api::Object& pod) {
   return typed.status().phase() == "Running";
 }
 
-/// Its Ready condition holds, and it has not been told to go.
+/// The pod is ready and not terminating.
 inline bool pod_is_ready(const api::Object& pod) {
   if (!pod["metadata"]["deletionTimestamp"].as_string().empty()) return false;
   const k8s::core::v1::Pod typed(pod);
@@ -28,8 +28,8 @@ inline bool pod_is_ready(const api::Object& pod) {
   return false;
 }
 
-/// A patch for the pod with one uid was refused, as the pod has another one: it has been replaced
-/// under its name, as StatefulSets do.
+/// A patch was rejected because the pod's uid has changed: the pod was replaced under the same name,
+/// as StatefulSets do.
 inline bool pod_was_replaced(const std::exception& refusal) {
   const auto* answer = dynamic_cast<const api::StatusError*>(&refusal);
   return answer != nullptr && api::is_invalid(refusal) &&

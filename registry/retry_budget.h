@@ -1,4 +1,4 @@
-// The account of a RetryBudget.
+// RetryAccount: the balance of a RetryBudget.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace lookout::registry::detail {
 
-/// From any thread, without a lock.
+/// Thread-safe and lock-free.
 class RetryAccount {
  public:
   explicit RetryAccount(const RetryBudget& budget)
@@ -29,7 +29,7 @@ class RetryAccount {
   }
 
  private:
-  /// Adds what the time since the last filling stands for.
+  /// Adds the retries for the time since the last call.
   void fill(Nanos now) {
     Nanos before = filled_at_.load(std::memory_order_relaxed);
     if (before == 0) {
@@ -40,7 +40,7 @@ class RetryAccount {
     const std::int64_t more =
         thousandths(static_cast<double>(now - before) / 1e9 * budget_.per_second);
     if (more == 0) return;
-    // Only the time of whole thousandths has been used. A full account needs no more of it.
+    // Count only the time for whole thousandths, unless the account is full.
     Nanos used = now;
     if (more < thousandths(budget_.burst)) {
       const double time = std::ceil(static_cast<double>(more) * 1e6 / budget_.per_second);

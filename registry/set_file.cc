@@ -124,7 +124,7 @@ ServiceInstance instance_of(const Value& value) {
   return out;
 }
 
-/// Nothing if there is no such file.
+/// nullopt if the file does not exist.
 std::optional<std::string> contents(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
@@ -154,7 +154,7 @@ std::optional<std::string> contents(const std::string& path) {
 InstanceSetPtr decode(const std::string& text, const std::string& path,
                       const std::string& service) {
   rapidjson::Document document;
-  // (Without recursion: the file may hold anything.)
+  // (Iterative, as the file may have any content.)
   document.Parse<rapidjson::kParseIterativeFlag>(text.data(), text.size());
   if (document.HasParseError() || !document.IsObject()) throw Error("it is no JSON object");
   const auto format = document.FindMember("format");
@@ -194,7 +194,7 @@ InstanceSetPtr read_set_file(const std::string& path, const std::string& service
 
 void write_set_file(const std::string& path, const InstanceSet& set) {
   const std::string text = encode(set);
-  // Each writer has its own: several balancers may have the same file.
+  // A temporary file per writer, as several balancers may use the same file.
   constexpr std::string_view kSuffix = ".new";
   std::string beside = fmt::format("{}.XXXXXX{}", path, kSuffix);
   const auto failed = [&](const char* what) {

@@ -40,7 +40,7 @@ class StringMapHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, 
   }
   bool EndObject(rapidjson::SizeType) { return ended_ = true; }
 
-  /// Why it was refused; empty if it was not.
+  /// Why the text was rejected; empty if it was not.
   const std::string& reason() const { return reason_; }
 
  private:
@@ -52,7 +52,7 @@ class StringMapHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, 
     reason_ = std::move(reason);
     return false;
   }
-  /// RapidJSON 1.1 makes bytes that are not UTF-8 of "\udc00", half a character.
+  /// RapidJSON 1.1 decodes "\udc00", a lone surrogate, to invalid UTF-8.
   bool check(std::string_view text) {
     if (find_invalid_utf8(text) == std::string_view::npos) return true;
     return refuse(rapidjson::GetParseError_En(rapidjson::kParseErrorStringUnicodeSurrogateInvalid));
@@ -73,7 +73,7 @@ bool parse_string_map(std::string_view json, StringMap& out, std::string& error)
   rapidjson::EncodedInputStream<rapidjson::UTF8<>, rapidjson::MemoryStream> stream(memory);
   StringMapHandler handler(out);
   rapidjson::Reader reader;
-  // Iterative: what is nested deeply is refused at the second level, before it can cost anything.
+  // Iterative: nested values are rejected at the second level.
   const auto result =
       reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag>(stream,
                                                                                            handler);

@@ -1,4 +1,4 @@
-// JSON objects of strings, as annotations hold them.
+// JSON objects of strings, as in annotations.
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@ namespace lookout::registry::detail {
 
 using StringMap = std::map<std::string, std::string>;
 
-/// Reads {"key": "value", ...} as Go reads it into a map[string]string: null is an empty map, and
-/// as a value an empty string. False if it is anything else; `error` then says what is wrong.
+/// Reads {"key": "value", ...} like Go into a map[string]string: null is an empty map, and a null
+/// value an empty string. False for anything else; then `error` is set.
 bool parse_string_map(std::string_view json, StringMap& out, std::string& error);
 
-/// As Go writes it: compact, in the order of the keys.
+/// In Go's form: compact, sorted by key.
 std::string encode_string_map(const StringMap& map);
 
 }  // namespace lookout::registry::detail

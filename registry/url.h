@@ -1,4 +1,4 @@
-// URLs of any protocol, taken apart.
+// Parses URLs of any scheme.
 #pragma once
 
 #include <curl/curl.h>
@@ -9,7 +9,7 @@
 
 namespace lookout::registry::detail {
 
-/// An address as URLs have it: in brackets if it has colons.
+/// The address in URL form: in brackets if it has colons.
 inline std::string bracketed(std::string_view address) {
   return address.find(':') == std::string_view::npos ? std::string(address)
                                                      : "[" + std::string(address) + "]";
@@ -23,9 +23,9 @@ class Url {
                            CURLU_NON_SUPPORT_SCHEME | CURLU_NO_AUTHORITY)) {}
 
   bool valid() const { return code_ == CURLUE_OK; }
-  /// Why it is none.
+  /// Why the URL is invalid.
   std::string defect() const { return curl_url_strerror(code_); }
-  /// Empty if it has no such part.
+  /// Empty if the URL does not have this part.
   std::string part(CURLUPart which) const {
     char* text = nullptr;
     if (curl_url_get(url_.get(), which, &text, 0) != CURLUE_OK) return {};

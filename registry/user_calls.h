@@ -1,4 +1,4 @@
-// The user's functions, and their end.
+// UserCalls: calls of user functions.
 #pragma once
 
 #include <condition_variable>
@@ -10,11 +10,10 @@
 
 namespace lookout::registry::detail {
 
-/// Keeps account of the calls of user code that a registry makes, so that its end can wait for
-/// them.
+/// Tracks a registry's calls of user code, so that its shutdown can wait for them.
 class UserCalls {
  public:
-  /// Calls it, without a lock; logs what it throws as thrown by `what`. Does nothing after
+  /// Calls the function without a lock, and logs exceptions as thrown by `what`. Does nothing after
   /// forbid().
   template <class Call>
   void run(std::string_view what, const Call& call) {
@@ -29,10 +28,9 @@ class UserCalls {
     }
   }
 
-  /// From now on no call begins.
+  /// Prevents further calls.
   void forbid();
-  /// Waits for calls that are running, unless it is called by one of them: calls that wait for each
-  /// other's end would wait for ever.
+  /// Waits for running calls. Does nothing if called from one of them, to prevent a deadlock.
   void wait();
 
  private:

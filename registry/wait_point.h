@@ -1,4 +1,4 @@
-// Waiting for something to take: on a thread, in a coroutine, or by being called.
+// WaitPoint: waiting on a thread, in a coroutine, or with a callback.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -22,8 +22,8 @@
 
 namespace lookout::registry::detail {
 
-/// The base of what watchers wait at. A Result is made of what there is to take, or of a
-/// NextOutcome that says why there is nothing.
+/// The base class of watchers' queues. A Result is the next value, or a NextOutcome that says why
+/// there is none.
 template <class Result>
 class WaitPoint {
  public:
@@ -32,7 +32,7 @@ class WaitPoint {
   WaitPoint& operator=(const WaitPoint&) = delete;
   virtual ~WaitPoint() = default;
 
-  /// The result that is there now, if there is one.
+  /// The result, if one is available.
   std::optional<Result> take() {
     const std::lock_guard lock(mutex_);
     return take_locked();
@@ -46,7 +46,7 @@ class WaitPoint {
       if (stop.stop_requested()) return Result(NextOutcome::kCancelled);
       const auto ready = [&] { return ready_locked(); };
       if (deadline == kNoDeadline) {
-        // (A wait until the end of time overflows in some implementations.)
+        // (Waiting until time_point::max() overflows in some implementations.)
         changed_.wait(lock, stop, ready);
       } else if (!changed_.wait_until(lock, stop, deadline, ready) && !stop.stop_requested()) {
         return Result(NextOutcome::kTimedOut);
@@ -54,10 +54,10 @@ class WaitPoint {
     }
   }
 
-  /// Waits in a coroutine. If Asio cancels it, it takes nothing.
+  /// Waits in a coroutine. If Asio cancels it, no result is taken.
   static Awaitable<Result> async_wait(std::shared_ptr<WaitPoint> self, std::stop_token stop,
                                       Deadline deadline) {
-    // Timers belong to one thread at a time, whatever the caller runs on.
+    // Use a strand, as timers are not thread-safe.
     const auto executor = co_await boost::asio::this_coro::executor;
     const boost::asio::any_io_executor strand = boost::asio::make_strand(executor);
     for (;;) {
@@ -65,15 +65,15 @@ class WaitPoint {
       if (stop.stop_requested()) co_return Result(NextOutcome::kCancelled);
       if (is_over(deadline)) co_return Result(NextOutcome::kTimedOut);
       co_await lookout::detail::run_on(strand, wait_on_strand(self, stop, deadline));
-      // Both may have come: then nobody would get what is taken.
+      // After a cancellation, a taken result would be lost.
       const auto state = co_await boost::asio::this_coro::cancellation_state;
       if (state.cancelled() != boost::asio::cancellation_type::none)
         throw boost::system::system_error(boost::asio::error::operation_aborted);
     }
   }
 
-  /// `wake` is called (without a lock, from any thread, and must not block) whenever take() may
-  /// return something. One at a time; an empty one takes it away.
+  /// `wake` is called, without a lock and on any thread, whenever take() may return something. It
+  /// must not block. Replaces the previous function; an empty one removes it.
   void set_wake(std::function<void()> wake) {
     auto next = wake ? std::make_shared<const std::function<void()>>(std::move(wake)) : nullptr;
     const std::lock_guard lock(mutex_);
@@ -81,11 +81,11 @@ class WaitPoint {
   }
 
  protected:
-  /// Under the mutex: what take() returns; and whether it may return something.
+  /// Called with the mutex held: the result of take(), and whether there may be one.
   virtual std::optional<Result> take_locked() = 0;
   virtual bool ready_locked() const = 0;
 
-  /// Tells whoever waits.
+  /// Wakes all waits.
   void changed(std::unique_lock<std::mutex> lock) {
     const auto wake = wake_;
     lock.unlock();
@@ -105,7 +105,7 @@ class WaitPoint {
     return ready_locked();
   }
 
-  /// Until there may be something to take, or no reason to wait.
+  /// Waits until there may be a result, or the wait ends.
   static Awaitable<void> wait_on_strand(std::shared_ptr<WaitPoint> self, std::stop_token stop,
                                         Deadline deadline) {
     AsyncEvent event(co_await boost::asio::this_coro::executor);
@@ -116,7 +116,7 @@ class WaitPoint {
       ~WakeGuard() { point.set_wake({}); }
     } guard{*self};
     self->set_wake(ring);
-    // A ring is posted here, so it cannot come between the look and the wait.
+    // Rings are posted to this strand, so none is lost between the check and the wait.
     while (!self->ready() && !stop.stop_requested() && !is_over(deadline))
       co_await event.wait(deadline);
   }

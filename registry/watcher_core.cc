@@ -26,7 +26,7 @@ void WatcherCore::ring() {
 }
 
 void WatcherCore::end(NextOutcome reason) {
-  // Destroyed after the lock is released: these may be the last references.
+  // Destroyed after the lock: these may be the last references.
   InstanceSetPtr last;
   std::shared_ptr<const Published> published;
   std::unique_lock lock(mutex_);
@@ -43,7 +43,7 @@ std::optional<NextResult> WatcherCore::take_locked() {
   InstanceSetPtr set = published_->load();
   if (set->version() == 0) return std::nullopt;
   const bool news = !last_ || !set->same_instances(*last_);
-  // Also when it says nothing new: it may be the one to keep.
+  // Even if nothing has changed, keep the newer set.
   last_ = set;
   if (!news) return std::nullopt;
   return NextResult(std::move(set));

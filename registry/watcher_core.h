@@ -12,16 +12,16 @@ namespace lookout::registry::detail {
 /// Where the newest set of a service is published. A version of 0 stands for "no data yet".
 using Published = AtomicRef<InstanceSet>;
 
-/// Wakes when there is a new set, and remembers the one that was taken last. A publisher rings and
-/// goes on; a watcher takes the set that is newest when it looks.
+/// Wakes when there is a new set, and keeps the last one taken. ring() does not block; a watcher
+/// takes the newest set.
 class WatcherCore : public WaitPoint<NextResult> {
  public:
   explicit WatcherCore(std::shared_ptr<const Published> published)
       : published_(std::move(published)) {}
 
-  /// Never waits for the watcher.
+  /// Does not block.
   void ring();
-  /// Ends it; the first reason counts.
+  /// Ends the watcher; only the first reason counts.
   void end(NextOutcome reason);
 
  private:
@@ -30,8 +30,8 @@ class WatcherCore : public WaitPoint<NextResult> {
 
   // All guarded by mutex_.
   std::shared_ptr<const Published> published_;
-  bool rung_ = true;     // nobody has looked since there was something new
-  InstanceSetPtr last_;  // what was taken last
+  bool rung_ = true;     // there may be a new set
+  InstanceSetPtr last_;  // the last set taken
   std::optional<NextOutcome> end_;
 };
 

@@ -1,4 +1,4 @@
-// The options of a call, and those of the client that it is made with.
+// The options of a call and of its client.
 #pragma once
 
 #include <chrono>
@@ -14,13 +14,13 @@ namespace lookout::rest::detail {
 
 /// Options that Client::with() adds to every call.
 struct Binding {
-  std::vector<std::stop_token> stops;  // each ends the call
+  std::vector<std::stop_token> stops;  // each of them ends the call
   std::vector<std::function<bool()>> may_send;
-  std::chrono::milliseconds timeout{0};  // 0: that of the Config
+  std::chrono::milliseconds timeout{0};  // 0: Config::timeout
 };
 using BindingPtr = std::shared_ptr<const Binding>;
 
-/// `before` and then `call`: stops and guards add up, and the later deadline replaces the earlier.
+/// Combines `before` with `call`: stops and guards add up; the deadline of `call` takes precedence.
 inline BindingPtr bind(const BindingPtr& before, const CallOptions& call) {
   auto out = before ? std::make_shared<Binding>(*before) : std::make_shared<Binding>();
   if (call.stop.stop_possible()) out->stops.push_back(call.stop);
@@ -34,7 +34,7 @@ struct BoundCall {
   CallOptions options;
   BindingPtr binding;  // may be null
 
-  /// The deadline for a request that is no watch; `otherwise` if nobody chose one.
+  /// The time limit of a request that is not a watch; `otherwise` if none was set.
   std::chrono::milliseconds timeout_or(std::chrono::milliseconds otherwise) const {
     if (options.timeout.count() > 0) return options.timeout;
     return binding && binding->timeout.count() > 0 ? binding->timeout : otherwise;

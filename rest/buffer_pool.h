@@ -1,4 +1,4 @@
-// Memory that is used again.
+// BufferPool: reuses buffers.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace lookout::rest::detail {
 
-/// Buffers that no exchange needs at the moment: a list in pages, or a watch whose reader catches
-/// up again and again, would otherwise make new ones all the time, and the kernel their pages.
+/// Buffers that no exchange uses at present. Saves paged lists and busy watches from allocating new
+/// buffers continually.
 class BufferPool {
  public:
-  /// One to write into; most likely with room.
+  /// Returns an empty buffer, usually with capacity.
   std::string take() {
     const std::lock_guard lock(mutex_);
     if (spare_.empty()) return {};
@@ -21,7 +21,7 @@ class BufferPool {
     spare_.pop_back();
     return out;
   }
-  /// Keeps it if there are few, else frees it.
+  /// Keeps the buffer if the pool has few, else frees it.
   void give(std::string buffer) {
     if (buffer.capacity() < kSmall || buffer.capacity() > kLarge) return;
     buffer.clear();

@@ -1,4 +1,4 @@
-// Whom to trust, kept current.
+// CaSource: the current certificate authorities.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,17 @@
 
 namespace lookout::rest::detail {
 
-/// The certificate authorities of a Config. A file is read again when it changes (client-go 1.36
-/// does so every five minutes): new connections are then made with what it holds; those that exist
-/// go on. What is no certificate, or cannot be read, does not replace what was good. Safe to use
-/// from several threads.
+/// The certificate authorities of a Config. Reads a changed file again (client-go 1.36 does so every
+/// five minutes) and uses it for new connections; existing connections continue. An unreadable or
+/// invalid file does not replace the last valid one. Thread-safe.
 class CaSource {
  public:
-  /// Throws ConfigError if there is something, and no certificate in it: to go on with those of the
-  /// system would be to trust others.
+  /// Throws ConfigError if authorities are configured but contain no certificate: falling back to
+  /// the system's would trust others.
   explicit CaSource(const Config& config);
 
-  /// PEM; null for those of the system, or nobody at all (insecure). The same pointer for as long
-  /// as it is the same text. Looks at the file once a second at most.
+  /// PEM; null for the system's authorities or none (insecure). The same pointer while the text is
+  /// unchanged. Checks the file at most once per second.
   std::shared_ptr<const std::string> current();
 
  private:
@@ -31,7 +30,7 @@ class CaSource {
   std::optional<WatchedFile> file_;
 };
 
-/// Why the text cannot be a file of authorities; empty if it can.
+/// Why the text has no valid certificate authority; empty if it has.
 std::string ca_error(const std::string& pem);
 
 }  // namespace lookout::rest::detail

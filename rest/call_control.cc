@@ -16,7 +16,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-/// Beyond this, a deadline is none (and could not be added to the time).
+/// Longer time limits are no limits (and would overflow the time).
 constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
 
 }  // namespace
@@ -70,7 +70,7 @@ void CallControl::watch(const std::shared_ptr<HttpExchange>& exchange) {
     const std::lock_guard lock(mutex_);
     exchange_ = exchange;
   }
-  // A stop that came just before found nothing to cancel.
+  // A stop before this found nothing to cancel.
   if (stop_requested() || closing_.stop_requested()) exchange->cancel();
 }
 

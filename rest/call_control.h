@@ -1,4 +1,4 @@
-// Stopping a call, and its deadline.
+// CallControl: the stop and the deadline of a call.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -21,12 +21,11 @@
 
 namespace lookout::rest::detail {
 
-/// Stops whatever one call is waiting for: the exchange that is under way, a credential, or a pause
-/// before the next attempt. Made and used on the strand of the call; the stop may come from any
-/// thread.
+/// Stops what a call is waiting for: an exchange, a credential, or the pause before the next
+/// attempt. Created and used on the call's strand; the stop may be requested on any thread.
 class CallControl {
  public:
-  /// `closing`: the client goes away. `description` ("list pods") is for messages.
+  /// `closing`: stopped when the client is closed. `description` ("list pods") is for messages.
   /// `timeout`: until the deadline; 0 or kNoTimeout: none.
   CallControl(const BoundCall& call, std::chrono::milliseconds timeout, std::stop_token closing,
               boost::asio::any_io_executor executor, std::string description);
@@ -34,18 +33,18 @@ class CallControl {
   CallControl(const CallControl&) = delete;
   CallControl& operator=(const CallControl&) = delete;
 
-  /// The time until the deadline; 0 if there is none. Throws TransportError when it has passed.
+  /// The time until the deadline; 0 if there is none. Throws TransportError if it has passed.
   std::chrono::milliseconds remaining() const { return remaining({}); }
   /// Whether the deadline leaves time for a pause.
   bool has_time_for(std::chrono::milliseconds pause) const;
   /// Throws TransportError when a stop was requested, or the deadline has passed. `plugin`: the
-  /// credential plugin that the call waits for, if it does.
+  /// credential plugin that the call waits for, if any.
   void check(std::string_view plugin = {}) const;
-  /// Throws TransportError when a stop is requested meanwhile.
+  /// Throws TransportError if a stop is requested during the sleep.
   Awaitable<void> sleep(std::chrono::milliseconds duration);
-  /// The exchange that a stop is to cancel, for as long as it lives.
+  /// Sets the exchange that a stop cancels, while it exists.
   void watch(const std::shared_ptr<HttpExchange>& exchange);
-  /// For what neither an exchange nor a pause is: stopped by a stop, and when the deadline passes.
+  /// For waits other than exchanges and pauses: stopped by a stop or when the deadline passes.
   std::stop_token interruption();
 
   /// Whether all CallOptions::may_send agree; empty if there is none. May outlive the call.
@@ -71,7 +70,7 @@ class CallControl {
   std::stop_source interruption_;
   std::mutex mutex_;
   std::weak_ptr<HttpExchange> exchange_;  // guarded by mutex_
-  // Last: no stop may come before the rest exists or after it is gone.
+  // Last: the callbacks use the other members.
   std::list<OnStop> on_stop_;
 };
 

@@ -1,4 +1,4 @@
-// C++ that C calls.
+// C++ callbacks for C libraries.
 #pragma once
 
 #include <exception>
@@ -14,7 +14,7 @@ Result call_from_c(std::string& failure, Result otherwise, F f) noexcept {
   try {
     return f();
   } catch (const std::exception& e) {
-    // (What() of std::bad_alloc fits into a string without memory of its own.)
+    // (std::bad_alloc's what() fits into a string without allocation.)
     failure = e.what();
   } catch (...) {
     failure = "an unknown failure";

@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// How long a wait for the program may last before its end and time-outs are looked at.
+/// How often to check for the program's end and for timeouts.
 constexpr milliseconds kSlice{50};
 
 class Pipe {
@@ -65,10 +65,10 @@ class SpawnSettings {
       posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     }
     posix_spawn_file_actions_adddup2(&actions_, output.write_end(), STDOUT_FILENO);
-    // Descriptors that some library opened without O_CLOEXEC are none of the program's business.
+    // Close descriptors that some library opened without O_CLOEXEC.
     posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
 
-    // A server that blocks or ignores signals does not want that for the programs it starts.
+    // Blocked and ignored signals should not be inherited.
     sigset_t signals;
     sigemptyset(&signals);
     posix_spawnattr_setsigmask(&attributes_, &signals);
@@ -100,13 +100,13 @@ class StopSignal {
  public:
   explicit StopSignal(const std::stop_token& stop) { on_stop_.emplace(stop, Write{fd_}); }
   ~StopSignal() {
-    on_stop_.reset();  // waits for one that is writing
+    on_stop_.reset();  // waits for a running callback
     if (fd_ >= 0) ::close(fd_);
   }
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  /// Below zero (no descriptor was to be had): poll() takes no notice of it.
+  /// Negative if no descriptor was available; poll() ignores it.
   int fd() const { return fd_; }
 
  private:
@@ -136,24 +136,24 @@ bool has_terminal() {
   return true;
 }
 
-/// A running program. Whatever happens, it is dead and waited for at the end.
+/// A running program. The destructor kills it if necessary, and waits for it.
 class Child {
  public:
   Child(pid_t pid, bool own_group) : pid_(pid), own_group_(own_group) {}
   ~Child() {
-    // Asked once more: a number that is no longer our child's may be somebody else's by now.
+    // Check again: the process ID of a reaped child may have been reused.
     if (!ended()) kill_and_wait();
   }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// Whether the program is at its end; does not wait.
+  /// Whether the program has ended. Does not wait.
   bool ended() {
     if (!status_) wait(WNOHANG);
     return status_.has_value();
   }
 
-  /// As waitpid() tells it; for a program that is at its end.
+  /// waitpid()'s status. Call only after the program has ended.
   int status() const { return *status_; }
 
  private:
@@ -168,7 +168,7 @@ class Child {
     do {
       done = ::waitpid(pid_, &status, flags);
     } while (done < 0 && errno == EINTR);
-    // Without a child (SIGCHLD is ignored, somebody waits for all children), its output decides.
+    // The child was reaped elsewhere (SIGCHLD is ignored, for example): its output decides.
     if (done < 0) status_ = 0;
     if (done == pid_) status_ = status;
   }
@@ -178,9 +178,8 @@ class Child {
   std::optional<int> status_;
 };
 
-/// Where the shell would find the program. As Go has it, one in a folder that $PATH names relative
-/// to the current directory ("", ".", "bin") is refused: whoever may write where this process was
-/// started would choose what it runs.
+/// Where the shell would find the program. As in Go, relative folders in $PATH ("", ".", "bin") are
+/// refused: anyone who can write to the current directory could otherwise choose the program.
 struct Program {
   std::string path;
   int error = 0;
@@ -261,8 +260,7 @@ ChildResult run_child(const ChildRequest& request) {
       result.end = End::kTimedOut;
       return result;
     }
-    // A program that its own children outlive is at its end all the same: what it wrote is in the
-    // pipe by then.
+    // Do not wait for children that outlive the program: its own output is in the pipe by then.
     const bool ended = child.ended();
     if (open) {
       std::array<pollfd, 2> wait{{{.fd = pipe.read_end(), .events = POLLIN, .revents = 0},

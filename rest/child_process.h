@@ -1,4 +1,4 @@
-// Running another program for its output, within bounds.
+// Runs another program and reads its output, with limits.
 #pragma once
 
 #include <chrono>
@@ -10,20 +10,20 @@
 namespace lookout::rest::detail {
 
 struct ChildRequest {
-  std::vector<std::string> command;  // the program, on the PATH or with a path, and its arguments
+  std::vector<std::string> command;  // the program (in the PATH or with a path) and its arguments
   std::vector<std::string> environment;  // "NAME=value"
-  bool share_stdin = false;              // otherwise it reads /dev/null
+  bool share_stdin = false;              // else it reads /dev/null
   std::size_t max_output = 1u << 20;
   std::chrono::milliseconds timeout{0};
   std::stop_token stop;
 };
 
-/// In place of an errno: the program is where $PATH points relative to the current directory.
+/// Instead of an errno: the program is in a relative folder of $PATH.
 inline constexpr int kRelativeToHere = -1;
 
 struct ChildResult {
   enum class End {
-    kExited,      // status is what it exited with
+    kExited,      // status is the exit code
     kSignalled,   // status is the signal
     kNotStarted,  // status is errno, or kRelativeToHere
     kTimedOut,
@@ -32,16 +32,14 @@ struct ChildResult {
   };
   End end = End::kExited;
   int status = 0;
-  std::string output;  // what it wrote to standard output
+  std::string output;  // its standard output
 };
 
-/// Runs a program and waits for it. Standard error is that of this process. The program is killed
-/// when it takes too long, writes too much or is to stop; it is waited for in any case. Blocks;
-/// safe to call from several threads.
+/// Runs a program and waits for it. It shares this process's standard error. It is killed when it
+/// takes too long, writes too much, or a stop is requested. Blocks. Thread-safe.
 ///
-/// Without a terminal, the programs that it starts itself are killed with it. With one, they are in
-/// this process's group, so that they may use the terminal and end with Ctrl-C as this process
-/// does.
+/// Without a terminal, the program's own children are killed with it. With one, they are in this
+/// process's group, so that they can use the terminal and end with Ctrl-C.
 ChildResult run_child(const ChildRequest& request);
 
 }  // namespace lookout::rest::detail

@@ -22,13 +22,13 @@ using detail::describe;
 using detail::RateLimiter;
 using detail::Request;
 
-// client-go gives up after as many (rest.Request, maxRetries).
+// As in client-go (rest.Request, maxRetries).
 constexpr int kMaxRetries = 10;
-// More of an answer that is an error is not read.
+// The maximum size of an error response that is read.
 constexpr std::size_t kMaxErrorBody = 1u << 20;
-// An answer that is kept whole in memory ends here. It may have been compressed a thousandfold.
+// The maximum size of a response in memory, after decompression.
 constexpr std::size_t kMaxBody = 256u << 20;
-// So much of an answer is remembered until it is known whether it makes sense.
+// How much of a response is kept for error messages.
 constexpr std::size_t kQuoted = 200;
 
 detail::HttpServer server_of(const Config& config) {
@@ -39,8 +39,7 @@ detail::HttpServer server_of(const Config& config) {
   server.only_tls13 = config.min_tls_version == TlsVersion::k13;
   server.proxy =
       config.proxy_url.empty() ? detail::environment_proxy(config.server) : config.proxy_url;
-  // The proxy resolves the server's name, as in client-go; libcurl has a scheme of its own for
-  // that.
+  // The proxy resolves the server's name, as in client-go. libcurl's scheme for this is socks5h.
   constexpr std::string_view kSocks = "socks5://";
   if (server.proxy.starts_with(kSocks)) server.proxy.replace(0, kSocks.size(), "socks5h://");
   server.compression = !config.disable_compression;
@@ -70,7 +69,7 @@ api::DecodeError too_long(const Request& request, std::size_t limit) {
       fmt::format("{}: the answer is longer than {} bytes", detail::describe(request), limit));
 }
 
-/// A credential that the helper thread was asked for.
+/// A credential requested from the helper thread.
 struct AskedCredential {
   explicit AskedCredential(boost::asio::any_io_executor executor) : event(std::move(executor)) {}
 
@@ -82,7 +81,7 @@ struct AskedCredential {
     }
     event.ring();
   }
-  /// Null if there is no answer yet; throws what the answer was.
+  /// Null if there is no result yet. Rethrows an error.
   std::shared_ptr<const Credential> take() {
     const std::lock_guard lock(mutex);
     if (error) std::rethrow_exception(std::exchange(error, nullptr));
@@ -95,7 +94,7 @@ struct AskedCredential {
   std::exception_ptr error;
 };
 
-/// Whether there may be other credentials than those that the server has just refused.
+/// Whether there may be newer credentials than those that the server has just rejected.
 bool renewable(const Config& config) { return config.exec || !config.token_file.empty(); }
 
 /// Whether a failed request may be sent again, and after how long (client-go: rest.withRetry).
@@ -130,13 +129,13 @@ void Client::Impl::close() {
 
 Awaitable<std::shared_ptr<const Credential>> Client::Impl::credential(CallControl& control) {
   if (auto ready = credentials_->try_current()) co_return ready;
-  // A plugin may think for seconds, or ask its user something: not on a thread of the loop. There
-  // is one helper; a call that is stopped does not wait for its turn.
+  // A plugin may run for seconds or prompt its user, so it does not run on a thread of the loop.
+  // There is one helper thread; a stopped call does not wait for it.
   std::call_once(helper_once_, [&] { helper_ = std::make_unique<boost::asio::thread_pool>(1); });
   const auto asked = std::make_shared<AskedCredential>(control.executor());
   const std::stop_token stop = control.interruption();
   const std::stop_callback wake(stop, [asked] { asked->event.ring(); });
-  // The credential is for all calls: the plugin goes on when this one gives up.
+  // The credential is for all calls: the plugin continues when this call is stopped.
   boost::asio::post(*helper_, [asked, stop, closing = closing(), source = credentials_] {
     if (stop.stop_requested()) return;
     std::shared_ptr<const Credential> got;
@@ -187,7 +186,7 @@ Awaitable<void> Client::Impl::wait_for_turn(const Request& request, CallControl&
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(
       limiter_->reserve(std::chrono::steady_clock::now()));
   if (wait.count() <= 0) co_return;
-  // A caller that stops waiting holds up nobody.
+  // A caller that stops waiting gives its place back.
   struct Place {
     RateLimiter& limiter;
     bool taken = false;
@@ -210,7 +209,7 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
   for (int attempt = 0;; ++attempt) {
     control.check();
     std::optional<std::chrono::seconds> delay;
-    // (client-go limits no watches either.)
+    // (client-go does not limit watches either.)
     if (limiter_ && !request.streaming) co_await wait_for_turn(request, control);
     {
       const auto shown = co_await credential(control);
@@ -220,8 +219,7 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
       try {
         answer.head = co_await answer.exchange->head();
       } catch (const TransportError& e) {
-        // A kept connection that the server has closed in the meantime looks like this; a read may
-        // simply be sent again.
+        // The server may have closed an idle connection. Reads can be sent again.
         delay = std::chrono::seconds(attempt == 0 ? 0 : 1);
         if (request.method != "GET" || request.streaming ||
             e.kind() != TransportError::Kind::kBroken || attempt >= kMaxRetries ||
@@ -239,8 +237,8 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
         } else {
           delay = retry_delay(answer.head);
           auto error = detail::error_from_answer(request, answer.head, std::move(body));
-          // A watch has no deadline: its caller waits, and knows that it does not follow the server.
-          // (A version that the server has not reached after it has waited for it is no load.)
+          // A watch has no deadline: its caller waits, and knows that it is not up to date. (A
+          // resource version that the server has not reached after waiting does not signal overload.)
           const bool again = delay && !request.watch && attempt < kMaxRetries &&
                              control.has_time_for(*delay) &&
                              !api::is_too_large_resource_version(error);
@@ -289,7 +287,7 @@ Awaitable<api::Object> Client::Impl::read_object(const Request& request, Answer 
   std::string body = co_await read_all(*answer.exchange, api::kDefaultMaxObjectBytes);
   if (body.size() > api::kDefaultMaxObjectBytes)
     throw too_long(request, api::kDefaultMaxObjectBytes);
-  // Decoding spoils it.
+  // Decoding modifies the body.
   const std::string beginning = body.substr(0, kQuoted + 1);
   api::Object object;
   std::string error;

@@ -21,15 +21,15 @@
 
 namespace lookout::rest {
 
-/// Copies of a Client, and the ResourceClients made of it, share a handle to this that closes it
-/// when the last of them goes (Client::Client). Coroutines that are under way hold the object
-/// itself, by shared_from_this(), and end soon after it was closed.
+/// Copies of a Client and its ResourceClients share a handle that closes the Impl when the last of
+/// them is destroyed (Client::Client). Running coroutines hold the Impl itself with
+/// shared_from_this(), and end soon after close().
 class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
  public:
   Impl(Config config, std::shared_ptr<EventLoop> loop);
   ~Impl();
 
-  /// Cancels everything that is under way; later calls fail. From any thread.
+  /// Cancels all running calls; later calls fail. Thread-safe.
   void close();
   /// Stopped by close().
   std::stop_token closing() const { return closing_.get_token(); }
@@ -39,13 +39,12 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     std::shared_ptr<detail::HttpExchange> exchange;
   };
 
-  /// Sends the request, again where the server asks to come back later, until an answer of success
-  /// has begun. Throws api::StatusError or TransportError. To be called on a strand, `control`
-  /// being of the same.
+  /// Sends the request, and retries if the server asks for it, until a successful response has
+  /// begun. Throws api::StatusError or TransportError. Call it on the strand of `control`.
   Awaitable<Answer> open(const detail::Request& request, detail::CallControl& control);
 
-  /// open() for objects of a resource, in the encoding that is wanted of it. A server that does not
-  /// know protobuf is asked for JSON.
+  /// open() for objects of a resource, in the encoding selected for it. Falls back to JSON if the
+  /// server does not support protobuf.
   struct ObjectsAnswer {
     Answer answer;
     detail::Encoding encoding;  // of the body
@@ -54,13 +53,13 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
                                         ContentType type, std::string_view metadata_kind,
                                         detail::CallControl& control);
 
-  /// The whole body of the answer. Throws api::DecodeError if it is beyond all measure.
+  /// The whole body of the response. Throws api::DecodeError if it is too large.
   Awaitable<std::string> fetch(const detail::Request& request, detail::CallControl& control);
 
-  /// The object that is the body of the answer.
+  /// The object in the body of the response.
   Awaitable<api::Object> fetch_object(const detail::Request& request, detail::CallControl& control);
 
-  /// The same for a resource, in the encoding that is wanted of it; nothing is lost.
+  /// The same for a resource, in the encoding selected for it, without losing unknown fields.
   Awaitable<api::Object> get_object(detail::Request request, const api::Resource& resource,
                                     detail::CallControl& control);
 
@@ -75,7 +74,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   Awaitable<std::shared_ptr<const Credential>> credential(detail::CallControl& control);
   detail::HttpRequest prepare(const detail::Request& request, const Credential& credential,
                               detail::CallControl& control);
-  /// Where the Config limits the requests.
+  /// Waits for the rate limiter, if the Config has limits.
   Awaitable<void> wait_for_turn(const detail::Request& request, detail::CallControl& control);
 
   std::stop_source closing_;

@@ -1,4 +1,4 @@
-// Noticing servers that keep their connections and do not answer.
+// Detects servers that keep connections open but do not respond.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -13,15 +13,14 @@
 
 namespace lookout::rest::detail {
 
-/// The system acknowledges what is sent to a process that is stopped, and a proxy what is sent to a
-/// server that is gone: only an answer proves that somebody is there. When nothing has come over a
-/// connection that somebody waits for, this asks the server for something small. Over HTTP/2 the
-/// question takes the same connection, over HTTP/1.1 another one, because the first is taken. If no
-/// answer comes, all connections over which nothing has come since are shut down, and what waits
-/// for them fails.
+/// The kernel acknowledges data for a stopped process, and a proxy for a failed server, so only a
+/// response proves that the server is alive. When a connection with waiting transfers is silent, the
+/// monitor sends a small request, the probe: with HTTP/2 on the same connection, with HTTP/1.1 on
+/// another one. If there is no response, all connections that have been silent since are shut down,
+/// and their transfers fail.
 ///
-/// A connection is known by its local port, which is what libcurl tells of it. Everything happens
-/// on the strand.
+/// Connections are identified by their local port, which libcurl reports. Everything runs on the
+/// strand.
 class ConnectionMonitor : public std::enable_shared_from_this<ConnectionMonitor> {
  public:
   using Clock = std::chrono::steady_clock;
@@ -30,25 +29,25 @@ class ConnectionMonitor : public std::enable_shared_from_this<ConnectionMonitor>
 
   struct Limits {
     std::chrono::milliseconds probe_after{0};    ///< of silence; 0: never
-    std::chrono::milliseconds probe_timeout{0};  ///< for the answer
-    /// A watch that is silent for so long ends although the server answers elsewhere; 0: never.
-    /// Nothing keeps other streams from being silent: they have no bookmarks.
+    std::chrono::milliseconds probe_timeout{0};  ///< for the response
+        /// A watch that is silent for this long ends even if the server responds elsewhere; 0: never.
+        /// Does not apply to other streams: without bookmarks, they may be silent.
     std::chrono::milliseconds stream_silence{0};
   };
-  /// A transfer that is under way.
+  /// A running transfer.
   struct Transfer {
     Port port = 0;  ///< 0: not connected
     TimePoint begun;
-    TimePoint heard;  ///< when something last came; TimePoint::min() if nothing has
+    TimePoint heard;  ///< when data last arrived; TimePoint::min() if none has
     bool watch = false;
   };
-  /// The services of its owner.
+  /// Callbacks to the owner.
   struct Owner {
-    /// Calls the function with all transfers that could get something, but for the probe.
+    /// Calls the function with all transfers that can receive data, except the probe.
     std::function<void(const std::function<void(const Transfer&)>&)> each_transfer;
-    /// Asks the server; probe_ended() says what came of it. False if that cannot be done now.
+    /// Sends a probe; probe_ended() reports the result. False if that is not possible now.
     std::function<bool()> send_probe;
-    /// The connection is being closed: transfers on it fail.
+    /// The connection is being closed; its transfers fail.
     std::function<void(Port, std::string_view why)> lost;
   };
 
@@ -64,23 +63,23 @@ class ConnectionMonitor : public std::enable_shared_from_this<ConnectionMonitor>
 
   /// A transfer begins.
   void begun();
-  /// A transfer has come to an end.
+  /// A transfer has ended.
   void ended(const Transfer& transfer);
   void probe_ended(bool answered);
-  /// The owner goes away.
+  /// Call before the owner is destroyed.
   void stop();
 
  private:
   struct Connection {
     TimePoint heard = TimePoint::min();
-    TimePoint asked = TimePoint::max();  // by what has ended since without having heard anything
-    TimePoint silent_since = TimePoint::max();  // of the last look
+    TimePoint asked = TimePoint::max();  // since when transfers that ended without data had waited
+    TimePoint silent_since = TimePoint::max();  // at the last check
     bool watch = false;
   };
 
   struct Socket {
     TimePoint opened;
-    Port port = 0;  // once that is known
+    Port port = 0;  // once known
   };
 
   ConnectionMonitor(const CurlMulti::Strand& strand, Limits limits, Owner owner);
@@ -98,7 +97,7 @@ class ConnectionMonitor : public std::enable_shared_from_this<ConnectionMonitor>
   bool stopped_ = false;
   bool probing_ = false;
   TimePoint probe_begun_;
-  TimePoint answered_ = TimePoint::min();  // the last probe
+  TimePoint answered_ = TimePoint::min();  // when the last probe was answered
   std::unordered_map<curl_socket_t, Socket> sockets_;
   std::unordered_map<Port, Connection> connections_;
 };

@@ -51,7 +51,7 @@ class AuthorizationSource {
     }
   }
 
-  /// The last good value. Throws if there never was one.
+  /// The last valid value. Throws if there never was one.
   std::string value() const {
     if (value_) return *value_;
     if (fixed() || !fixed_.empty()) return fixed_;
@@ -121,7 +121,7 @@ class CertificateSource {
         return;
       }
     }
-    // Two files do not change in one step: in between, they do not match.
+    // The two files do not change atomically: in between, they do not match.
     if (const std::string why = detail::key_pair_error(certificate_, key_); !why.empty()) {
       error_ = fmt::format("{} cannot be used: {}", describe(), why);
       return;
@@ -129,7 +129,7 @@ class CertificateSource {
     pair_ = Pair{certificate_, key_};
   }
 
-  /// The last good pair, empty if none is configured. Throws if there never was one.
+  /// The last valid pair; empty if none is configured. Throws if there never was one.
   Pair value() const {
     if (!wanted_) return {};
     if (!pair_) throw ConfigError(error_);
@@ -220,8 +220,7 @@ class Credentials::Impl {
       throw_recent_failure();
       if (!running_) {
         if (!run(lock, stop)) return nullptr;
-        // Even if the plugin printed a credential that has expired already: it is the best there
-        // is.
+        // Use it even if it has already expired.
         return current_;
       }
       const std::uint64_t run = runs_;
@@ -231,7 +230,7 @@ class Credentials::Impl {
     return current_;
   }
 
-  /// Returns false if `stop` ended it. Throws the plugin's failure.
+  /// Returns false if it was stopped. Throws the plugin's failure.
   bool run(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
     running_ = true;
     lock.unlock();
@@ -254,8 +253,8 @@ class Credentials::Impl {
       failure_ = std::move(failure);
       failed_at_ = options_.now();
       if (!current_ || expired()) throw ConfigError(failure_);
-      // The server refused what it may take again (it was overtaxed, its clock was wrong): better
-      // than nothing until it expires, as in client-go.
+      // The server may accept the rejected credential again (it was overloaded, its clock was wrong):
+      // keep it until it expires, as client-go does.
       log::warn("{}; keeping the previous credential", failure_);
       invalid_ = false;
       return true;

@@ -7,15 +7,15 @@ namespace {
 
 using Kind = TransportError::Kind;
 
-/// What the other side says in TLS when it does not want to go on (RFC 8446, 6.2); with TLS 1.3 it
-/// comes after what this side takes for the end of the handshake.
+/// The peer's TLS alert (RFC 8446, 6.2). With TLS 1.3, it arrives after this side has completed the
+/// handshake.
 bool is_tls_alert(std::string_view text) {
   return text.find("SSL routines") != std::string_view::npos &&
          text.find(" alert ") != std::string_view::npos;
 }
 
-/// Whether the other side went away in the middle of the handshake: a server or a proxy that ends
-/// or is only beginning, and not one that is somebody else.
+/// Whether the peer closed the connection during the handshake: a server or proxy that is starting
+/// or stopping, not one with the wrong identity.
 bool broke_in_handshake(std::string_view text) {
   for (const char* sign : {"SSL_ERROR_SYSCALL", "reset by peer", "Broken pipe", "unexpected eof"}) {
     if (text.find(sign) != std::string_view::npos) return true;
@@ -43,7 +43,7 @@ TransportError::Kind kind_of(CURLcode code, CURL* easy, std::string_view text) {
     case CURLE_COULDNT_RESOLVE_PROXY:
       return Kind::kUnreachable;
     case CURLE_OPERATION_TIMEDOUT: {
-      // (The times of connecting are 0 for a kept connection, too.)
+      // (The connect times are also 0 for a reused connection.)
       curl_off_t connected = 0;
       curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &connected);
       return connected == 0 ? Kind::kUnreachable : Kind::kTimeout;

@@ -1,4 +1,4 @@
-// What libcurl's errors mean.
+// Classifies libcurl's errors.
 #pragma once
 
 #include <curl/curl.h>

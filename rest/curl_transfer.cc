@@ -14,8 +14,8 @@
 namespace lookout::rest::detail {
 namespace {
 
-/// As append() does, but up to the high-water mark the buffer does not double: of a thousand answers
-/// that wait for their readers, half of the memory would be empty.
+/// Like append(), but without doubling up to the high-water mark, which would waste half of the
+/// memory of a thousand unread responses.
 void append(std::string& buffer, std::string_view bytes) {
   static constexpr std::size_t kStep = 32u << 10;
   const std::size_t size = buffer.size() + bytes.size();
@@ -48,7 +48,7 @@ std::size_t Transfer::on_header(std::string_view line) {
   } else if (base::starts_with_ignoring_case(line, "content-type:")) {
     head.content_type = base::trim(line.substr(13));
   } else if (base::starts_with_ignoring_case(line, "retry-after:")) {
-    // A date is possible, too; like client-go, we take numbers only.
+    // A date is possible, too; like client-go, accept only numbers.
     const auto seconds = base::parse_number<std::int32_t>(base::trim(line.substr(12)));
     if (seconds && *seconds >= 0) head.retry_after = std::chrono::seconds(*seconds);
   } else if (base::starts_with_ignoring_case(line, "warning:")) {
@@ -81,11 +81,11 @@ std::size_t Transfer::on_send(char* out, std::size_t size) {
   return size;
 }
 
-/// libcurl is about to send the request, on a connection that has been made. When a kept connection
-/// breaks before the answer, it sends it again: see seek_callback().
+/// libcurl is about to send the request on an established connection. If a reused connection breaks
+/// before the response, libcurl sends it again: see seek_callback().
 bool Transfer::may_begin() {
   held_back = request.held_back();
-  long before = 0;  // bytes that were sent
+  long before = 0;  // bytes sent
   curl_easy_getinfo(flow->easy, CURLINFO_REQUEST_SIZE, &before);
   would_repeat = before > 0;
   if (would_repeat) failure = "the connection broke before the answer";
@@ -104,7 +104,7 @@ std::size_t Transfer::on_body(std::string_view bytes) {
       flow->paused = true;
       return CURL_WRITEFUNC_PAUSE;
     }
-    // The reader that finds nothing waits for the first bytes; the rest it will find by itself.
+    // A reader waits only for the first bytes.
     ring = flow->buffer.empty();
     if (flow->buffer.capacity() < bytes.size() && ring) flow->buffer = flow->buffers->take();
     const std::size_t unread = flow->buffer.size();
@@ -143,9 +143,9 @@ int begin_callback(void* transfer, char*, char*, int, int) {
   });
 }
 
-/// libcurl sends a request again when a kept connection breaks before the answer: even one that
-/// changes something, and even if the server may have done it. It must not, once it has begun to
-/// send the body: it cannot have the body again. It may if the server has refused the stream.
+/// libcurl repeats a request if a reused connection breaks before the response, even a write that
+/// the server may have executed. Rejecting the seek prevents this once the body was being sent.
+/// Repeating is allowed if the server has refused the stream.
 int seek_callback(void* pointer, curl_off_t offset, int origin) {
   auto* transfer = static_cast<Transfer*>(pointer);
   CURL* easy = transfer->flow->easy;

@@ -50,7 +50,7 @@ void Encodings::note_loss(const api::Resource& resource, const api::UnknownField
 }
 
 std::string accept_header(bool protobuf, std::string_view metadata_kind) {
-  // A server that cannot leave things out sends it all.
+  // A server that cannot filter fields sends all of them.
   const std::string as =
       metadata_kind.empty() ? "" : fmt::format(";as={};v=v1;g=meta.k8s.io", metadata_kind);
   std::string out;

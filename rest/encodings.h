@@ -1,4 +1,4 @@
-// Which encoding to ask for, resource by resource.
+// Encodings: the encoding to request for each resource.
 #pragma once
 
 #include <chrono>
@@ -15,30 +15,30 @@
 
 namespace lookout::rest::detail {
 
-/// The encoding to request this time.
+/// The encoding of a request.
 struct Encoding {
   bool protobuf = false;
-  /// Objects that would lose something are asked for again, in JSON.
+  /// Objects with unknown fields are requested again in JSON.
   bool lossless = false;
 };
 
-/// Remembers of which resources a server's protobuf is no good. Thread-safe.
+/// Records the resources whose protobuf is unusable. Thread-safe.
 class Encodings {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  /// For so long one object that cannot be decoded costs its resource protobuf.
+  /// How long protobuf is avoided after an object could not be decoded.
   static constexpr std::chrono::minutes kAvoided{10};
 
   Encoding wanted(ContentType type, const api::Resource& resource, bool metadata_only,
                   TimePoint now = std::chrono::steady_clock::now()) const;
 
-  /// Asks for no protobuf of the resource from now on. `why` is for the log.
+  /// Requests the resource only in JSON from now on. `why` is for the log.
   void give_up_protobuf(const api::Resource& resource, std::string_view why);
-  /// The same for a while: an object could not be decoded, which the next ones can.
+  /// The same for kAvoided: one object could not be decoded, but later ones may.
   void avoid_protobuf(const api::Resource& resource, std::string_view why,
                       TimePoint now = std::chrono::steady_clock::now());
 
-  /// Says in the log, once for each resource, that fields are lost.
+  /// Logs, once per resource, that fields are lost.
   void note_loss(const api::Resource& resource, const api::UnknownFields& fields);
 
  private:
@@ -48,7 +48,7 @@ class Encodings {
   std::set<std::string> lossy_;
 };
 
-/// The Accept header. `metadata_kind`: empty, or what carries the metadata alone.
+/// The Accept header. `metadata_kind`: empty, or the kind of metadata-only responses.
 std::string accept_header(bool protobuf, std::string_view metadata_kind);
 
 bool is_protobuf(const HttpHead& head);

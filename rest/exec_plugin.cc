@@ -73,7 +73,7 @@ bool decide_interactive(const ExecConfig& exec) {
   return terminal && !exec.stdin_unavailable;
 }
 
-/// This process's environment with the plugin's variables set. A later value replaces an earlier.
+/// This process's environment with the plugin's variables. Later values replace earlier ones.
 std::vector<std::string> environment_for(const ExecConfig& exec, const std::string& info) {
   std::map<std::string, std::string, std::less<>> variables;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -93,7 +93,7 @@ std::vector<std::string> environment_for(const ExecConfig& exec, const std::stri
   return out;
 }
 
-/// The hint comes from a file and goes to a terminal: nothing that could upset it may pass.
+/// The hint comes from a file and goes to a terminal: removes control characters.
 std::string printable(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -202,7 +202,7 @@ std::string exec_info(const Config& config, bool interactive) {
 }
 
 ExecCredential parse_exec_credential(const std::string& json, std::string_view api_version) {
-  // Iterative: the depth of what a program prints is nothing to rely on.
+  // Iterative: the plugin's output may be nested deeply.
   rapidjson::Document document;
   document.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag>(
       json.data(), json.size());

@@ -13,7 +13,7 @@
 
 namespace lookout::rest::detail {
 
-/// Throws ConfigError for a plugin that cannot be run: no command, an unknown apiVersion ...
+/// Throws ConfigError if the plugin cannot be run: no command, an unknown apiVersion ...
 void check_exec_config(const ExecConfig& exec);
 
 /// A plugin's output.
@@ -29,15 +29,15 @@ struct ExecLimits {
   std::size_t max_output = 0;
 };
 
-/// Runs the plugin of `config`, which must have one, and waits for it. Returns nothing if the stop
-/// was requested; throws ConfigError for everything else that goes wrong.
+/// Runs the plugin of `config`, which must have one, and waits for it. Returns nullopt if a stop was
+/// requested. Throws ConfigError on any failure.
 std::optional<ExecCredential> run_exec_plugin(const Config& config, const ExecLimits& limits,
                                               std::stop_token stop);
 
 /// The value of KUBERNETES_EXEC_INFO for the plugin.
 std::string exec_info(const Config& config, bool interactive);
 
-/// Reads what a plugin printed. Throws ConfigError, without repeating any of it.
+/// Parses a plugin's output. Throws ConfigError, whose text repeats nothing of the output.
 ExecCredential parse_exec_credential(const std::string& json, std::string_view api_version);
 
 }  // namespace lookout::rest::detail

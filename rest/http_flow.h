@@ -1,4 +1,4 @@
-// Flow: one answer, between the transport and the coroutine that reads it.
+// Flow: a response, between the transport and the coroutine that reads it.
 #pragma once
 
 #include <curl/curl.h>
@@ -19,12 +19,12 @@ namespace lookout::rest::detail {
 
 class CurlTransport;
 
-/// The transport's strand writes it, the reading coroutine reads it, on any thread.
+/// Written on the transport's strand; read by a coroutine on any thread.
 struct Flow {
-  // How much of a body may lie unread before the server has to wait.
+  // The maximum size of an unread body. Beyond it, the transfer is paused.
   static constexpr std::size_t kHighWater = 256u << 10;
-  // With so much unread, the reader is woken at once, on another thread. Otherwise it would wait until
-  // all ready sockets have been read, whose data would lie in memory, too.
+  // With this much unread data, the reader is woken immediately, on another thread. Otherwise it
+  // would wait until all ready sockets have been read, whose data would be in memory, too.
   static constexpr std::size_t kMuch = 32u << 10;
 
   Flow(boost::asio::any_io_executor executor, std::weak_ptr<CurlTransport> owner,
@@ -47,17 +47,17 @@ struct Flow {
   std::optional<TransportError> error;
   bool cancelled = false;
 
-  CURL* easy = nullptr;  // on the transport's strand only; null before and after the transfer
+  CURL* easy = nullptr;  // used only on the transport's strand; null before and after the transfer
 
-  /// With the mutex held.
+  /// Call with the mutex held.
   void throw_if_cancelled() const {
     if (!cancelled) return;
-    // Why it could not go on says more, if it says that it was ended, too.
+    // A recorded cancellation has a more precise message.
     if (error && error->kind() == TransportError::Kind::kCancelled) throw TransportError(*error);
     throw TransportError(TransportError::Kind::kCancelled, what + ": cancelled");
   }
 
-  /// True if the reader has to be woken.
+  /// Returns whether the reader must be woken.
   void finish(std::optional<TransportError> why) {
     const std::lock_guard lock(mutex);
     finished = true;

@@ -5,8 +5,8 @@
 
 namespace lookout::rest::detail {
 
-/// Why these two PEM texts are no certificate with its key; empty if they are. Repeats nothing of
-/// them.
+/// Why these PEM texts are not a certificate with its key; empty if they are. Repeats nothing of the
+/// texts.
 std::string key_pair_error(const std::string& certificate, const std::string& key);
 
 }  // namespace lookout::rest::detail

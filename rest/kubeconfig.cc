@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kExecExtension = "client.authentication.k8s.io/exec";
 
-/// A name from a file, fit for a message.
+/// Quotes a name from a file for a message.
 std::string in_quotes(std::string_view name) {
   constexpr std::size_t kLongest = 100;
   std::string out = "\"";
@@ -31,7 +31,7 @@ std::string place(const Kubeconfig::Origin& origin) {
   return fmt::format("{}:{}", origin.file.empty() ? "kubeconfig" : origin.file, origin.line);
 }
 
-/// A value in a file, and where it is. Absent values and nulls read as empty ones, as in Go.
+/// A value in a file with its position. Absent values and nulls read as empty values, as in Go.
 class Field {
  public:
   Field(const std::string& file, const YamlNode* node, std::string path)
@@ -128,7 +128,7 @@ ExecConfig read_exec(const Field& exec) {
   });
   out.api_version = exec["apiVersion"].text();
   out.interactive_mode = exec["interactiveMode"].text();
-  // The first version of the protocol had no such field.
+  // v1beta1 does not require this field.
   if (out.interactive_mode.empty() && out.api_version != "client.authentication.k8s.io/v1") {
     out.interactive_mode = "IfAvailable";
   }
@@ -244,7 +244,7 @@ Kubeconfig parse_content(const FileContent& content, const std::string& file) {
   return Kubeconfig::parse(content.text, file);
 }
 
-/// Takes the cluster's part into `config`; the messages of Config::normalized() are enough here.
+/// Copies the cluster's part to `config`; Config::normalized() checks it.
 void use_cluster(const Kubeconfig::Cluster& cluster, Config& config) {
   config.server = cluster.server;
   config.server_name = cluster.tls_server_name;
@@ -258,7 +258,7 @@ void use_cluster(const Kubeconfig::Cluster& cluster, Config& config) {
 void use_user(const Kubeconfig::User& user, Config& config) {
   config.client_cert_data = user.client_certificate_data;
   if (config.client_cert_data.empty()) config.client_cert_file = user.client_certificate;
-  // A key without a certificate is nothing to clientcmd.
+  // clientcmd ignores a key without a certificate.
   if (!config.client_cert_data.empty() || !config.client_cert_file.empty()) {
     config.client_key_data = user.client_key_data;
     if (config.client_key_data.empty()) config.client_key_file = user.client_key;
@@ -313,7 +313,7 @@ Kubeconfig Kubeconfig::parse(std::string_view text, const std::string& file) {
     resolve_path(user.client_certificate, base);
     resolve_path(user.client_key, base);
     resolve_path(user.token_file, base);
-    // A command without a slash is looked up on the PATH.
+    // A command without a slash is searched for in the PATH.
     if (user.exec && user.exec->command.find('/') != std::string::npos) {
       resolve_path(user.exec->command, base);
     }
@@ -395,7 +395,7 @@ Config Kubeconfig::to_config(const LoadOptions& options) const {
   }
   if (!options.server.empty()) {
     config.server = options.server;
-    config.server_name.clear();  // it went with the other address
+    config.server_name.clear();  // it belongs to the replaced address
   }
   if (config.server.empty()) {
     throw ConfigError(fmt::format("{}: server is missing", cluster_owner));
@@ -428,7 +428,7 @@ Config Kubeconfig::to_config(const LoadOptions& options) const {
   try {
     config = config.normalized();
   } catch (const ConfigError& e) {
-    if (context_name.empty()) throw;  // then there is no place to name
+    if (context_name.empty()) throw;  // then there is no position to name
     throw ConfigError(fmt::format("{}: {}", owner, e.what()));
   }
   if (!config.uses_tls()) {

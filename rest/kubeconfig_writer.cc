@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "key: value", quoted: a token of digits is still text.
+/// "key: value" with quotes, so that a token of digits is text.
 void write_text(YAML::Emitter& out, const char* key, const std::string& value) {
   if (value.empty()) return;
   out << YAML::Key << key << YAML::Value << YAML::DoubleQuoted << value;
@@ -90,7 +90,7 @@ void write_entry(YAML::Emitter& out, const char* list, const char* key, const st
       fmt::format("cannot write {}: {}", file, std::generic_category().message(code)));
 }
 
-/// A file being written; it is closed, and removed unless it was put in its place.
+/// A temporary file. The destructor closes it, and removes it unless it was renamed.
 class Output {
  public:
   Output(int fd, std::string remove) : fd_(fd), remove_(std::move(remove)) {}

@@ -15,7 +15,7 @@
 namespace lookout::rest {
 namespace {
 
-// The stream may be moved or let go of while these wait.
+// The stream may be moved or destroyed while these wait.
 
 Awaitable<std::optional<LogLine>> next_of(std::shared_ptr<LogStream::Impl> impl) {
   co_return co_await detail::shielded(impl->next());
@@ -26,7 +26,7 @@ Awaitable<std::optional<LogLine>> next_on_strand(std::shared_ptr<LogStream::Impl
   const bool already_cancelled = detail::is_set(cancellation);
   auto line = co_await lookout::detail::run_on(impl->executor(), next_of(impl));
   if (detail::is_set(cancellation) && !already_cancelled) {
-    // Nobody looks at what came together with the cancellation.
+    // Keep a line that arrived together with the cancellation.
     impl->put_back(std::move(line));
     detail::throw_cancelled();
   }
@@ -56,7 +56,7 @@ std::optional<LogLine> LogStream::Impl::take() {
       whole ? feed - taken_ : std::min({room, piece_.size() - taken_, feed - taken_});
   line_.append(piece_, taken_, length);
   taken_ += length + (whole ? 1 : 0);
-  // (A line that is just as long as the limit waits for its line feed.)
+  // (A line exactly as long as the limit waits for its line feed.)
   if (!whole && (length < room || taken_ == piece_.size())) return std::nullopt;
   return LogLine{std::exchange(line_, {}), !whole};
 }
@@ -75,14 +75,14 @@ Awaitable<std::optional<LogLine>> LogStream::Impl::next() {
       piece_ = co_await exchange_->read(std::move(piece_));
       ended_ = piece_.empty();
     } catch (const TransportError& e) {
-      // What the line has got of its bytes comes first.
+      // Return the incomplete line first.
       if (rest::is_cancelled(e)) throw;
       piece_.clear();
       broken_ = std::current_exception();
       ended_ = true;
     }
   }
-  // A log need not end with a line feed.
+  // A log may end without a line feed.
   if (!line_.empty()) co_return LogLine{std::exchange(line_, {}), false};
   if (broken_) std::rethrow_exception(broken_);
   co_return std::nullopt;

@@ -1,4 +1,4 @@
-// The inside of a LogStream.
+// LogStream::Impl.
 #pragma once
 
 #include <atomic>
@@ -15,18 +15,18 @@
 
 namespace lookout::rest {
 
-/// Lives on one strand, whoever waits for its lines, and at least as long as somebody waits.
+/// Runs on one strand. Lives at least as long as a pending wait.
 class LogStream::Impl : public std::enable_shared_from_this<LogStream::Impl> {
  public:
   Impl(std::shared_ptr<Client::Impl> client, const detail::BoundCall& call,
        boost::asio::any_io_executor executor, const detail::Request& request,
        std::size_t max_line_bytes);
 
-  /// Sends the request and waits for the answer to begin.
+  /// Sends the request and waits for the start of the response.
   Awaitable<void> open(detail::Request request);
 
   Awaitable<std::optional<LogLine>> next();
-  /// The next call of next() returns it again. Call when nothing waits.
+  /// The next call of next() returns the line again. Call it only when no wait is pending.
   void put_back(std::optional<LogLine> line) { put_back_ = std::move(line); }
   std::optional<LogLine> next_blocking(std::stop_token stop);
   void cancel();
@@ -34,7 +34,7 @@ class LogStream::Impl : public std::enable_shared_from_this<LogStream::Impl> {
   const boost::asio::any_io_executor& executor() const { return control_.executor(); }
 
  private:
-  /// The next line of what has come; nothing if it is not whole yet.
+  /// The next received line; nullopt if it is incomplete.
   std::optional<LogLine> take();
 
   const std::shared_ptr<Client::Impl> client_;
@@ -42,12 +42,12 @@ class LogStream::Impl : public std::enable_shared_from_this<LogStream::Impl> {
   const std::size_t max_line_bytes_;
   detail::CallControl control_;
   std::shared_ptr<detail::HttpExchange> exchange_;
-  std::string piece_;      // of the body, as it came
-  std::size_t taken_ = 0;  // of piece_
-  std::string line_;       // the beginning of a line that is not whole
+  std::string piece_;      // of the body, as received
+  std::size_t taken_ = 0;  // bytes of piece_
+  std::string line_;       // the beginning of an incomplete line
   std::optional<LogLine> put_back_;
   bool ended_ = false;
-  std::exception_ptr broken_;  // why it has ended
+  std::exception_ptr broken_;  // why the stream has ended
   std::atomic<bool> cancelled_{false};
 };
 

@@ -1,4 +1,4 @@
-// OpenSSL's objects with owners.
+// Smart pointers for OpenSSL's objects.
 #pragma once
 
 #include <openssl/bio.h>
@@ -15,8 +15,7 @@ using Bio = std::unique_ptr<BIO, lookout::detail::FreeWith<BIO_free>>;
 using Certificate = std::unique_ptr<X509, lookout::detail::FreeWith<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, lookout::detail::FreeWith<EVP_PKEY_free>>;
 
-/// Passed to OpenSSL's readers of PEM: otherwise they ask for the passphrase of what is encrypted on
-/// the terminal.
+/// Passed to OpenSSL's PEM readers, which otherwise prompt for passphrases on the terminal.
 inline int no_passphrase(char*, int, int, void*) { return -1; }
 
 }  // namespace lookout::rest::detail

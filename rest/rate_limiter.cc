@@ -16,7 +16,7 @@ std::chrono::nanoseconds RateLimiter::reserve(Time now) {
   at_ = std::max(at_, now);
   tokens_ = std::min(burst_, tokens_ + passed.count() * qps_) - 1;
   if (tokens_ >= 0) return std::chrono::nanoseconds(0);
-  // An hour is as good as for ever, and can be counted in nanoseconds.
+  // Limited to an hour, so that the result fits into nanoseconds.
   const double seconds = std::min(-tokens_ / qps_, 3600.0);
   return std::chrono::nanoseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
 }

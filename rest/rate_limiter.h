@@ -1,4 +1,4 @@
-// A client's own limit of requests.
+// RateLimiter: client-side rate limiting.
 #pragma once
 
 #include <chrono>
@@ -6,17 +6,17 @@
 
 namespace lookout::rest::detail {
 
-/// A token bucket (client-go's flowcontrol.NewTokenBucketRateLimiter): `qps` requests a second in
-/// the long run, `burst` at once. Whoever asks first goes first. Safe to use from several threads.
+/// A token bucket (client-go's flowcontrol.NewTokenBucketRateLimiter): `qps` requests per second on
+/// average, `burst` at once, in the order of reserve() calls. Thread-safe.
 class RateLimiter {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   RateLimiter(double qps, int burst);
 
-  /// Takes a place, and says how long to wait for it; zero or less: not at all.
+  /// Reserves a place and returns how long to wait for it; zero or negative: no wait.
   std::chrono::nanoseconds reserve(Time now);
-  /// The place that was taken last is not needed.
+  /// Returns an unused place.
   void give_back();
 
  private:

@@ -16,7 +16,7 @@ bool at_end(curl_socket_t fd) {
   return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
-/// The number behind `sign`, if that is there.
+/// The number after `sign`, if the text contains `sign`.
 std::optional<std::uint32_t> number_behind(std::string_view sign, std::string_view text) {
   const std::size_t at = text.find(sign);
   if (at == std::string_view::npos) return std::nullopt;

@@ -1,4 +1,4 @@
-// Whether a request that changes something may be sent again.
+// Whether a write may be repeated.
 #pragma once
 
 #include <curl/curl.h>
@@ -9,27 +9,27 @@
 
 namespace lookout::rest::detail {
 
-/// Whether libcurl, which asks for the body of a request again, does so because the server refused
-/// the stream (REFUSED_STREAM, or a GOAWAY that says that it will not come to it): then it has done
-/// nothing with it (RFC 9113, 8.7). The other reason is a connection that broke before the answer,
-/// and nobody knows what the server has done.
+/// libcurl rewinds a request's body to repeat it for one of two reasons. Either the server refused
+/// the stream (REFUSED_STREAM, or a GOAWAY with a lower stream number), so it has not processed the
+/// request (RFC 9113, 8.7): then this returns true. Or the connection broke before the response, so
+/// the server may have processed it.
 ///
-/// libcurl does not say which it is. But a connection that breaks shows it: an error was noted, TLS
-/// was shut down, or the socket is at its end. If none of that is so, the stream was refused.
-/// `error` is what libcurl has noted for the transfer, `fd` its socket.
+/// libcurl does not report the reason, but a broken connection is visible: libcurl has recorded an
+/// error, TLS was shut down, or the socket is at its end. `error` is libcurl's error text of the
+/// transfer, `fd` its socket.
 bool was_refused(CURL* easy, const char* error, curl_socket_t fd);
 
-/// The state of a transfer's HTTP/2 stream, which libcurl reports in its verbose messages only.
+/// The state of a transfer's HTTP/2 stream, which libcurl reports only in its verbose messages.
 ///
-/// libcurl tells of a GOAWAY to one transfer only: the one that happens to read. The owner passes
-/// it to all transfers of the connection.
+/// libcurl reports a GOAWAY only to the transfer that happens to read. The owner passes it to all
+/// transfers of the connection.
 class StreamNotes {
  public:
-  /// The last stream that the server processes, if the text tells of a GOAWAY.
+  /// The last stream that the server processes, if the text reports a GOAWAY.
   std::optional<std::uint32_t> note(std::string_view text);
-  /// A GOAWAY has come over the stream's connection.
+  /// A GOAWAY has arrived on the stream's connection.
   void gone_away(std::uint32_t last_begun) { last_begun_ = last_begun; }
-  /// Whether a GOAWAY has said that the server will not come to the stream (RFC 9113, 6.8).
+  /// Whether a GOAWAY means that the server will not process the stream (RFC 9113, 6.8).
   bool never_begun() const { return stream_ > last_begun_.value_or(stream_); }
 
  private:

@@ -1,4 +1,4 @@
-// Putting requests together: paths, queries, and errors out of answers.
+// Requests: paths, queries, and errors from responses.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace lookout::rest::detail {
 
-/// A request before it meets connections and credentials.
+/// A request without connection and credentials.
 struct Request {
   std::string method = "GET";
   std::string path;
@@ -23,13 +23,13 @@ struct Request {
   std::string accept = "application/json";
   std::string content_type;
   std::string body;
-  /// The answer goes on: a watch or a log.
+  /// The response is a stream: a watch or a log.
   bool streaming = false;
   bool watch = false;
   bool list = false;
-  /// libcurl does not notice that a compressed answer is cut: whoever reads it must.
+  /// libcurl does not detect a truncated compressed response, so the reader must.
   bool may_be_compressed = true;
-  /// How long the server was asked to go on with a watch; 0: it decides.
+  /// The requested duration of a watch; 0: the server's default.
   std::chrono::milliseconds lasts{0};
   /// For messages: "list", "pods", "web-1".
   std::string verb;
@@ -44,8 +44,8 @@ struct Request {
   std::string target() const;
 };
 
-/// "/api/v1/namespaces/shop/pods/web/status". Throws InvalidArgument for what cannot be part of a
-/// path (client-go's IsValidPathSegmentName).
+/// "/api/v1/namespaces/shop/pods/web/status". Throws InvalidArgument for invalid path segments
+/// (client-go's IsValidPathSegmentName).
 std::string resource_path(const api::Resource& resource, std::string_view ns, std::string_view name,
                           std::string_view subresource);
 
@@ -55,11 +55,10 @@ std::string resource_path(const api::Resource& resource, std::string_view ns, st
 std::string namespace_for(const api::Resource& resource, const std::string& client_namespace,
                           const api::Object& object);
 
-/// Throws InvalidArgument for what is no path (with or without a query) of the server's, and for
-/// what would break out of a header.
+/// Throws InvalidArgument if it is not a path with an optional query, or has invalid characters.
 void check_raw_path(std::string_view path);
-/// Whether the answer may go on for ever by its nature: a watch, the log of a pod, a proxy (as
-/// kube-apiserver's BasicLongRunningRequestCheck has it).
+/// Whether the response may be endless: a watch, a pod's log, a proxy (kube-apiserver's
+/// BasicLongRunningRequestCheck).
 bool is_long_running(std::string_view path);
 void check_header_value(std::string_view value);
 
@@ -68,34 +67,34 @@ void add_write_options(Request& request, bool dry_run, const std::string& field_
                        const std::string& field_validation);
 std::string delete_options_body(const DeleteOptions& options);
 
-/// The error that a failure answer stands for: the Status in it, or, if there is none, one that
-/// says what came instead (client-go's NewGenericServerResponse).
+/// The error of an error response: its Status, or else a generic one that describes the response
+/// (client-go's NewGenericServerResponse).
 api::StatusError error_from_answer(const Request& request, const HttpHead& head, std::string body);
 
-/// Throws api::StatusError if the object, which came with success, is a Status of a failure
-/// (client-go's rest.Result.Get).
+/// Throws api::StatusError if the object of a successful response is a failure Status (client-go's
+/// rest.Result.Get).
 void throw_if_failure(const api::Object& object);
 
 /// "get pods web".
 std::string describe(const Request& request);
 
-/// The beginning of a text that came from outside, fit for a message.
+/// The quoted beginning of an untrusted text, for messages.
 std::string quoted_beginning(std::string_view text, std::size_t limit = 200);
 
-/// "it is empty", or "it begins ..."; nothing of what may be an object.
+/// "it is empty" or "it begins ..."; repeats nothing of a possible object.
 std::string beginning_of_answer(std::string_view body, std::size_t limit = 200);
 
-/// " (text/html)", or nothing where no type was given.
+/// " (text/html)", or empty without a content type.
 std::string type_of(const HttpHead& head);
 
 /// The media type without its parameters, in lower case.
 std::string media_type(std::string_view content_type);
 
-/// Also where no type was given: it is what was asked for.
+/// Also true without a content type, as JSON was requested.
 bool is_json(const HttpHead& head);
 
-/// Throws api::DecodeError if the answer is neither JSON nor, where it was asked for, protobuf,
-/// saying how it begins.
+/// Throws api::DecodeError, with the beginning of the response, if it is neither JSON nor, if
+/// requested, protobuf.
 Awaitable<void> expect_objects(const Request& request, bool protobuf, const HttpHead& head,
                                HttpExchange& exchange);
 

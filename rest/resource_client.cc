@@ -44,8 +44,8 @@ Request make_request(std::string method, std::string verb, const api::Resource& 
   return request;
 }
 
-/// The coroutines below run on a strand of their own, whatever the caller runs on: waking them from
-/// other threads relies on it.
+/// The coroutines below run on their own strand, whatever the caller's executor: waking them from
+/// other threads relies on this.
 template <class T>
 Awaitable<T> on_strand(const std::shared_ptr<Impl>& client, Awaitable<T> task) {
   return lookout::detail::run_on(
@@ -64,7 +64,7 @@ Awaitable<api::Object> send(const std::shared_ptr<Impl>& client, Request request
                    fetch_object(client->shared_from_this(), std::move(request), std::move(call)));
 }
 
-/// Makes it a request that writes `body`.
+/// Turns the request into a write with `body`.
 template <class Options>
 void carry(Request& request, const Options& options, std::string_view content_type,
            std::string body) {
@@ -87,8 +87,8 @@ Awaitable<std::string> fetch(std::shared_ptr<Impl> client, Request request, Boun
   co_return co_await client->fetch(request, control);
 }
 
-/// Throws api::StatusError if the body is a Status of a failure. (It may be long, and no object:
-/// then it is something else.)
+/// Throws api::StatusError if the body is a failure Status. (A long body or one that is not an object
+/// is none.)
 void expect_success(std::string body) {
   constexpr std::size_t kLongestStatus = 1u << 20;
   if (body.size() > kLongestStatus) return;
@@ -100,7 +100,7 @@ Awaitable<void> fetch_nothing(std::shared_ptr<Impl> client, Request request, Bou
   expect_success(std::move(body));
 }
 
-/// Whether whoever accepts this gets nothing but JSON, which shows when it is cut.
+/// Whether the header accepts only JSON, in which truncation is detected.
 bool accepts_only_json(std::string_view accept) {
   constexpr std::string_view kJson = "application/json";
   for (;;) {
@@ -112,7 +112,7 @@ bool accepts_only_json(std::string_view accept) {
   }
 }
 
-/// The items that a list has handed out are to be forgotten: it has to be asked for again.
+/// The items delivered so far must be discarded, as the list is requested again.
 class ListStoppedByLoss : public api::DecodeError {
  public:
   using DecodeError::DecodeError;
@@ -130,15 +130,15 @@ std::function<void(const api::MalformedObject&)> reporter(DecodeOptions& decode,
                                                           const Request& request) {
   if (decode.on_malformed) return std::move(decode.on_malformed);
   return [what = describe(request)](const api::MalformedObject& malformed) {
-    // Nothing of what it holds: it may be a Secret.
+    // Log nothing of its content: it may be a Secret.
     log::warn("{}: {}, an object of {} bytes, cannot be decoded: {}", what,
               malformed.key.empty() ? "(no name could be read)" : malformed.key, malformed.bytes,
               malformed.reason);
   };
 }
 
-/// Hands the pieces of a body to a decoder, up to what it does not take. Throws api::DecodeError if
-/// they are no list.
+/// Passes the pieces of a body to a decoder until it rejects one. Throws api::DecodeError if the body
+/// is not a list.
 Awaitable<void> decode_list(const Request& request, detail::HttpExchange& exchange,
                             api::ListDecoder& decoder) {
   std::string beginning;
@@ -219,7 +219,7 @@ Awaitable<List<>> list_all(std::shared_ptr<Impl> client, api::Resource resource,
           co_await list_each(client, resource, request, on_item, DecodeOptions{}, call);
       co_return out;
     } catch (const ListStoppedByLoss&) {
-      // Once more: in JSON nothing can be lost.
+      // Request it again in JSON, which loses nothing.
     }
   }
 }
@@ -465,7 +465,7 @@ Awaitable<std::string> Client::async_get_raw(std::string path, CallOptions call,
                                              std::string accept) const {
   detail::check_raw_path(path);
   detail::check_header_value(accept);
-  // Watches and streams have only their own deadline.
+  // Watches and other streams have only the call's own time limit.
   if (call.timeout.count() == 0 && detail::is_long_running(path)) call.timeout = kNoTimeout;
   Request request;
   request.verb = "get";

@@ -47,7 +47,7 @@ bool in_network(const std::string& text, const address& host) {
              boost::asio::ip::network_v6(host.to_v6(), network.prefix_length()).canonical();
 }
 
-/// Takes ":port" off the end, if there is one.
+/// Removes and returns ":port" at the end, if any.
 std::string take_port(std::string& entry) {
   const std::size_t colon = entry.rfind(':');
   // An IPv6 address without brackets has no port.
@@ -71,7 +71,7 @@ bool names(std::string entry, const std::string& host, const std::optional<addre
   return host == entry || host.ends_with("." + entry);
 }
 
-/// The first of these variables that has a value.
+/// The value of the first of these variables that is not empty.
 std::string environment(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return value;

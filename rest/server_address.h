@@ -1,4 +1,4 @@
-// Where a request goes, and by which way.
+// The address and the proxy of a server.
 #pragma once
 
 #include <string>
@@ -13,22 +13,22 @@ struct HostPort {
 
 HostPort split_url(const std::string& url);
 
-/// Whether the address is one of this machine's own; client-go's proxies are for no such server.
+/// Whether it is a loopback address, for which client-go uses no proxy.
 bool is_loopback(std::string host);
 
-/// Whether a list as in $NO_PROXY names the host (golang.org/x/net/http/httpproxy): "*", names with
-/// everything below them, ".name" or "*.name" for what is below it alone, addresses, networks, each
-/// with a port or without.
+/// Whether a list such as $NO_PROXY contains the host (golang.org/x/net/http/httpproxy): "*", names
+/// including their subdomains, ".name" or "*.name" for subdomains only, addresses, networks, each
+/// with an optional port.
 bool in_no_proxy(std::string_view list, const std::string& host, const std::string& port);
 
-/// The proxy that the environment names for a server: $HTTPS_PROXY or $https_proxy, for http URLs
-/// $HTTP_PROXY or $http_proxy (golang.org/x/net/http/httpproxy). Empty if there is none, or it is not
-/// for this server, which is this machine, or in $NO_PROXY or $no_proxy.
+/// The proxy for a server from the environment: $HTTPS_PROXY or $https_proxy, for http URLs
+/// $HTTP_PROXY or $http_proxy (golang.org/x/net/http/httpproxy). Empty if there is none, or if the
+/// server is a loopback address or in $NO_PROXY or $no_proxy.
 std::string environment_proxy(const std::string& url);
 
-/// How libcurl is told to reach a server whose certificate is for another name.
+/// libcurl's options for a server whose certificate is for another name.
 struct RenamedServer {
-  std::string url;    // with the other name, without what follows the prefix
+  std::string url;    // with the other name, up to the path prefix
   std::string route;  // for CURLOPT_CONNECT_TO
   std::string host;   // the Host header
 };

@@ -1,4 +1,4 @@
-// Asio's own way to cancel a coroutine.
+// Support for Asio's cancellation of coroutines.
 #pragma once
 
 #include <boost/asio/cancellation_state.hpp>
@@ -16,13 +16,13 @@ namespace lookout::rest::detail {
   throw TransportError(TransportError::Kind::kCancelled, "cancelled by the calling coroutine");
 }
 
-/// Whether Asio has cancelled the coroutine whose state this is.
+/// Whether Asio has cancelled the coroutine with this state.
 inline bool is_set(const boost::asio::cancellation_state& state) {
   return state.cancelled() != boost::asio::cancellation_type::none;
 }
 
-/// `task`; when Asio cancels it (`task || timer` in a caller, a cancellation slot) it throws what a
-/// stop makes it throw.
+/// Runs `task`. If Asio cancels it (`task || timer` in a caller, a cancellation slot), throws the
+/// same error as for a stop.
 template <class T>
 Awaitable<T> shielded(Awaitable<T> task) {
   try {

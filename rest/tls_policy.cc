@@ -39,7 +39,7 @@ CURLcode apply_tls_policy(CURL*, void* ssl_context, void* policy_pointer) {
   if (SSL_CTX_get_min_proto_version(context) < lowest &&
       SSL_CTX_set_min_proto_version(context, lowest) != 1)
     return CURLE_SSL_CONNECT_ERROR;
-  // libcurl would describe each record in words to those who only want to hear of GOAWAYs.
+  // Verbose mode is needed only for GOAWAYs: turn off libcurl's messages for each TLS record.
   SSL_CTX_set_msg_callback(context, nullptr);
   if (policy->alternative_names)
     SSL_CTX_set_verify(context, SSL_CTX_get_verify_mode(context), &verify);

@@ -6,13 +6,13 @@
 namespace lookout::rest::detail {
 
 struct TlsPolicy {
-  bool only_tls13 = false;  // else 1.2 will do
-  /// A certificate must say in its alternative names whom it is for, as Go demands (RFC 6125,
-  /// 6.4.4). libcurl would make do with its common name.
+  bool only_tls13 = false;  // else TLS 1.2 is accepted, too
+      /// A certificate must have the server's name in its subject alternative names, as in Go (RFC 6125,
+      /// 6.4.4). libcurl would also accept the common name.
   bool alternative_names = true;
 };
 
-/// For CURLOPT_SSL_CTX_FUNCTION; `policy` is a TlsPolicy. A stricter rule of the system's stays.
+/// For CURLOPT_SSL_CTX_FUNCTION; `policy` is a TlsPolicy. Keeps stricter system-wide rules.
 CURLcode apply_tls_policy(CURL* easy, void* ssl_context, void* policy);
 
 }  // namespace lookout::rest::detail

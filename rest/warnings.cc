@@ -13,12 +13,12 @@
 namespace lookout::rest::detail {
 namespace {
 
-// Kubernetes' own warnings; all others come from caches that old RFCs thought of.
+// The code of Kubernetes' warnings; all others are for HTTP caches of older RFCs.
 constexpr int kMiscellaneous = 299;
-// Texts come from outside: so many are remembered, then it begins anew.
+// The number of remembered texts, which come from outside. Then the set is cleared.
 constexpr std::size_t kMostTold = 1000;
 
-/// Reads a header from its beginning.
+/// Reads a header from the start.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -79,8 +79,7 @@ std::optional<std::string> decode_q(std::string_view text) {
   return out;
 }
 
-/// "=?utf-8?q?...?=" at the beginning of the text (RFC 2047): what it stands for, and how long it
-/// is.
+/// Decodes "=?utf-8?q?...?=" at the start of the text (RFC 2047). Also returns its length.
 std::optional<std::pair<std::string, std::size_t>> encoded_word(std::string_view text) {
   constexpr std::size_t kHead = 10;  // =?utf-8?q?
   if (text.size() < kHead + 2) return std::nullopt;
@@ -119,7 +118,7 @@ bool printable(std::string_view text) {
   });
 }
 
-/// 299 - "text" "date"; the date is of no interest.
+/// 299 - "text" "date"; the date is ignored.
 std::optional<Warning> take_warning(Reader& reader) {
   Warning out;
   const std::string_view code = reader.word();

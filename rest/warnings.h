@@ -1,4 +1,4 @@
-// Warnings of servers on their way to a handler.
+// Passes servers' warnings to a handler.
 #pragma once
 
 #include <mutex>
@@ -11,17 +11,17 @@
 
 namespace lookout::rest::detail {
 
-/// Parses a Warning header with one or several warnings (k8s.io/apimachinery's
+/// Parses a Warning header with one or more warnings (k8s.io/apimachinery's
 /// net.ParseWarningHeaders). Stops at the first malformed one.
 std::vector<Warning> parse_warnings(std::string_view header);
 
-/// Hands warnings on, each text once. Safe to use from several threads.
+/// Passes each warning text to the handler once. Thread-safe.
 class Warnings {
  public:
   /// Without a handler they are logged.
   explicit Warnings(WarningHandler handler) : handler_(std::move(handler)) {}
 
-  /// `headers`: the Warning headers of the answer to `request`.
+  /// `headers`: the Warning headers of the response to `request`.
   void tell(const std::vector<std::string>& headers, const std::string& request);
 
  private:

@@ -18,7 +18,7 @@ namespace {
 using Kind = TransportError::Kind;
 using Events = std::vector<api::WatchEvent>;
 
-// The stream may be moved or let go of while these wait.
+// The stream may be moved or destroyed while these wait.
 
 Awaitable<Events> next_of(std::shared_ptr<WatchStream::Impl> impl, Events reuse) {
   co_return co_await detail::shielded(impl->next(std::move(reuse)));
@@ -29,7 +29,7 @@ Awaitable<bool> next_into(std::shared_ptr<WatchStream::Impl> impl, Events* event
   const bool already_cancelled = detail::is_set(cancellation);
   *events = co_await lookout::detail::run_on(impl->executor(), next_of(impl, std::move(*events)));
   if (detail::is_set(cancellation) && !already_cancelled) {
-    // Nobody looks at what came together with the cancellation.
+    // Keep events that arrived together with the cancellation.
     impl->put_back(std::move(*events));
     detail::throw_cancelled();
   }
@@ -88,7 +88,7 @@ Awaitable<Events> WatchStream::Impl::next(Events reuse) {
     }
     if (garbled_) {
       if (!decoder_->would_lose()) fail(Kind::kProtocol, decoder_->error());
-      // The next watch is in JSON.
+      // The next watch uses JSON.
       if (decoder_->unknown_fields().count > 0) {
         client_->encodings().give_up_protobuf(resource_, decoder_->error());
       } else {
@@ -99,7 +99,7 @@ Awaitable<Events> WatchStream::Impl::next(Events reuse) {
     }
     piece_ = co_await exchange_->read(std::move(piece_));
     if (piece_.empty()) {
-      // A server that goes away may cut an event in two.
+      // A server that is shutting down may truncate an event.
       if (!decoder_->finish()) fail(Kind::kBroken, decoder_->error());
       break;
     }

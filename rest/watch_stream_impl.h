@@ -1,4 +1,4 @@
-// The inside of a WatchStream.
+// WatchStream::Impl.
 #pragma once
 
 #include <atomic>
@@ -16,21 +16,20 @@
 
 namespace lookout::rest {
 
-/// Lives on one strand, whoever waits for its events, and at least as long as somebody waits.
+/// Runs on one strand. Lives at least as long as a pending wait.
 class WatchStream::Impl : public std::enable_shared_from_this<WatchStream::Impl> {
  public:
   Impl(std::shared_ptr<Client::Impl> client, api::Resource resource,
        std::function<void(const api::MalformedObject&)> on_malformed, const detail::BoundCall& call,
        boost::asio::any_io_executor executor, const detail::Request& request);
 
-  /// Sends the request and waits for the answer to begin.
+  /// Sends the request and waits for the start of the response.
   Awaitable<void> open(detail::Request request, api::StreamOptions options, ContentType type,
                        bool metadata_only);
 
-  /// Events, none at the end of the watch. `reuse` is empty, or events that are no longer needed:
-  /// their memory is used again.
+  /// The next events; empty at the end of the watch. The memory of `reuse` is reused.
   Awaitable<std::vector<api::WatchEvent>> next(std::vector<api::WatchEvent> reuse);
-  /// The next call of next() returns them again. Call when nothing waits.
+  /// The next call of next() returns the events again. Call it only when no wait is pending.
   void put_back(std::vector<api::WatchEvent> events) { put_back_ = std::move(events); }
   std::optional<api::WatchEvent> next_blocking(std::stop_token stop);
   void cancel();
@@ -48,14 +47,14 @@ class WatchStream::Impl : public std::enable_shared_from_this<WatchStream::Impl>
   std::vector<api::WatchEvent> pending_;
   std::vector<api::WatchEvent> put_back_;
   std::unique_ptr<api::WatchDecoder> decoder_;
-  bool garbled_ = false;  // what came last is no sequence of events: the end
-  std::optional<api::MalformedObject> undecodable_;  // the end, too
-  bool lossy_ = false;                               // what is lost is to be told
+  bool garbled_ = false;  // the last data is malformed, so the stream ends
+  std::optional<api::MalformedObject> undecodable_;  // ends the stream, too
+  bool lossy_ = false;                               // unknown fields are to be reported
   std::shared_ptr<detail::HttpExchange> exchange_;
   std::string piece_;
   std::atomic<bool> cancelled_{false};
 
-  // Events that the blocking form has received and not returned yet.
+  // Events that the blocking next() has received but not yet returned.
   std::vector<api::WatchEvent> backlog_;
   std::size_t backlog_next_ = 0;
 };

@@ -24,7 +24,7 @@ if ! command -v go >/dev/null; then
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends golang-go
 fi
 
-# A list of source packages of its own, so that the system's lists stay as they are.
+# Uses separate package lists, so that the system's lists are unchanged.
 mkdir -p "$work/lists/partial" "$work/sources"
 cat >"$work/sources/source.list" <<LIST
 deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main
@@ -43,7 +43,7 @@ mkdir -p "$GOPATH/src/k8s.io"
 mv "$work"/kubernetes-*/ "$GOPATH/src/k8s.io/kubernetes"
 cd "$GOPATH/src/k8s.io/kubernetes"
 
-# The source package lacks the generated OpenAPI definitions: make them of every package that asks.
+# The source package lacks the generated OpenAPI definitions: generate them for every package that requests them.
 go build -o "$work/openapi-gen" k8s.io/kubernetes/vendor/k8s.io/kube-openapi/cmd/openapi-gen
 packages=$(grep -rl '+k8s:openapi-gen=' --include='*.go' staging/src/k8s.io pkg vendor/k8s.io |
   grep -v -E '_test.go|testdata|code-generator|sample' | xargs -n1 dirname | sort -u |
@@ -53,7 +53,7 @@ packages=$(grep -rl '+k8s:openapi-gen=' --include='*.go' staging/src/k8s.io pkg 
 "$work/openapi-gen" --logtostderr -i "$packages" -p k8s.io/kubernetes/pkg/generated/openapi \
   -O zz_generated.openapi -h hack/boilerplate/boilerplate.generatego.txt -r "$work/violations" \
   --output-base "$GOPATH/src"
-# Clients of cloud providers are nearly half of what there is to compile, and the tests have no cloud.
+# Leave out the clients of cloud providers, nearly half of the code: the tests have no cloud.
 go build -tags providerless -ldflags '-s -w' -o "$work/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
 
 mkdir -p "$(dirname "$dest")"

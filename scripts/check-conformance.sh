@@ -29,10 +29,10 @@ built=''
 [[ -z $build ]] || built=$(ctest --test-dir "$build" -N | sed -n 's/^ *Test *#[0-9]*: *//p' |
   sed 's#^[^.]*/\([^./]*\.\)#\1#; s#^\([^./]*\.[^/]*\)/.*#\1#' | sort -u)
 
-# check_table TABLE [ROWS]: its rows and the tests that they name. ROWS is a pattern for the rows' tests.
+# check_table TABLE [ROWS]: checks the rows and the tests that they name. ROWS is a pattern for the rows' tests.
 check_table() {
   local table=$1 tests=${2:-'\(Run\|Test\|Benchmark\|Example\|Fuzz\)'} rows named row file test
-  # Rows are "| test | what it pins | ours |".
+  # Rows are "| test | behaviour | Lookout's test |".
   rows=$(grep "^| *$tests" "$table" | grep -v '^| test |')
   while IFS= read -r row; do
     fail "$table: an empty cell: $row"
@@ -52,7 +52,7 @@ check_table() {
   echo "$table: $(wc -l <<<"$rows") rows, $(wc -l <<<"$named") tests named"
 }
 
-# check_same TABLE THEIRS OURS: the tests of a checkout and the rows, sorted, one a line, are the same.
+# check_same TABLE THEIRS OURS: the tests of a checkout equal the rows; both sorted, one per line.
 check_same() {
   local table=$1 theirs=$2 ours=$3 test
   while IFS= read -r test; do
@@ -67,7 +67,7 @@ check_same() {
 # that are tests (a pattern), each under the heading of its file.
 check_complete() {
   local table=$1 git="git -C $2" files=$3 tests=$4 theirs ours
-  # "file test", one a line: those of the checkout, and those of the table.
+  # "file test", one per line: those of the checkout, and those of the table.
   theirs=$(for file in $($git ls-tree -r HEAD --name-only | grep -E "$files"); do
     $git show "HEAD:$file" | grep -oE "^func ($tests)[A-Za-z0-9_]*\(" |
       sed "s#^func \(.*\)(#$file \1#" || true

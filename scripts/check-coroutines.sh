@@ -7,14 +7,14 @@ set -euo pipefail
 
 if (($# == 0)); then
   cd "$(dirname "$0")/.."
-  # tests/coroutines has what this is to find.
+  # tests/coroutines has examples that this must find.
   mapfile -t files < <(git ls-files '*.cc' '*.h' | grep -v '^tests/coroutines/')
   set -- "${files[@]}"
 fi
 
 # shellcheck disable=SC2016 # it is Perl
 perl -0777 -ne '
-  # Blanks, so that places stay what they are.
+  # Replace by blanks, to keep the positions.
   sub blank { my ($text) = @_; $text =~ s/[^\n]/ /g; return $text }
   sub found {
     my ($at, $what) = @_;
@@ -26,7 +26,7 @@ perl -0777 -ne '
   $code = s{(R"(\w*)\(.*?\)\2"|//[^\n]*|/\*.*?\*/|(?<!\w)\x27(?:[^\x27\\\n]|\\.)+\x27|"(?:[^"\\\n]|\\.)*")}{blank($1)}gesr;
   next unless $code =~ /\bco_await\b/;
 
-  # The bodies of lambdas are coroutines of their own; braces of initializers are not.
+  # The bodies of lambdas are separate coroutines; braces of initializers are not.
   my $parens = qr/(\((?:[^()]++|(?1))*+\))/;
   while ($code =~ /\b(if|while|for|switch)\b\s*(?:constexpr\s*)?(?=\()/g) {
     my ($at, $word) = ($-[0], $1);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the architecture (docs/architecture.md): includes only point to lower floors, and no folder includes a private header
+# Checks the architecture (docs/architecture.md): includes only point to lower layers, and no folder includes a private header
 # of another. Prints violations and fails if there are any.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,9 +29,9 @@ git ls-files '*.cc' '*.h' | xargs perl -ne '
     print "$ARGV:$.: $folder/ must not include $header, which stands above it\n";
     $bad = 1;
   } elsif ($header =~ m{^(\w+)/} && $1 ne $folder) {
-    # Libraries of their own: for `lookout bench` and bench/, for `lookout generate`, `lookout new` and the build.
+    # Separate libraries: for `lookout bench` and bench/, for `lookout generate`, `lookout new` and the build.
     next if $ARGV =~ m{^cmd/bench/} && $header =~ m{^bench/load/};
-    # The other side of a protocol that is private.
+    # The peer of a private protocol.
     next if $ARGV =~ m{^testing/sim/etcd_} && $header =~ m{^apiserver/(grpc|storage/etcd3)/};
     next if $ARGV =~ m{^cmd/(generate\.cc$|new/)} && $header =~ m{^api/codegen/};
     print "$ARGV:$.: $header is private to $1/: make it public, or move what both need down\n";

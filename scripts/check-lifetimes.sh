@@ -29,7 +29,7 @@ check() {
     echo "$file:$line: $1 refuses it:$(sed -n "${line}p" "$file")" >&2
     outcome=1
   done
-  # Errors elsewhere, in headers say, show only here.
+  # Errors elsewhere, such as in headers, show only here.
   if ! sed -E "s#^.*// ($marks)\$##" "$file" | "$@" -Wno-return-type -x c++ - 2>&1; then
     echo "$file: $1 does not compile it without the marked lines" >&2
     outcome=1

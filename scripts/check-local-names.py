@@ -12,10 +12,10 @@ import re
 import subprocess
 import sys
 
-# Each is compiled into libraries of its own.
+# Each is compiled into separate libraries.
 FOLDERS = ("apiserver/", "cmd/", "controller/", "registry/", "testing/")
 
-# What is declared at the beginning of a line, in a namespace (clang-format indents nothing there).
+# Declarations at the start of a line, in a namespace (clang-format does not indent them).
 DECLARATIONS = (
     re.compile(r"(?:template <[^>]*> )?(?:class|struct|enum class) (\w+)"),
     re.compile(r"using (\w+) ="),

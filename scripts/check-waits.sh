@@ -12,11 +12,11 @@ git ls-files 'tests/*.cc' 'tests/*.h' | grep -v '^tests/support/bounded_wait.h$'
     print "$ARGV:$line: ", (split /\n/)[$line - 1], "\n";
     $bad = 1;
   }
-  # A future that nobody keeps.
+  # A discarded future.
   found($-[0]) while /get_future\(\)\s*\.\s*(?:get|wait)\(\)/g;
-  # A wait whose outcome nobody looks at has none: of a future, a latch, a thread.
+  # A wait without a result: of a future, a latch, a thread.
   found($-[1]) while /^\s*((?!co_await|return)[\w.>()\[\]-]+(?:\.|->)wait\(\);)/mg;
-  # Futures by their declaration. (What is in a container of them has no name of its own.)
+  # Futures by their declaration. (Elements of containers have no names.)
   my %names;
   $names{$1} = 1 while /(?:std::(?:shared_)?future<[^;={}]*>|auto)&?\s+(\w+)\s*=\s*(?:std::async|\w+(?:\.|->)get_future\(\))/g;
   $names{$1} = 1 while /std::(?:shared_)?future<[\w:<> ,]*>&?\s+(\w+)\s*[;({=]/g;

@@ -5,7 +5,7 @@
 # usage: scripts/client-go.sh [prepare]            prints the folder of Go and client-go
 #        scripts/client-go.sh build DIR PROGRAM    builds the main package in DIR; its variable
 #                                                 `version`, if it has one, is client-go's
-#        scripts/client-go.sh env                  prints what a shell evaluates to use them: go build, go test
+#        scripts/client-go.sh env                  prints shell commands that set up `go build` and `go test`
 #
 # Newer suites have newer versions. The first suite that is available and works is kept in
 # ${XDG_CACHE_HOME:-~/.cache}/lookout/client-go-SUITE. $LOOKOUT_CLIENT_GO_SUITES (default "sid trixie") lists the suites to
@@ -15,7 +15,7 @@ set -euo pipefail
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/lookout
 read -ra suites <<<"${LOOKOUT_CLIENT_GO_SUITES:-sid trixie}"
 
-# Prints nothing but errors. Leaves DEST/go (GOROOT) and DEST/gopath.
+# Prints only errors. Creates DEST/go (GOROOT) and DEST/gopath.
 unpack() {
   local suite=$1 dest=$2
   local work packages=() package
@@ -30,7 +30,7 @@ unpack() {
     -o Dir::Etc::preferencesparts=/dev/null -o Dir::State="$work" -o Dir::State::lists="$work/lists"
     -o Dir::State::status="$work/status" -o Dir::Cache="$work" -o APT::Sandbox::User=root)
   apt-get "${options[@]}" update >/dev/null || return 1
-  # Only what is Go: programs are built without cgo. (goleak: the benchmarks of client-go itself need it.)
+  # Only Go packages: programs are built without cgo. (client-go's own benchmarks need goleak.)
   mapfile -t packages < <(apt-get "${options[@]}" install --no-install-recommends -s golang-k8s-client-go-dev \
     golang-go golang-uber-goleak-dev |
     awk '$1 == "Inst" && $2 ~ /^golang-/ {print $2}')
@@ -40,7 +40,7 @@ unpack() {
 
   local toolchain
   toolchain=$(find "$work/root/usr/lib" -maxdepth 1 -name 'go-*' | sort -V | tail -1)
-  # Debian splits a toolchain between /usr/lib and /usr/share and links them: put it together again.
+  # Debian splits the toolchain between /usr/lib and /usr/share with symbolic links: merge the parts.
   mkdir -p "$work/done/go" "$work/done/gopath"
   cp -rL "$toolchain/bin" "$toolchain/pkg" "$work/done/go/"
   cp "$toolchain/VERSION" "$work/done/go/" 2>/dev/null || cp "$work/root/usr/share/${toolchain##*/}/VERSION" "$work/done/go/"

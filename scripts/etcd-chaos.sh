@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs `lookout serve --storage etcd` with 200 watchers at 2,000 writes a second while its etcds are killed, frozen, cut off,
 # compacted, defragmented, given users and roles and new certificates, and restored from a snapshot (tests/e2e/etcd_chaos_test).
-# Prints a table of what each phase cost. CI runs the same with 10 watchers at 100 writes a second.
+# Prints a table with the cost of each phase. CI runs the same with 10 watchers at 100 writes per second.
 #
 # usage: scripts/etcd-chaos.sh [--etcd SUITE|DIR] [--watchers N] [--rate N] [--seconds N] [--build DIR]
 #

@@ -20,7 +20,7 @@ else
 fi
 
 mkdir -p build/asan/fuzz
-# As many at a time as there are processors.
+# One per processor at a time.
 run() {
   local name=$1 corpus
   corpus=$(mktemp -d)

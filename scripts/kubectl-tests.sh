@@ -83,7 +83,7 @@ disabled_plugins=$(sed -n 's/^ *DISABLE_ADMISSION_PLUGINS="\(.*\)"/\1/p' "$sourc
 
 work=$(mktemp -d)
 servers=()
-# (A kube-apiserver that is asked to end may take minutes.)
+# (A kube-apiserver may take minutes to shut down.)
 stop_servers() {
   ((${#servers[@]} == 0)) || kill -9 "${servers[@]}" 2>/dev/null || true
   ((${#servers[@]} == 0)) || wait "${servers[@]}" 2>/dev/null || true
@@ -123,7 +123,7 @@ start_real() {
     --advertise-client-urls "http://127.0.0.1:$etcd_port" --listen-peer-urls "http://127.0.0.1:$peer_port" \
     >"$work/etcd.log" 2>&1 &
   servers+=($!)
-  # As hack/make-rules/test-cmd.sh starts it.
+  # Started as in hack/make-rules/test-cmd.sh.
   "$apiserver" --bind-address=127.0.0.1 --authorization-mode=RBAC,AlwaysAllow --secure-port="$port" \
     --enable-admission-plugins=LimitRanger,ResourceQuota \
     --disable-admission-plugins="$disabled_plugins" \
@@ -152,7 +152,7 @@ wait_until_ready() {
   return 1
 }
 
-# What runs in a shell of its own: the scripts' own helpers, and what their runTests() sets first.
+# Runs in its own shell: the scripts' helpers, and the variables that their runTests() sets first.
 cat >"$work/run.sh" <<'RUN'
 set -o errexit -o nounset -o pipefail
 export LANG=C TERM=${TERM:-dumb}
@@ -172,7 +172,7 @@ kubectl config set-credentials test-admin --token admin-token
 kubectl config set-cluster local --insecure-skip-tls-verify --server "https://127.0.0.1:$SECURE_API_PORT"
 kubectl config set-context "$CONTEXT" --user test-admin --cluster local
 kubectl config use-context "$CONTEXT"
-# (Without the annotation, a server of today has no fields to record managers of.)
+# (Without the annotation, a current server has no fields to record managers for.)
 kubectl create -f - <<<'{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "127.0.0.1", "annotations": {"save-managers": "true"}}, "status": {"capacity": {"memory": "1Gi"}}}'
 trap stop-proxy EXIT
 "$FUNCTION"

@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 usage() { sed -n '2,/^set -/s/^# \{0,1\}//p' "$0"; }
 
-# seconds TIME: of 90s, 10m, 1h30m.
+# seconds TIME: prints the seconds of 90s, 10m, 1h30m.
 seconds() {
   local left=$1 all=0
   while [[ $left =~ ^([0-9]+)([smh])(.*)$ ]]; do
@@ -61,7 +61,7 @@ filter=$(IFS=: && echo "${patterns[*]}")
 [[ -n $time || " ${flags[*]} " == *' --seeds '* ]] || time=10m
 [[ -z $time ]] || time=$(seconds "$time")
 
-# Programs whose tests are worlds are named for it.
+# Programs whose tests are worlds are named *worlds_test.
 build=${LOOKOUT_SIM_BUILD:-}
 if [[ -z $build ]]; then
   build=build/dev

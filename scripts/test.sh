@@ -4,7 +4,7 @@
 #
 # usage: scripts/test.sh [STAGE...]
 #
-#   style    formatting, shell scripts, the architecture (includes only point to lower floors), local names that hide others,
+#   style    formatting, shell scripts, the architecture (includes only point to lower layers), local names that hide others,
 #            uses of co_await that GCC 12 miscompiles, unbounded waits in tests, the code in the docs, and the tests that
 #            docs/*-conformance.md name
 #   plain    GCC, warnings as errors; all tests, including end-to-end tests against real servers
@@ -39,11 +39,11 @@ all_stages=''
 
 [[ $1 == --ahead ]] || scripts/packages.sh test
 export LOOKOUT_TEST_STARTED=${LOOKOUT_TEST_STARTED:-$(date +%s)}
-# When tests under a sanitizer no longer start (scripts/in-time.sh).
+# The time after which sanitizer tests do not start (scripts/in-time.sh).
 [[ -z $all_stages ]] || export LOOKOUT_TEST_UNTIL=$((LOOKOUT_TEST_STARTED + 53 * 60))
-# Objects that were compiled before are found again, in this clone or another one.
+# Reuse compiled objects in this and other clones.
 export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-# With precompiled headers, too: nothing here counts on __TIME__ or on macros from a command line.
+# Also with precompiled headers: nothing depends on __TIME__ or on macros from a command line.
 export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 # What is found again has the same headers, byte for byte. Without this ccache also takes what is the same once it is
 # preprocessed. A precompiled header from before a comment changed is that, but `#pragma once` compares whole files, and
@@ -99,14 +99,14 @@ run_tests() {
     printf '*** Skipped, though everything is there that they need: ***\n%s\n' "$skipped"
     outcome=1
   fi
-  # Once more what failed, and why, because a log may be read from its end.
+  # Repeat the failures at the end of the log.
   ((outcome == 0)) || grep -E -A 6 "$why" "$log" | tail -n 120
   return "$outcome"
 }
 
-# --- work that can be done ahead: compiling, and reading sources
+# --- work that can be done in advance: compiling, and reading sources
 
-# configure PRESET [CMAKE-OPTION...]: with several sources compiled as one, which takes half the time.
+# configure PRESET [CMAKE-OPTION...]: configures a unity build, which takes half the time.
 configure() { cmake --preset "$1" -DLOOKOUT_UNITY=8 "${@:2}" >/dev/null; }
 
 # Without line numbers, which are two thirds of each program and take 8 % of a test's time to compile. There are a hundred programs,
@@ -127,13 +127,13 @@ ahead_tidy() {
   fi
   cmake --preset tidy -DLOOKOUT_CRD_GENERATOR="$PWD/build/dev/api/lookout-crd-gen" >/dev/null
   cmake --build --preset tidy
-  # (Ninja would build all that the targets of these headers link.)
+  # (Ninja would build everything that the targets of these headers link.)
   ninja -C build/tidy -t commands all | grep 'lookout-crd-gen .*lookout-crds/' | (cd build/tidy && sh)
   # Those that changed last come first, and of the tests only those that changed in the last commits: they are compiled only.
   local until=$((LOOKOUT_TEST_STARTED + 40 * 60)) left=build/tidy/left tests='^(tests|examples/[a-z]+/tests)/'
   : >"$left"
   {
-    # (Others than *_test.cc may be meant not to compile.)
+    # (Files other than *_test.cc may be intended not to compile.)
     git log -20 --format= --name-only -- '*.cc' | awk -v tests="$tests" '$0 !~ tests || /_test\.cc$/'
     { git log --format= --name-only -- '*.cc' && sources | grep '\.cc$'; } | grep -Ev "$tests"
   } | awk '!seen[$0]++' | grep -xFf <(sources) | xargs -P "$(nproc)" -n 4 scripts/tidy.sh "$until" "$left" 2>&1 |
@@ -141,7 +141,7 @@ ahead_tidy() {
   [[ ! -s $left ]] || echo "*** Not read for want of time: $(wc -l <"$left") sources, of those that changed longest ago ***"
 }
 
-# begin_ahead STAGE...: does it in the background, until this script ends.
+# begin_ahead STAGE...: starts the work in the background, until this script ends.
 ahead=''
 begin_ahead() {
   (($#)) || return 0
@@ -152,13 +152,13 @@ begin_ahead() {
   trap 'kill -- -"$ahead" 2>/dev/null || true' EXIT
 }
 
-# not_begun STAGE: whether nothing is done ahead, for want of time, and the stage is left out.
+# not_begun STAGE: whether the stage is left out because its work in advance did not start in time.
 not_begun() {
   [[ -n $all_stages && -z $ahead ]] || return 1
   left_out "$1"
 }
 
-# await_ahead STAGE: until it is done, or cannot be ahead. False if time is out first, or there is none for it.
+# await_ahead STAGE: waits for the work in advance, if any. False if there is not enough time.
 await_ahead() {
   not_begun "$1" && return 1
   while [[ -n $ahead && ! -e build/ahead/$1.outcome ]] && kill -0 "$ahead" 2>/dev/null; do
@@ -177,7 +177,7 @@ finish_ahead() {
   if [[ -n $ahead && -e $outcome ]]; then
     tail -n 200 "build/ahead/$1.log"
     (($(<"$outcome"))) || return 0
-    # Not what clang-tidy reports: its time may be over, and it would read nothing.
+    # Ignore clang-tidy's result: its time may be over, and it would read nothing.
     [[ $1 != tidy ]] || return 1
     echo "*** $1: failed in the background; once more ***"
     free -m
@@ -188,11 +188,11 @@ finish_ahead() {
 
 if [[ $1 == --ahead ]]; then
   shift
-  # Linux shares processors between sessions first, and `nice` counts only within one.
+  # Linux distributes CPU time over sessions first; `nice` works only within a session.
   echo 19 2>/dev/null >/proc/self/autogroup || true
   for stage in "$@"; do
     outcome=0
-    # In a shell of its own, so that errors end it.
+    # In a subshell, so that errors end it.
     bash -euo pipefail -c "$(declare -f sources configure configure_dev "ahead_$stage"); ahead_$stage" >"build/ahead/$stage.log" 2>&1 || outcome=1
     echo "$outcome" >"build/ahead/$stage.outcome.new"
     mv "build/ahead/$stage.outcome.new" "build/ahead/$stage.outcome"
@@ -264,10 +264,10 @@ stage_install() {
   test_project examples/website "$prefix"
   test_project examples/cronjob "$prefix"
   test_project examples/sim "$prefix"
-  # Without an installed one, with the sources.
+  # With the sources instead of an installed Lookout.
   cmake -S "$new" -B "$new/with-sources" -G Ninja -DFETCHCONTENT_SOURCE_DIR_LOOKOUT="$PWD" >/dev/null
 
-  # As a part of another project. It is to be quick, so neither is optimised.
+  # As a subproject, without optimisation to save time.
   cmake -S tests/install/fetch_content -B build/parent -G Ninja -DCMAKE_CXX_COMPILER=clang++-16 -DCMAKE_BUILD_TYPE=Debug \
     -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DLOOKOUT_PCH=ON >/dev/null
   cmake --build build/parent --target parent
@@ -276,7 +276,7 @@ stage_install() {
   cmake --install build/parent --prefix build/parent-installed >/dev/null
   [[ $(find build/parent-installed -type f) == build/parent-installed/bin/parent ]]
 
-  # Shared libraries have the same objects, so that they are only linked, in the same build directory.
+  # Shared libraries have the same objects, so in the same build directory they only need linking.
   configure_dev -DBUILD_SHARED_LIBS=ON
   rm -rf build/dev/*.deb build/dev/_CPack_Packages
   cmake --build build/dev --target lookout_programs lookout_controller lookout_registry lookout_apiserver lookout_testing lookout_sim

@@ -10,7 +10,7 @@ namespace lookout::test {
 
 namespace {
 
-/// The end of time for durations that lead beyond it: Duration::max() is a sleep without an end.
+/// Adds without overflow: Duration::max() is an endless sleep.
 Clock::TimePoint later(Clock::TimePoint time, Clock::Duration duration) {
   const bool beyond = duration > Clock::TimePoint::max() - time;
   return beyond ? Clock::TimePoint::max() : time + duration;
@@ -26,7 +26,7 @@ struct FakeClock::Sleeper {
   const TimePoint until;
 };
 
-/// A sleeper's place in the list; it goes even when the coroutine is destroyed while it sleeps.
+/// A sleeper's entry in the list, removed even if the coroutine is destroyed while it sleeps.
 class FakeClock::Entry {
  public:
   Entry(FakeClock& clock, std::shared_ptr<Sleeper> sleeper) : clock_(clock), sleeper_(sleeper) {

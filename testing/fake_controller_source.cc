@@ -14,7 +14,7 @@
 namespace lookout::test {
 namespace {
 
-// Longer than anything takes that works.
+// A limit for waits that fail; longer than any successful wait.
 constexpr std::chrono::seconds kPatience{60};
 
 rest::TransportError transport_error(rest::TransportError::Kind kind, const char* message) {
@@ -57,7 +57,7 @@ class FakeControllerSource::Waiter {
   FakeControllerSource& source_;
 };
 
-/// A request that a pause holds up.
+/// A request that waits for the end of a pause.
 class FakeControllerSource::HeldUp {
  public:
   explicit HeldUp(FakeControllerSource& source) : source_(source) {}
@@ -82,7 +82,7 @@ class FakeControllerSource::HeldUp {
 
 class FakeControllerSource::FakeWatcher : public cache::Watcher {
  public:
-  /// Under the mutex. From a version on, or with everything that is there first.
+  /// Requires the mutex. Starts after a version, or with all existing objects.
   FakeWatcher(FakeControllerSource& source, std::optional<std::uint64_t> from, bool mark_end,
               std::stop_token stop)
       : source_(source), stop_(std::move(stop)), connection_(source.connection_) {
@@ -135,7 +135,7 @@ class FakeControllerSource::FakeWatcher : public cache::Watcher {
     co_return true;
   }
 
-  /// Under the mutex: it waits, and there is nothing that it has not been told.
+  /// Requires the mutex. True if the watch waits and has delivered everything.
   bool idle() const { return idle_ && !ended() && nothing_left(); }
 
  private:
@@ -145,7 +145,7 @@ class FakeControllerSource::FakeWatcher : public cache::Watcher {
   FakeControllerSource& source_;
   const std::stop_token stop_;
   const std::uint64_t connection_;
-  std::deque<api::WatchEvent> initial_;  // to be told before the history
+  std::deque<api::WatchEvent> initial_;  // delivered before the history
   std::size_t position_ = 0;
   bool idle_ = false;
   bool said_ = false;
@@ -158,7 +158,7 @@ void FakeControllerSource::ring() {
 template <class Ready>
 Awaitable<void> FakeControllerSource::wait(const Ready& ready, std::stop_token stop) {
   Waiter waiter(*this, co_await boost::asio::this_coro::executor);
-  // A copy: the stop may come while the request ends.
+  // Captures a copy, because a stop may be requested while the request ends.
   const std::stop_callback on_stop(stop, [event = waiter.event] { event.ring(); });
   for (;;) {
     if (stop.stop_requested())
@@ -193,7 +193,7 @@ void FakeControllerSource::remove(std::string_view key) {
   const std::lock_guard lock(mutex_);
   const auto at = objects_.find(std::string(key));
   if (at == objects_.end()) return;
-  // A deletion shows the last content with a resourceVersion of its own.
+  // A deletion event has the last content with a new resourceVersion.
   change(api::EventType::kDeleted, with_version(at->second, ++version_));
   objects_.erase(at);
 }
@@ -224,7 +224,7 @@ std::map<std::string, api::Object> FakeControllerSource::contents() const {
   return objects_;
 }
 
-// -------------------------------------------------------------------------- what can go wrong
+// ----------------------------------------------------------------------------------- failures
 
 void FakeControllerSource::end_watches(End end) {
   ++connection_;
@@ -275,7 +275,7 @@ void FakeControllerSource::deliver_at_once(std::size_t events) {
   at_once_ = std::max<std::size_t>(events, 1);
 }
 
-// ------------------------------------------------------------------------------ what is going on
+// -------------------------------------------------------------------------------- observation
 
 std::size_t FakeControllerSource::lists() const {
   const std::lock_guard lock(mutex_);

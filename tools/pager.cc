@@ -21,26 +21,26 @@ void throw_if_stopped(const std::stop_token& stop) {
     throw rest::TransportError(rest::TransportError::Kind::kCancelled, "the list was stopped");
 }
 
-/// Turns the options for one page into those for the next.
+/// Changes the options for one page into those for the next.
 void go_on(rest::ListOptions& options, const std::string& continue_token) {
   options.continue_token = continue_token;
   options.resource_version.clear();
   options.resource_version_match.clear();
 }
 
-/// Adds what a page lacks to what the whole list lacks.
+/// Adds the losses of a page to those of the whole list.
 void add_losses(rest::ListMeta& all, rest::ListMeta& page) {
   all.malformed_items += page.malformed_items;
   all.unknown_fields += page.unknown_fields;
   for (auto& key : page.malformed_keys) all.malformed_keys.push_back(std::move(key));
 }
 
-/// Pages on their way from one thread to another.
+/// A queue of pages between two threads.
 class Buffer {
  public:
   explicit Buffer(std::size_t size) : size_(size) {}
 
-  /// Waits for room; false if nobody wants any more.
+  /// Waits for room; returns false if the consumer has ended.
   bool put(rest::List<> page) {
     std::unique_lock lock(mutex_);
     pages_.push_back(std::move(page));
@@ -55,7 +55,7 @@ class Buffer {
     changed_.notify_all();
   }
 
-  /// Nothing at the end; throws the error that came there.
+  /// Waits for a page; empty at the end. Throws the error that ended the list.
   std::optional<rest::List<>> take(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, stop, [&] { return !pages_.empty() || ended_; });

@@ -18,7 +18,7 @@ class Pauses {
     if (policy.attempts < 1) throw InvalidArgument("a retry needs one attempt at least");
   }
 
-  /// Whether there is another attempt, after this one has failed.
+  /// Call after a failure: returns true if there is another attempt.
   bool again() { return ++attempts_ < policy_.attempts; }
 
   Clock::Duration next() {

@@ -1,4 +1,4 @@
-// CustomResourceDefinitions as the generator sees them.
+// The generator's model of CustomResourceDefinitions.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct CrdField;
 /// The type of a field, of a list's elements or of a map's values.
 struct CrdType {
   enum class Kind {
-    kScalar,     // `name` as cpp_types.h knows it: "string", "integer:int32", "any" ...
+    kScalar,     // `name` as in cpp_types.h: "string", "integer:int32", "any" ...
     kQuantity,   // resource.Quantity
-    kBuiltin,    // `name`: the full name of a structure of Kubernetes' own
+    kBuiltin,    // `name`: the full name of a built-in structure
     kList,       // of `element`
     kMap,        // from strings to `element`
     kStructure,  // with `fields`
@@ -30,9 +30,9 @@ struct CrdType {
   std::string name;
   std::vector<CrdType> element;
   std::vector<CrdField> fields;
-  /// A structure also keeps fields that it does not list.
+  /// The structure also keeps unlisted fields.
   bool preserves_unknown = false;
-  /// The values that the schema lists, of strings and integers only.
+  /// The schema's enum values; only for strings and integers.
   std::vector<std::variant<std::string, std::int64_t>> values;
   /// Lists: "atomic", "set", "map", or "" for none; and the fields that are the key of an element.
   std::string list_type;
@@ -59,11 +59,11 @@ inline CrdType CrdType::of(Kind kind, std::string name) {
 struct CrdVersion {
   std::string name;
   std::string description;
-  /// Why not to use it any more; nothing if the version is not deprecated.
+  /// The deprecation warning; nullopt if the version is not deprecated.
   std::optional<std::string> deprecated;
   bool has_status = false;
   bool has_scale = false;
-  /// The fields of the object besides apiVersion, kind and metadata.
+  /// The fields of the object, without apiVersion, kind and metadata.
   std::vector<CrdField> fields;
 };
 
@@ -74,32 +74,31 @@ struct Crd {
   std::string plural;
   std::vector<std::string> short_names;
   bool namespaced = true;
-  /// Those that are served.
+  /// The served versions.
   std::vector<CrdVersion> versions;
 };
 
-/// The CustomResourceDefinitions of a file: one, several documents, or a List. Documents of other
-/// kinds are passed over. `file` names the text in errors. Throws std::runtime_error, which names
-/// the file, the line, the CRD and the field, if the text is no YAML, has no CRD, or has one that
-/// an API server would refuse for its form.
+/// The CustomResourceDefinitions of a file: one or more documents, or a List. Skips other kinds.
+/// `file` is the name for errors. Throws std::runtime_error, with the file, line, CRD and field, if
+/// the text is not YAML, has no CRD, or has one whose form an API server would reject.
 std::vector<Crd> read_crds(std::string_view text, std::string_view file);
 
 struct CrdHeaderOptions {
   /// The C++ namespace around those of the versions, such as "acme" or "acme::apis". Empty: the
   /// first part of each group, "stable" for stable.example.com, as namespace_name() has it.
   std::string cpp_namespace;
-  /// Where the header comes from, for its first line.
+  /// The source, for the header's first line.
   std::string source;
 };
 
-/// One header with everything: for each version a namespace with the enumerations, the views, the
-/// drafts, the objects and the lists. Equal input gives equal text. Throws std::runtime_error if
-/// two of the CRDs are the same one, or the namespace is no C++ name.
+/// A header with a namespace per version, which has the enumerations, views, drafts, objects and
+/// lists. Equal input gives equal text. Throws std::runtime_error for duplicate CRDs, or if the
+/// namespace is not a valid C++ name.
 std::string generate_crd_header(const std::vector<Crd>& crds, const CrdHeaderOptions& options);
 
-/// The header for the CRDs of several files, "-" for standard input, written to `output`; empty or
-/// "-" for standard output. Throws as the functions above do, and std::runtime_error if a file
-/// cannot be read or written.
+/// Writes the header for the CRDs of several files ("-": standard input) to `output` (empty or "-":
+/// standard output). Throws as the functions above do, and std::runtime_error if a file cannot be
+/// read or written.
 void write_crd_header(const std::vector<std::string>& inputs, const std::string& output,
                       const std::string& cpp_namespace);
 

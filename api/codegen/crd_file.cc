@@ -1,4 +1,4 @@
-// From files to a file.
+// Reads CRD files and writes the header.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -50,10 +50,10 @@ void write_output(const std::string& path, const std::string& text) {
     if (!out.flush()) fail(std::strerror(errno));
   };
   std::error_code error;
-  // A device or a pipe stays what it is.
+  // Do not replace a device or a pipe.
   if (std::filesystem::is_other(std::filesystem::status(path, error))) return write(path);
   if (std::filesystem::is_directory(path, error)) fail(std::strerror(EISDIR));
-  // Never half a header, which a build might take for a whole one.
+  // Write a temporary file first: a build must not see an incomplete header.
   const std::string partial = path + ".partial";
   try {
     write(partial);
@@ -80,7 +80,7 @@ void write_crd_header(const std::vector<std::string>& inputs, const std::string&
   for (const std::string& input : inputs) {
     const std::string shown = input == "-" ? "standard input" : input;
     for (Crd& crd : read_crds(read_input(input), shown)) crds.push_back(std::move(crd));
-    // The name alone: where it lies is different on each machine.
+    // Only the file name: the folder differs between machines.
     options.source += (options.source.empty() ? "" : ", ") +
                       (input == "-" ? shown : std::filesystem::path(input).filename().string());
   }

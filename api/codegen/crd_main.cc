@@ -1,4 +1,4 @@
-// lookout-crd-gen: the generator alone, for lookout_add_crd(). People use `lookout generate`.
+// lookout-crd-gen: the generator for lookout_add_crd(). Users call `lookout generate`.
 #include <fmt/format.h>
 
 #include <cstdio>

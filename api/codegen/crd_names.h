@@ -1,4 +1,4 @@
-// C++ names for what a CRD may call things, which is nearly anything.
+// C++ names for the names in CRDs, which may have almost any characters.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,24 @@ std::string member_name(std::string_view json_name);
 std::string enumerator_name(std::string_view value);
 std::string enumerator_name(std::int64_t value);
 
-/// "cert-manager" -> "cert_manager", "default" -> "default_", and "time" -> "time_": a namespace that
-/// Lookout and the C library leave free.
+/// "cert-manager" -> "cert_manager", "default" -> "default_", "time" -> "time_": a namespace that
+/// does not conflict with Lookout and the C library.
 std::string namespace_name(std::string_view name);
 
-/// Whether it is "acme" or "acme::apis": names with two colons between them.
+/// Whether it is a namespace such as "acme" or "acme::apis".
 bool is_namespace(std::string_view name);
 
-/// A literal with that content.
+/// A string literal with this content.
 std::string cpp_literal(std::string_view text);
 
-/// Names that were given out in one scope.
+/// The names used in a scope.
 class NameScope {
  public:
   NameScope() = default;
   explicit NameScope(std::set<std::string> taken) : taken_(std::move(taken)) {}
 
-  /// `base`, or "base_2", "base_3" ... if that is taken. `also` says what else is declared along
-  /// with a name; all of it must be free, and is taken then.
+  /// Returns and claims `base`, or "base_2", "base_3" ... if it is taken. `also` returns the other
+  /// names that are declared with a name; they must be free, too, and are claimed as well.
   using Also = std::function<std::set<std::string>(const std::string& name)>;
   std::string claim(const std::string& base, const Also& also = nullptr);
 

@@ -16,7 +16,7 @@ namespace lookout::codegen {
 namespace {
 
 constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.";
-// Structural schemas of real CRDs go about 20 deep.
+// Real CRDs are nested about 20 levels deep.
 constexpr int kMaxDepth = 100;
 
 std::string_view text_of(const YamlNode* node) {
@@ -50,7 +50,7 @@ const CrdField* find_field(const CrdType& type, std::string_view name) {
   return it == type.fields.end() ? nullptr : &*it;
 }
 
-/// Whether a field is there, and a plain scalar of that name.
+/// Whether the field exists and is this plain scalar.
 bool has_scalar(const CrdType& type, std::string_view field, std::string_view scalar) {
   const CrdField* found = find_field(type, field);
   return found != nullptr && found->type.kind == CrdType::Kind::kScalar &&
@@ -143,7 +143,7 @@ class Reader {
     if (const YamlNode* items = node.find("items"); text_of(node.find("kind")).ends_with("List")) {
       if (items == nullptr) return;
       for (const YamlNode* item : items->items) {
-        // A kind may be called AllowList and have items of its own.
+        // A kind with a name such as AllowList may have its own items.
         if (is_map(item)) read_document(*item);
       }
       return;
@@ -364,14 +364,14 @@ class Reader {
       field.required = std::ranges::find(required, name) != required.end();
       field.nullable = is_plain_true(property->find("nullable"));
       path_.resize(length);
-      // Every object has these members already, with more detail than the schema gives.
+      // Every object has these members, with more detail than in the schema.
       const bool implied = find_field(out, name) != nullptr;
       if (!implied) out.fields.push_back(std::move(field));
     }
     return out;
   }
 
-  /// An embedded object has these whether its schema lists them or not.
+  /// Embedded objects have these fields even if the schema does not list them.
   static void add_type_meta(CrdType& out) {
     const auto add = [&](const char* name, CrdType type, bool required) {
       CrdField& field = out.fields.emplace_back();

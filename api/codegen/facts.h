@@ -1,4 +1,4 @@
-// The schema facts (api/schema/kubernetes-*.json) as the generator sees them.
+// The generator's model of the schema facts (api/schema/kubernetes-*.json).
 #pragma once
 
 #include <filesystem>
@@ -21,11 +21,11 @@ struct Field {
   std::string name;
   TypeRef type;
   bool required = false;
-  std::optional<int> number;  // protobuf field number; none where protobuf inlines another message
+  std::optional<int> number;  // protobuf field number; none if protobuf inlines another message
   std::string wire;           // the protobuf type; empty without a number
-  bool pointer = false;       // in Go: absent and zero are two things
-  bool always = false;        // JSON has the field even if it is absent or zero
-  bool typed = false;         // the objects in it come with apiVersion and kind
+  bool pointer = false;       // a pointer in Go: absent differs from zero
+  bool always = false;        // in JSON even if absent or zero
+  bool typed = false;         // its objects have apiVersion and kind
   std::string patch_merge_key;
   std::string patch_strategy;  // several are separated by commas
   std::string list_type;       // "atomic", "set", "map", or "" for none
@@ -39,7 +39,7 @@ struct GroupVersionKind {
   std::string kind;
 };
 
-/// A field of a protobuf message that is not described by a type.
+/// A field of a protobuf message without a type description.
 struct WireField {
   std::string name;
   int number = 0;
@@ -49,7 +49,7 @@ struct WireField {
 struct Type {
   std::string name;                     // full: io.k8s.api.core.v1.Pod
   std::optional<std::string> alias;     // a scalar under another name (Quantity, Time ...)
-  std::optional<GroupVersionKind> gvk;  // set for what travels as an object of its own
+  std::optional<GroupVersionKind> gvk;  // set for types that are sent as objects
   std::vector<Field> fields;
   std::vector<WireField> inlined;  // protobuf messages whose fields are this type's own in JSON
 };
@@ -71,7 +71,7 @@ struct Facts {
   std::map<std::string, std::vector<WireField>> wire_messages;  // by their protobuf names
 };
 
-/// Reads the facts file. Throws std::runtime_error naming the file and what is wrong.
+/// Reads the facts file. Throws std::runtime_error, with the file and the reason.
 Facts load_facts(const std::filesystem::path& path);
 
 /// The lists of api/schema/well_known.txt.
@@ -80,7 +80,7 @@ struct WellKnown {
   std::vector<std::string> common_strings;
   std::vector<std::string> field_set_names;
   std::vector<std::string> strings;
-  std::vector<std::string> member_orders;  // names in their order, between spaces
+  std::vector<std::string> member_orders;  // names in order, separated by spaces
 };
 WellKnown load_well_known(const std::filesystem::path& path);
 

@@ -1,4 +1,4 @@
-// The generator's parts; each returns the text of the files it makes.
+// The generator's parts; each returns the contents of its files.
 #pragma once
 
 #include <filesystem>
@@ -13,10 +13,10 @@ namespace lookout::codegen {
 /// File name (below the output folder) -> text.
 using Files = std::map<std::string, std::string>;
 
-/// All symbols, in order: a symbol's number is its place here.
+/// All symbols; a symbol's number is its index.
 std::vector<std::string> symbol_strings(const Facts& facts, const WellKnown& well_known);
 
-/// The names of all fields, in the order in which the members of an object are kept.
+/// The names of all fields, in the order of an object's members.
 std::vector<std::string> field_order(const Facts& facts, const WellKnown& well_known);
 
 /// include/lookout/api/symbols.h and api/symbol_table.inc.

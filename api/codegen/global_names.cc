@@ -7,8 +7,7 @@
 namespace lookout::codegen {
 namespace {
 
-/// Lookout's namespaces, those of the libraries whose headers Lookout's or a project's include, and
-/// the function that every program has.
+/// The namespaces of Lookout and of libraries whose headers may be included, and `main`.
 constexpr std::array<std::string_view, 32> kNamespaces = {
     "abi",    "api",      "apiserver", "base",     "boost", "cache",          "controller",
     "detail", "fmt",      "http",      "informer", "k8s",   "leaderelection", "lister",
@@ -16,9 +15,8 @@ constexpr std::array<std::string_view, 32> kNamespaces = {
     "record", "registry", "rest",      "retry",    "sim",   "spdlog",         "std",
     "test",   "testing",  "watch",     "workqueue"};
 
-/// The global names in headers of the GNU C library, each between two spaces. Variants of
-/// mathematical functions for types such as _Float32 are left out; so are names that end in _t,
-/// which POSIX reserves.
+/// The global names in headers of the GNU C library, each between two spaces, without the
+/// mathematical functions for types such as _Float32 and names that end in _t, which POSIX reserves.
 constexpr std::string_view kLibrary =
     " "
     "a64l abi abort abs accept accept4 access acct acos acosf acosh acoshf acoshl acosl addrinfo "

@@ -1,6 +1,5 @@
-// lookout-gen: writes the symbol table, the type table, the table of the protobuf messages, the
-// resource table, the typed views and the drafts from the schema facts; or the table of the columns
-// that kubectl shows.
+// lookout-gen: writes the symbol table, the type table, the table of protobuf messages, the resource
+// table, the typed views and the drafts from the schema facts; or the table of kubectl's columns.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -15,7 +14,7 @@
 
 namespace {
 
-/// Leaves a file that already says the same alone, so that nothing is rebuilt for nothing.
+/// Does not touch an unchanged file, to avoid rebuilds.
 void write_if_changed(const std::filesystem::path& path, const std::string& text) {
   {
     std::ifstream in(path, std::ios::binary);

@@ -14,8 +14,8 @@ char to_upper(char c) { return static_cast<char>(std::toupper(static_cast<unsign
 
 }  // namespace
 
-/// True for C++ keywords, for "typeof", "linux" and "unix", which compilers have in their GNU
-/// dialects, and for macros of the C library that look like names.
+/// True for C++ keywords, for "typeof", "linux" and "unix" of the GNU dialects, and for lower-case
+/// macros of the C library.
 bool is_reserved(std::string_view word) {
   static const std::set<std::string_view> kWords = {
       "alignas",       "alignof",      "and",
@@ -79,7 +79,7 @@ std::string accessor_name(std::string_view json_name) {
       out += c;
     }
   }
-  // Every field of that name is a pod's.
+  // All fields of this name are pod templates.
   if (out == "template") return "pod_template";
   if (is_reserved(out)) out += '_';
   return out;
@@ -87,7 +87,7 @@ std::string accessor_name(std::string_view json_name) {
 
 std::string constant_name(std::string_view json_name) {
   std::string out = "k";
-  // "Port" and "port" are two names.
+  // Distinguishes "Port" from "port".
   if (!json_name.empty() && is_upper(json_name.front())) out += "Capital";
   bool capital = true;
   for (const char c : json_name) {
@@ -115,7 +115,7 @@ TypeName split_type_name(std::string_view full_name) {
   out.name = parts.back();
   out.version = parts[parts.size() - 2];
   out.group = parts[parts.size() - 3];
-  // version.Info is the one type whose package carries no version.
+  // version.Info is the only type whose package has no version.
   if (out.version == "version") {
     out.group = "version";
     out.version = "v1";

@@ -1,4 +1,4 @@
-// From the schema's names to C++ names.
+// Converts the schema's names to C++ names.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace lookout::codegen {
 
-/// Whether a C++ program cannot have a function of that name: keywords, and macros that the
-/// standard headers or the compiler may define.
+/// Whether the name cannot be used for a function: keywords, and macros that the standard headers or
+/// the compiler may define.
 bool is_reserved(std::string_view word);
 
 /// "clusterIPs" -> "cluster_ips", "$ref" -> "dollar_ref", "namespace" -> "namespace_" (C++ keywords

@@ -20,7 +20,7 @@
 namespace lookout::codegen {
 namespace {
 
-constexpr std::size_t kMaxSymbols = 3072;      // a name in a field set has no room for more
+constexpr std::size_t kMaxSymbols = 3072;      // the limit of names in field sets
 constexpr std::size_t kMaxCommonFields = 192;  // one-byte key codes 0x00-0xBF
 constexpr std::size_t kMaxCommonStrings = 48;  // one-byte values 0x90-0xBF
 constexpr std::size_t kMaxFieldSetNames = 96;  // one-byte names in field sets, each twice
@@ -37,7 +37,7 @@ struct PerfectHash {
 
 PerfectHash build_hash(const std::vector<std::string>& strings) {
   constexpr std::size_t kBuckets = 512;
-  // Small enough to stay in the processor's first cache.
+  // Small enough for the L1 cache.
   const std::size_t slots = std::bit_ceil(strings.size() * 3 / 2);
   std::vector<std::vector<std::uint16_t>> buckets(kBuckets);
   for (std::size_t i = 0; i < strings.size(); ++i) {
@@ -89,12 +89,11 @@ std::string array_text(std::string_view declaration, const Range& values) {
 
 }  // namespace
 
-/// Orders field names so that, as far as one order can, the fields of every type stand as the API
-/// server writes them: there a JSON object follows its Go struct, and a struct's protobuf numbers
-/// follow its declaration. The order is found by the greedy heuristic of Eades, Lin and Smyth for
-/// the minimum feedback arc set.
+/// Orders field names so that, as far as possible, the fields of every type are in the order in which
+/// the API server writes them: the order of the Go struct, which is that of the protobuf numbers.
+/// Uses the greedy heuristic of Eades, Lin and Smyth for the minimum feedback arc set.
 ///
-/// The member orders of `well_known` always hold.
+/// Always satisfies the member orders of `well_known`.
 std::vector<std::string> field_order(const Facts& facts, const WellKnown& well_known) {
   std::map<std::string, std::size_t> index;
   for (const auto& [_, type] : facts.types) {
@@ -104,8 +103,7 @@ std::vector<std::string> field_order(const Facts& facts, const WellKnown& well_k
   for (const auto& [name, i] : index) names[i] = name;
 
   const std::size_t n = names.size();
-  std::vector<std::map<std::size_t, int>> before(
-      n);  // before[a][b]: how much speaks for a standing before b
+  std::vector<std::map<std::size_t, int>> before(n);  // before[a][b]: the weight for a before b
   std::vector<std::map<std::size_t, int>> after(n);
   const auto weight_of = [](const std::string& type) {
     const std::string last = type.substr(type.rfind('.') + 1);
@@ -131,7 +129,7 @@ std::vector<std::string> field_order(const Facts& facts, const WellKnown& well_k
       }
     }
   }
-  // A pair that both ways have something for counts for the stronger way only.
+  // Keep only the difference of the two directions.
   for (std::size_t a = 0; a < n; ++a) {
     for (auto& [b, w] : before[a]) {
       if (auto it = before[b].find(a); it != before[b].end()) {
@@ -173,8 +171,8 @@ std::vector<std::string> field_order(const Facts& facts, const WellKnown& well_k
     return total;
   };
   for (std::size_t left = n; left > 0; --left) {
-    // A sink goes to the far end, a source to the near end, else the name with the best balance to
-    // the near end.
+    // Append a sink to the end, a source to the start, else the name with the best balance to the
+    // start.
     std::size_t best = n;
     int best_score = 0;
     bool to_tail = false;
@@ -252,7 +250,7 @@ Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
       throw std::runtime_error(
           fmt::format("well_known.txt: {}: no field of the schema has this name", name));
   }
-  // Codes stand in the order of members, so a walk sees by a key's code that it has passed a field.
+  // Codes are in member order, so a search can stop after a higher code.
   const std::set<std::string> common(well_known.common_fields.begin(),
                                      well_known.common_fields.end());
   for (const auto& name : ordered_fields) {
@@ -330,7 +328,7 @@ Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
   table += array_text("constexpr std::uint16_t kFieldSetNames[]", set_names);
   table += array_text("constexpr std::uint16_t kSymbolDisplacements[kSymbolBuckets]",
                       hash.displacements);
-  // All that a look-up needs lies together.
+  // All data of a lookup is in one place.
   std::vector<std::string> slots;
   slots.reserve(hash.slots.size());
   for (const std::uint16_t id : hash.slots) {

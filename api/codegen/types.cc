@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kNoSymbol = 0xFFFF;
 
-/// The names of the enumerators that api/type_table.h has for a scalar of the facts.
+/// The enumerator in api/type_table.h for a scalar of the facts.
 std::string scalar_constant(const std::string& name) {
   static const std::map<std::string, std::string> kScalars = {
       {"string", "kString"},
@@ -53,8 +53,8 @@ unsigned patch_strategies(const std::string& text, const std::string& where) {
   return out;
 }
 
-/// Gives every type a number: first those with a name, in the order of their names, then lists,
-/// maps and scalars as they turn up.
+/// Numbers the types: first the named ones, sorted by name, then lists, maps and scalars in order of
+/// appearance.
 class TypeNumbers {
  public:
   explicit TypeNumbers(const Facts& facts) {
@@ -168,7 +168,7 @@ class TableWriter {
     return out;
   }
 
-  /// The number of a set of keys; 0 is the empty one.
+  /// The number of a key set; 0 is the empty set.
   std::size_t key_set(const std::vector<std::string>& keys) {
     const auto [it, added] = key_sets_.emplace(keys, key_sets_.size());
     if (added) {

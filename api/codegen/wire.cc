@@ -1,4 +1,4 @@
-// The table of the protobuf messages: what each field number is, and what JSON makes of it.
+// The table of protobuf messages: the meaning of field numbers, and the JSON form.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 constexpr int kMaxNumber = 255;
-constexpr std::size_t kMaxSlots = 64;  // as api/wire_table.h has it
+constexpr std::size_t kMaxSlots = 64;  // as in api/wire_table.h
 
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
@@ -27,7 +27,7 @@ std::optional<std::string> map_value(const std::string& wire) {
   return wire.substr(kMap.size(), wire.size() - kMap.size() - 1);
 }
 
-/// The names of the enumerators that api/wire_table.h has for a protobuf type.
+/// The enumerator in api/wire_table.h for a protobuf type.
 std::string_view kind_constant(const std::string& wire) {
   static const std::map<std::string_view, std::string_view> kScalars = {
       {"string", "kString"}, {"bytes", "kBytes"}, {"int32", "kInt"},
@@ -63,12 +63,12 @@ int wire_type(std::string_view kind, bool map) {
   return kind == "kDouble" ? 1 : 2;
 }
 
-/// The name of the type at the bottom of lists and maps.
+/// The name of the innermost type of lists and maps.
 std::string bottom(const TypeRef& type) {
   return type.element.empty() ? type.name : bottom(type.element.front());
 }
 
-/// Types that are sent as metadata only; the facts describe them only as messages.
+/// The metadata-only types, which the facts describe only as messages.
 std::vector<Type> metadata_types() {
   const auto field = [](const char* name, const char* type, bool list, int number) {
     Field out;
@@ -106,7 +106,7 @@ class WireWriter {
 
   std::string write() {
     for (const Type& type : types_) write_type(type);
-    // Those that are inlined have numbers of their own, but no slots.
+    // Inlined messages have their own numbers, but no slots.
     for (std::size_t i = 0; i < inlined_.size(); ++i)
       begin_message(inlined_[i].first, inlined_[i].second, 0);
     rows_ += fmt::format("    {{{}, {}, 0}},\n", number_count_, slot_count_);
@@ -145,7 +145,7 @@ class WireWriter {
   };
   using SlotsByName = std::map<std::string, std::size_t>;
 
-  /// `always`: a bit for each slot that JSON always has.
+  /// `always`: a bit for each slot that is always in JSON.
   void begin_message(const std::string& name, std::vector<Number> numbers, std::uint64_t always) {
     rows_ += fmt::format("    {{{}, {}, {:#x}}},\n", number_count_, slot_count_, always);
     names_ += fmt::format("    \"{}\",\n", last_part(name));
@@ -206,8 +206,8 @@ class WireWriter {
     return it->second;
   }
 
-  /// The protobuf types of the fields of an inlined message. What is no member of `names` is
-  /// inlined there in its turn.
+  /// Collects the protobuf types of an inlined message's fields. Fields that are not in `names` are
+  /// inlined messages, too.
   void collect(const std::string& message, const std::set<std::string>& names,
                std::map<std::string, std::string>& wires) const {
     for (const WireField& field : wire_message(message)) {

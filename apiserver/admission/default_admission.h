@@ -1,5 +1,4 @@
-// DefaultAdmission: the admission plugins that a kube-apiserver has by default and that depend on
-// other objects.
+// DefaultAdmission: kube-apiserver's default admission plugins that depend on other objects.
 #pragma once
 
 #include <memory>
@@ -13,8 +12,8 @@
 
 namespace lookout::apiserver::admission {
 
-/// The pod security of the namespace of a request. For requests that are not about pods or their
-/// templates, it reads nothing and allows everything.
+/// The pod security of a request's namespace. For requests that do not write pods or pod templates,
+/// reads nothing and allows everything.
 Awaitable<PodSecurity> read_pod_security(std::shared_ptr<const resources::ResourceTable> table,
                                          resources::Target target, std::string subresource);
 
@@ -45,12 +44,12 @@ class DefaultAdmission final : public resources::Admission {
   friend Awaitable<PodSecurity> read_pod_security(std::shared_ptr<const resources::ResourceTable>,
                                                   resources::Target, std::string);
 
-  /// Whether a plugin may have something to do.
+  /// Whether a plugin may apply.
   bool has_work(resources::Write::Operation operation) const;
-  /// A new object with what its classes fill in.
+  /// A new object with the defaults from its classes.
   Awaitable<api::Object> complete(api::Object object) const;
   Awaitable<void> check(resources::Write write);
-  /// The class that a pod names; empty if there is none.
+  /// The RuntimeClass of a pod; empty if there is none.
   Awaitable<api::Object> runtime_class_of(api::Object pod) const;
   Awaitable<void> check_growth(resources::Write write) const;
   Awaitable<void> check_namespace(resources::Write write);

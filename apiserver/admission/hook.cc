@@ -25,7 +25,7 @@ bool has(const std::vector<std::string>& items, std::string_view wanted) {
 
 bool matches_scope(const Rule& rule, const Subject& subject) {
   if (rule.scope.empty() || rule.scope == "*") return true;
-  // A namespace is not namespaced, though requests about one carry its name as their namespace.
+  // Namespaces are cluster-scoped, although their requests have the name as the namespace.
   const bool is_namespace =
       subject.group.empty() && subject.version == "v1" && subject.resource == "namespaces";
   const bool namespaced = !is_namespace && !subject.ns.empty();
@@ -45,7 +45,7 @@ bool matches_resource(const Rule& rule, const Subject& subject) {
   });
 }
 
-/// An absent one selects everything.
+/// An absent selector selects everything.
 HookSelector selector_of(Value selector) {
   HookSelector out;
   if (!selector.is_object()) return out;

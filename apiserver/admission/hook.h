@@ -1,4 +1,4 @@
-// One webhook of a configuration, and what it is for.
+// Hook: a webhook of a configuration.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ struct Rule {
   std::string scope;
 };
 
-/// A label selector, or why there is none.
+/// A label selector, or the reason why it is invalid.
 struct HookSelector {
   api::labels::Selector selector;
   std::string error;
@@ -38,17 +38,17 @@ struct HookSelector {
 struct Hook {
   std::string configuration;
   std::string name;
-  /// Unique among all hooks: names may come twice.
+  /// Unique among all hooks, unlike names.
   std::string uid;
   std::vector<Rule> rules;
-  /// matchPolicy: requests by other versions of the same resource are meant, too.
+  /// matchPolicy: also selects requests for other versions of the same resource.
   bool equivalent = true;
   HookSelector namespaces;
   HookSelector objects;
   /// failurePolicy: Ignore.
   bool ignores_failures = false;
   std::chrono::seconds timeout{10};
-  /// Empty if the configuration does not say.
+  /// Empty if the configuration does not set it.
   std::string side_effects;
   /// reinvocationPolicy: IfNeeded.
   bool reinvoked = false;
@@ -62,7 +62,7 @@ struct Subject {
   std::string version;
   std::string resource;
   std::string subresource;
-  /// Empty for what lives in no namespace. A namespace lives in itself, as in kube-apiserver.
+  /// Empty for cluster-scoped resources. For a namespace, its own name, as in kube-apiserver.
   std::string ns;
   /// "CREATE", "UPDATE", "DELETE".
   std::string operation;
@@ -71,8 +71,8 @@ struct Subject {
 /// Whether a rule selects a request (k8s.io/apiserver's rules.Matcher).
 bool matches(const Rule& rule, const Subject& subject);
 
-/// A resource in one version, and the kind of the objects that are written to it: its own, or, for
-/// a subresource such as scale, another.
+/// A resource in one version, and the kind of the written objects: its own, or that of a subresource
+/// such as scale.
 struct Version {
   std::string group;
   std::string version;
@@ -80,9 +80,8 @@ struct Version {
   api::GroupVersionKind kind;
 };
 
-/// The version in which a hook wants to see a request, by its rules alone: that of the request, or
-/// else the first of `equivalents` that a rule names. Nothing if none is selected. `subject` is of
-/// the request's version.
+/// The version of a request that a hook's rules select: that of the request, or else the first match
+/// in `equivalents`. nullopt if there is none. `subject` has the request's version.
 std::optional<Version> wanted_version(const Hook& hook, const Subject& subject,
                                       const Version& requested,
                                       const std::vector<Version>& equivalents);
@@ -91,8 +90,8 @@ std::optional<Version> wanted_version(const Hook& hook, const Subject& subject,
 /// api::StatusError (500) for a selector that makes no sense.
 bool selects_objects(const Hook& hook, const api::Object& object, const api::Object& old);
 
-/// The hooks of a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration, in order.
-/// Whatever is missing in it has its default.
+/// The hooks of a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration, in order. Absent
+/// fields have their defaults.
 std::vector<std::shared_ptr<const Hook>> hooks_of(const api::Object& configuration);
 
 }  // namespace lookout::apiserver::admission

@@ -1,4 +1,4 @@
-// The webhooks that are registered.
+// HookRegistry: the registered webhooks.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@ namespace lookout::apiserver::admission {
 
 using HookList = std::vector<std::shared_ptr<const Hook>>;
 
-/// All hooks at one moment: configurations by name, in each as they are written there.
+/// All hooks at one point in time: configurations sorted by name, each with its order.
 struct Hooks {
   HookList mutating;
   HookList validating;
 };
 
-/// Follows the configurations in the storage. Safe to use from many threads.
+/// Watches the configurations in the storage. Thread-safe.
 class HookRegistry {
  public:
   /// `resources` must outlive it.
@@ -27,9 +27,9 @@ class HookRegistry {
 
   std::shared_ptr<const Hooks> hooks() const;
 
-  /// Looks at the configurations now: what they register is called when this returns.
+  /// Reads the configurations. When this returns, their webhooks are called.
   Awaitable<void> refresh();
-  /// Call refresh() after each change of a configuration. They return when the storage's watch
+  /// These call refresh() after each change of a configuration. They return when the storage's watch
   /// ends.
   Awaitable<void> follow_mutating() { return follow(mutating_); }
   Awaitable<void> follow_validating() { return follow(validating_); }

@@ -19,7 +19,7 @@ using api::Object;
 using api::Value;
 
 constexpr std::string_view kPrefix = "pod-security.kubernetes.io/";
-/// No more pods are looked at when a namespace gets another standard.
+/// The maximum number of pods that are checked when a namespace's standard changes.
 constexpr std::size_t kMostPods = 3000;
 
 std::string_view level_name(SecurityLevel level) {
@@ -66,7 +66,7 @@ class Mode {
   bool has_level() const { return level_.exists(); }
   bool has_version() const { return version_.exists(); }
 
-  /// False if the level is none.
+  /// False if the level is invalid.
   bool read(SecurityStandard& standard, SecurityLevel if_wrong) const {
     bool valid = true;
     if (has_level()) {

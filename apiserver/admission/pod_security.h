@@ -1,4 +1,4 @@
-// The pod security standards, which labels of namespaces apply (k8s.io/pod-security-admission).
+// The pod security standards, which namespace labels select (k8s.io/pod-security-admission).
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace lookout::apiserver::admission {
 
 enum class SecurityLevel { kPrivileged, kBaseline, kRestricted };
 
-/// A level with the rules that it had in a version of Kubernetes.
+/// A level with the rules of a Kubernetes version.
 struct SecurityStandard {
   SecurityLevel level = SecurityLevel::kPrivileged;
-  /// Of v1.30 this is 30; none: the latest rules.
+  /// 30 for v1.30; nullopt: the latest rules.
   std::optional<std::int64_t> minor = {};
 
   bool allows_everything() const { return level == SecurityLevel::kPrivileged; }
@@ -27,18 +27,18 @@ struct SecurityStandard {
 
 /// The standards that apply to the pods of a namespace.
 struct PodSecurity {
-  /// Pods that violate it are refused.
+  /// Pods that violate it are rejected.
   SecurityStandard enforce = {};
-  /// A warning says what violates it.
+  /// Pods that violate it cause a warning.
   SecurityStandard warn = {};
-  /// About labels with other values than these.
+  /// The errors in the labels.
   std::vector<api::StatusCause> errors = {};
 };
 
-/// Reads the labels of a namespace. As there, a wrong level enforces "restricted".
+/// Reads the labels of a namespace. As in Kubernetes, an invalid level enforces "restricted".
 PodSecurity pod_security_of(api::Value labels);
 
-/// Why a pod is not allowed: "hostPath volumes", and which: "volume \"v\"".
+/// Why a pod is rejected ("hostPath volumes"), with details ("volume \"v\"").
 struct Violation {
   std::string reason;
   std::string detail;
@@ -54,10 +54,10 @@ std::string details_of(const std::vector<Violation>& violations);
 /// "hostPath volumes, privileged".
 std::string reasons_of(const std::vector<Violation>& violations);
 
-/// Whether an update may violate what the old pod did not: it has other containers or images.
+/// Whether an update may introduce violations: it changes containers or images.
 bool changes_security(const api::Object& pod, const api::Object& old);
 
-/// The warnings about the pods of a namespace that violate the standard which it gets.
+/// The warnings about existing pods that violate a namespace's new standard.
 std::vector<std::string> warnings_about_pods(std::string_view ns, const SecurityStandard& standard,
                                              const std::vector<api::Object>& pods);
 

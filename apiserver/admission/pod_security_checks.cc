@@ -50,7 +50,7 @@ std::string quoted(const Texts& texts) {
   return texts.empty() ? std::string() : "\"" + joined(texts, "\", \"") + "\"";
 }
 
-/// The noun for one or for several.
+/// The noun in singular or plural.
 std::string counted(std::size_t count, std::string_view noun) {
   return fmt::format("{}{}", noun, count == 1 ? "" : "s");
 }
@@ -64,7 +64,7 @@ std::string_view use(const Names& users) { return users.size() == 1 ? "uses" : "
 
 std::string name_in(Value container) { return std::string(container["name"].as_string()); }
 
-/// The containers for which `is_bad(container)`.
+/// The containers that satisfy `is_bad(container)`.
 template <class IsBad>
 Names containers_that(const Pod& pod, IsBad is_bad) {
   Names out;
@@ -86,7 +86,7 @@ struct Setters {
   }
 };
 
-/// Those for whose security context `is_bad(context)`.
+/// The ones whose security context satisfies `is_bad(context)`.
 template <class IsBad>
 Setters setters_of(const Pod& pod, IsBad is_bad) {
   Setters out;
@@ -140,7 +140,7 @@ constexpr std::array<std::string_view, 13> kCapabilities = {
     "AUDIT_WRITE",      "CHOWN",   "DAC_OVERRIDE", "FOWNER",  "FSETID", "KILL",      "MKNOD",
     "NET_BIND_SERVICE", "SETFCAP", "SETGID",       "SETPCAP", "SETUID", "SYS_CHROOT"};
 
-/// The containers that add a capability for which not `is_allowed(capability)`.
+/// The containers that add a capability without `is_allowed(capability)`.
 template <class IsAllowed>
 Names containers_that_add(const Pod& pod, IsAllowed is_allowed, Values& bad) {
   return containers_that(pod, [&](const Value container) {
@@ -251,7 +251,7 @@ Result check_proc_mount(const Pod& pod) {
 constexpr std::array<std::string_view, 5> kSelinuxTypes = {"", "container_t", "container_init_t",
                                                            "container_kvm_t", "container_engine_t"};
 
-/// The first of the types, as many as a version knows.
+/// The first `count` types, which a version supports.
 template <std::size_t kCount>
 Result check_selinux(const Pod& pod) {
   constexpr auto kEnd = kSelinuxTypes.begin() + kCount;
@@ -330,7 +330,7 @@ constexpr std::array<std::string_view, 12> kSysctls = {
     "net.ipv4.tcp_rmem",  // since 1.32
     "net.ipv4.tcp_wmem"};
 
-/// The first of the sysctls, as many as a version knows.
+/// The first `count` sysctls, which a version allows.
 template <std::size_t kCount>
 Result check_sysctls(const Pod& pod) {
   constexpr auto kEnd = kSysctls.begin() + kCount;
@@ -467,14 +467,14 @@ Result unless_windows(const Pod& pod) {
   return kCheck(pod);
 }
 
-/// Root in a user namespace of the pod is not the node's.
+/// Skips the check for pods with their own user namespace, whose root is not the node's.
 template <Check kCheck>
 Result with_users_of_host(const Pod& pod) {
   if (!pod.spec["hostUsers"].as_bool(true)) return std::nullopt;
   return kCheck(pod);
 }
 
-/// A check that versions from `since` to before `until` have.
+/// A check of the versions from `since` to before `until`.
 struct StandardRule {
   SecurityLevel level;
   std::int64_t since;
@@ -488,7 +488,7 @@ constexpr SecurityLevel kBase = SecurityLevel::kBaseline;
 constexpr SecurityLevel kStrict = SecurityLevel::kRestricted;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-/// In the order of their names there, which is that of the message.
+/// Sorted by upstream's names, which determine the order in the message.
 constexpr std::array<StandardRule, 30> kRules = {{
     {kBase, 0, kNever, kNever, check_app_armor},
     {kBase, 0, kNever, 22, check_capabilities},

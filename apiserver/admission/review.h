@@ -1,4 +1,4 @@
-// AdmissionReview: the question to a webhook, and its answer.
+// AdmissionReview: the request to a webhook, and its response.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ namespace lookout::apiserver::admission {
 struct RequestFacts {
   Version requested;
   std::string subresource;
-  /// Empty if it is not known yet, and for one of a collection.
+  /// Empty if it is not known yet, and for objects of a deleted collection.
   std::string name;
   std::string ns;
   /// "CREATE", "UPDATE", "DELETE".
@@ -29,33 +29,33 @@ struct RequestFacts {
   std::string options;
 };
 
-/// The codes of requests that fail with a call.
+/// The status codes of requests whose webhook call failed.
 inline constexpr int kBadRequest = 400;
 inline constexpr int kServiceUnavailable = 503;
 
-/// A call that failed; failurePolicy decides what follows.
+/// A failed call; failurePolicy decides about the request.
 using webhooks::CallError;
 
-/// The version of AdmissionReview that a hook takes: "v1" or "v1beta1". Throws CallError if it
-/// takes neither.
+/// The version of AdmissionReview that a hook accepts: "v1" or "v1beta1". Throws CallError if it
+/// accepts neither.
 std::string_view review_version(const Hook& hook);
 
-/// The body of the request to a hook, about objects as the version `seen` has them.
+/// The body of the request to a hook, with objects in the version `seen`.
 std::string make_review(const Hook& hook, const std::string& uid, const RequestFacts& facts,
                         const Version& seen, const api::Object& object, const api::Object& old);
 
-/// The answer of a hook.
+/// The response of a hook.
 struct Verdict {
   bool allowed = false;
   std::vector<std::string> warnings;
-  /// If it is not allowed.
+  /// Set if the request is not allowed.
   api::Status refusal;
-  /// A JSON patch as it came, decoded from base64; empty if there is none.
+  /// The received JSON patch, decoded from base64; empty if there is none.
   std::string patch;
 };
 
-/// Reads an answer (k8s.io/apiserver's VerifyAdmissionResponse). Throws CallError for one that is
-/// no answer to this question.
+/// Parses a response (k8s.io/apiserver's VerifyAdmissionResponse). Throws CallError if it is
+/// malformed or for another request.
 Verdict read_verdict(const Hook& hook, bool mutating, const std::string& uid,
                      const std::string& body);
 

@@ -28,10 +28,10 @@ using api::Object;
 using Operation = resources::Write::Operation;
 
 constexpr const char* kCertificates = "certificates.k8s.io";
-/// Signs for clients of the API server.
+/// The signer of client certificates for the API server.
 constexpr const char* kClientSigner = "kubernetes.io/kube-apiserver-client";
 
-/// The request with its requester, whatever the client says of that.
+/// The request with its requester, overriding the client's values.
 Object with_requester(const Object& request, const auth::User& user) {
   json::Document document = request.to_document();
   auto& allocator = document.GetAllocator();
@@ -43,7 +43,7 @@ Object with_requester(const Object& request, const auth::User& user) {
   return Object::from(document);
 }
 
-/// Whether the user may do this with requests for a signer: "approve" or "sign".
+/// Whether the user may "approve" or "sign" requests for a signer.
 bool may_use_signer(const auth::Authorizer& authorizer, const auth::User& user,
                     std::string_view verb, std::string_view signer) {
   auth::Attributes action{std::string(verb)};
@@ -56,7 +56,7 @@ bool may_use_signer(const auth::Authorizer& authorizer, const auth::User& user,
   return authorizer.authorize(user, action).allowed;
 }
 
-/// Whether an update of the status is what a signer does.
+/// Whether an update of the status issues a certificate.
 bool is_signed(const Object& request, const Object& old) {
   const api::Value now = request["status"];
   const api::Value before = old["status"];
@@ -67,7 +67,7 @@ bool is_signed(const Object& request, const Object& old) {
   return conditions != old_conditions;
 }
 
-/// A request for a certificate cannot be read.
+/// Thrown for malformed certificate requests.
 struct BadRequest {
   std::string why;
 };
@@ -108,7 +108,7 @@ std::vector<std::string> groups_of(const std::string& pem) {
   return out;
 }
 
-/// Why nobody may create the request (CertificateSubjectRestriction); empty if users may.
+/// Why the request is rejected (CertificateSubjectRestriction); empty if it is allowed.
 std::string restriction_of(const Object& request) {
   if (request["spec"]["signerName"].as_string() != kClientSigner) return {};
   try {
@@ -163,7 +163,7 @@ Awaitable<Object> UserAdmission::mutate(resources::Write write, Normalize normal
   Object object = write.object;
   if (next_.concerns(write.operation))
     object = co_await next_.mutate(std::move(write), std::move(normalize));
-  // (No webhook changes who asks.)
+  // (Overrides webhooks' changes of the requester.)
   if (is_new && is_signing_request()) object = with_requester(object, user_);
   co_return object;
 }

@@ -9,10 +9,10 @@
 
 namespace lookout::apiserver::admission {
 
-/// Checks writes of roles and bindings, enters the requester into CertificateSigningRequests,
-/// checks who approves and signs them and that they ask for no rights of system:masters, and
-/// refuses an update or a patch that creates an object to users who may not create it; then asks
-/// the next admission. Lives as long as one request.
+/// Checks writes of roles and bindings; sets the requester of CertificateSigningRequests, checks the
+/// permissions to approve and sign them, and rejects requests for system:masters; rejects updates and
+/// patches that create an object without the permission "create". Then calls the next admission.
+/// Lives as long as one request.
 class UserAdmission : public resources::Admission {
  public:
   /// All must outlive it. `verb` is the verb of the request.
@@ -35,7 +35,7 @@ class UserAdmission : public resources::Admission {
   const auth::User& user_;
   const resources::Target target_;
   const std::string subresource_;
-  /// True unless the request is no "create", and the user may not make one.
+  /// False if the request is not a "create", and the user may not create.
   bool may_create_ = true;
 };
 

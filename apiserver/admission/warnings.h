@@ -1,4 +1,4 @@
-// Warnings that admission adds to an answer.
+// Warnings that admission adds to a response.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace lookout::apiserver::admission {
 
-/// Each text once, and no more in all than kube-apiserver sends.
+/// Adds a warning, unless it is a duplicate or exceeds kube-apiserver's limit.
 inline void add_warning(std::string warning, std::vector<std::string>& warnings) {
   constexpr std::size_t kMostBytes = 4096;
   if (std::find(warnings.begin(), warnings.end(), warning) != warnings.end()) return;

@@ -1,4 +1,4 @@
-// Admission of one request by webhooks.
+// WebhookAdmission: calls the webhooks for a request.
 #pragma once
 
 #include <chrono>
@@ -34,11 +34,11 @@ struct RequestOptions {
   std::string members;
 };
 
-/// Asks the webhooks about one request (k8s.io/apiserver/pkg/admission/plugin/webhook): mutating
-/// ones one after another, then all validating ones at once. Lives as long as the request.
+/// Calls the webhooks for a request (k8s.io/apiserver/pkg/admission/plugin/webhook): mutating ones
+/// sequentially, then all validating ones concurrently. Lives as long as the request.
 ///
-/// matchConditions are not evaluated: a hook that has some is called as if they held, so that
-/// nothing escapes it.
+/// matchConditions are not evaluated: a hook with matchConditions is always called, so that no
+/// request bypasses it.
 class WebhookAdmission final : public resources::Admission {
  public:
   /// `target` is that of the request; `subresource` is null for the resource itself. Warnings are
@@ -52,7 +52,7 @@ class WebhookAdmission final : public resources::Admission {
   Awaitable<api::Object> mutate(resources::Write write, Normalize normalize) override;
   Awaitable<void> validate(resources::Write write) override;
 
-  /// For what is not kept, such as a binding: the object after both.
+  /// For objects that are not stored, such as bindings: the object after both.
   Awaitable<api::Object> admit(api::Object object);
 
  private:

@@ -23,7 +23,7 @@ bool is_write(const std::string& verb) {
          verb == "deletecollection";
 }
 
-/// Resources whose objects hold secrets, or often do: their bodies are never logged.
+/// Resources whose objects may contain secrets: their bodies are never logged.
 bool is_confidential(const endpoints::RequestInfo& info) {
   return info.resource == "secrets" || info.resource == "configmaps" ||
          info.resource == "tokenreviews" ||

@@ -1,4 +1,4 @@
-// AuditLog: who asked for what, and whether they got it.
+// AuditLog: an audit event for each request.
 #pragma once
 
 #include <fstream>
@@ -31,8 +31,8 @@ struct Event {
   std::string reason = {};
 };
 
-/// Appends events in the form of audit.k8s.io/v1 to a file, one line of JSON each. An event is
-/// written when its answer is ready; for watches, when they begin. Safe to use from many threads.
+/// Appends events of audit.k8s.io/v1 to a file, as one line of JSON each. An event is written when
+/// the response is ready; for watches, at the start. Thread-safe.
 class AuditLog {
  public:
   /// Throws lookout::Error if the file cannot be opened.

@@ -96,7 +96,7 @@ TokenTable TokenTable::parse(std::string_view text, const std::string& name) {
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
     if (line.empty()) continue;
     const auto fields = split_csv(line);
-    // The message must not show the line: there are secrets in it.
+    // The message must not show the line, which contains secrets.
     if (!fields || fields->size() < 3) {
       throw Error(fmt::format(
           "token file {}, line {}: expected token,user,uid and, if any, \"group1,group2\"", name,
@@ -156,7 +156,7 @@ std::optional<Identity> Authenticator::authenticate(const http::Request& request
   }
   if (!demands_credentials())
     return Identity{with_group({"system:unsecured", "", {"system:masters"}})};
-  // (A good one without a common name says nothing.)
+  // (A valid certificate without a common name is ignored.)
   if (shows_certificate && !request.peer->valid) return std::nullopt;
   return Identity{{"system:anonymous", "", {kUnauthenticated}}};
 }
@@ -206,7 +206,7 @@ Awaitable<std::optional<Reviewed>> Authenticator::review(std::string token,
     const bool exists = co_await confirm(*found->claims);
     if (!exists) co_return std::nullopt;
   }
-  // (A token that says nothing of audiences is for this server.)
+  // (A token without audiences is for this server.)
   std::vector<std::string> own = {signer_.issuer()};
   if (found->claims) own = found->claims->audiences;
   std::erase_if(audiences, [&](const std::string& audience) {

@@ -1,4 +1,4 @@
-// Finding out who makes a request.
+// Authenticator: determines the user of a request.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace lookout::apiserver::auth {
 
-/// Tokens and who they stand for. Immutable.
+/// Tokens and their users. Immutable.
 class TokenTable {
  public:
   /// Reads kube-apiserver's token file: lines of `token,user,uid,"group1,group2"`, the groups being
@@ -29,7 +29,7 @@ class TokenTable {
   static TokenTable parse(std::string_view text, const std::string& name);
 
   void add(std::string_view token, User user);
-  /// Nothing if the token is unknown. Takes as long for a wrong token as for a right one.
+  /// nullopt if the token is unknown. Takes constant time.
   std::optional<User> find(std::string_view token) const;
   bool empty() const { return entries_.empty(); }
 
@@ -43,10 +43,10 @@ class TokenTable {
   std::vector<Entry> entries_;
 };
 
-/// The user that a request names, before storage is asked.
+/// The user from a request's credentials, before the check against the storage.
 struct Identity {
   User user;
-  /// Set for a token of a service account: confirm() still has to look for its objects.
+  /// Set for a service account token: confirm() must check its objects.
   std::optional<TokenClaims> claims = {};
 };
 
@@ -61,7 +61,7 @@ struct TokenObjects {
 struct AuthenticatorOptions {
   /// Tokens of the token file, if there is one.
   LOOKOUT_OPTION std::optional<TokenTable> tokens = {};
-  /// Whether clients may show certificates.
+  /// Whether clients may use certificates.
   bool certificates = false;
   /// False: without `tokens` and certificates, an unknown token is treated as no token.
   bool refuses_unknown_tokens = false;
@@ -73,14 +73,15 @@ struct Reviewed {
   std::vector<std::string> audiences;
 };
 
-/// Whether an object that a token depends on is missing, another one, or was to be gone a minute ago.
+/// Whether an object that a token depends on is missing, was replaced, or should have been deleted a
+/// minute ago.
 bool is_gone(const api::Object& object, std::string_view uid, api::Time now);
 
 /// By client certificate (common name and organizations are user and groups) and by bearer token.
 /// Safe to use from many threads.
 class Authenticator {
  public:
-  /// Without tokens and certificates, everybody without a known token is a privileged user.
+  /// Without tokens and certificates, users without a known token are privileged.
   /// `signer` must outlive it.
   Authenticator(AuthenticatorOptions options, const TokenSigner& signer, TokenObjects objects);
 
@@ -89,7 +90,7 @@ class Authenticator {
   /// A new token that is valid until this server ends.
   std::string issue(User user);
 
-  /// Nothing for credentials that are no good (401). Without credentials: system:anonymous.
+  /// nullopt for invalid credentials (401). Without credentials: system:anonymous.
   std::optional<Identity> authenticate(const http::Request& request) const;
   /// Whether the service account of a token and the object that it is bound to still exist (and are
   /// not kept by a finalizer only).

@@ -26,7 +26,7 @@ class Authorizer {
 
   struct Rules {
     PolicyRules rules = {};
-    /// The roles that bindings name and that do not exist, as kube-apiserver says it.
+    /// The missing roles of bindings, with kube-apiserver's message.
     std::string error = {};
   };
   /// The rules that apply to a user in a namespace, or in the whole cluster if it is empty.
@@ -36,7 +36,7 @@ class Authorizer {
   virtual std::optional<PolicyRules> role(const std::string& ns, const std::string& name) const = 0;
 };
 
-/// Allows everything to authenticated users, and health checks and the version to everybody.
+/// Allows everything to authenticated users, and health checks and the version to all users.
 class AllowAuthenticated : public Authorizer {
  public:
   Decision authorize(const User& user, const Attributes& action) const override;

@@ -26,9 +26,9 @@ constexpr std::string_view kNode = "system:node:";
 constexpr const char* kAnonymous = "system:anonymous";
 constexpr const char* kMasters = "system:masters";
 constexpr const char* kAuthenticationGroup = "authentication.k8s.io";
-/// So many groups, or values of extra information, are checked with one "*" first.
+/// From this number of groups or extra values on, "*" is checked first.
 constexpr std::size_t kMany = 4;
-/// The number of users whose last way is remembered.
+/// The number of users whose last mode is cached.
 constexpr std::size_t kUsers = 10000;
 
 struct Account {
@@ -85,7 +85,7 @@ bool has_name_only(const User& user) {
   return user.uid.empty() && user.groups.empty() && user.extra.empty();
 }
 
-/// Why a constrained way does not allow such extra information; empty if it does.
+/// Why a constrained mode does not allow this extra information; empty if it does.
 std::string problem_of(const std::map<std::string, std::vector<std::string>>& extra) {
   for (const auto& [key, values] : extra) {
     if (key.empty()) return "impersonating the empty string key in extra is not allowed";
@@ -140,7 +140,7 @@ bool is_other_user(const User& wanted, const User& /*user*/) {
 
 bool is_anybody(const User& /*wanted*/, const User& /*user*/) { return true; }
 
-/// One way to act as somebody else.
+/// A mode of impersonation.
 struct Mode {
   /// Empty: the verb is "impersonate", and allows everything.
   std::string_view name;
@@ -159,7 +159,7 @@ constexpr std::array<Mode, 5> kModes = {{{kOwnNode, is_associated_node},
                                          {"user-info", is_other_user},
                                          {"", is_anybody}}};
 
-/// The checks of one way for one request.
+/// The checks of a mode for a request.
 class Check {
  public:
   Check(const Authorizer& authorizer, const Mode& mode, const User& user, const User& wanted)
@@ -206,7 +206,7 @@ class Check {
     Attributes action = acting(group_of_users(), "users", wanted_.name);
     if (const std::string node = node_of(wanted_.name); mode_.is_constrained() && !node.empty()) {
       action.resource = "nodes";
-      // A user who may act as its own node may do so on every node.
+      // A user who may impersonate its own node may do so on every node.
       action.name = mode_.name == kOwnNode ? "*" : node;
       out.groups = {"system:nodes"};
     }
@@ -303,7 +303,7 @@ std::optional<Impersonated> Impersonator::impersonate(const User& user, const At
       return found;
     }
   }
-  // (The last way concerns everybody.)
+  // (The last mode applies to all users.)
   throw StatusError(*refusal);
 }
 

@@ -1,4 +1,4 @@
-// Acting as somebody else.
+// Impersonation.
 #pragma once
 
 #include <cstddef>
@@ -14,29 +14,29 @@
 
 namespace lookout::apiserver::auth {
 
-/// Whom a request acts as.
+/// The impersonated user of a request.
 struct Impersonated {
   User user;
   /// The verb that allowed it: "impersonate:user-info", for instance; empty for "impersonate".
   std::string constraint = {};
 };
 
-/// The groups that a user is in because of the name: those of a service account, or none.
+/// The groups implied by a user name: those of a service account, or none.
 std::vector<std::string> implied_groups(const std::string& user);
 
-/// Decides who may act as whom (k8s.io/apiserver/pkg/endpoints/filters/impersonation). There are two
-/// ways. The verb `impersonate` allows everything that the other user may do. The constrained verbs
-/// allow some of it: `impersonate:user-info`, `impersonate:serviceaccount`,
-/// `impersonate:arbitrary-node` and `impersonate:associated-node` say as whom, and
-/// `impersonate-on:user-info:list` (and so on) on what. Safe to use from many threads.
+/// Authorizes impersonation (k8s.io/apiserver/pkg/endpoints/filters/impersonation). There are two
+/// modes. The verb `impersonate` allows everything that the impersonated user may do. Constrained
+/// verbs allow a part of it: `impersonate:user-info`, `impersonate:serviceaccount`,
+/// `impersonate:arbitrary-node` and `impersonate:associated-node` select the user, and
+/// `impersonate-on:user-info:list` (and so on) the action. Thread-safe.
 class Impersonator {
  public:
   /// `authorizer` must outlive it.
   explicit Impersonator(const Authorizer& authorizer) : authorizer_(authorizer) {}
 
-  /// Whom the Impersonate-User, -Group, -Uid and -Extra- headers of the request name; nothing if it
-  /// has none. `action` is what the request does. Throws api::StatusError: 400 for groups and such
-  /// without a user, and 403 unless `user` may act so.
+  /// The user of the request's Impersonate-User, -Group, -Uid and -Extra- headers; nullopt if there are
+  /// none. `action` is the request's action. Throws api::StatusError: 400 for other headers without a
+  /// user, and 403 unless `user` may do this.
   std::optional<Impersonated> impersonate(const User& user, const Attributes& action,
                                           const http::Request& request) const;
 
@@ -46,7 +46,7 @@ class Impersonator {
 
   const Authorizer& authorizer_;
   mutable std::mutex mutex_;
-  /// The ways that worked last, by user: they are tried first. Guarded by mutex_.
+  /// The last successful modes, by user; they are tried first. Guarded by mutex_.
   mutable std::unordered_map<std::string, std::size_t> last_;
 };
 

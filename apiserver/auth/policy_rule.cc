@@ -28,7 +28,7 @@ bool has_or_all(const Strings& set, std::string_view text) {
   return has(set, kAll) || has(set, text);
 }
 
-/// "/healthz/*" stands for everything below "/healthz/".
+/// "/healthz/*" matches everything below "/healthz/".
 bool url_covers(std::string_view rule, std::string_view url) {
   if (rule == url) return true;
   if (!rule.ends_with('*')) return false;

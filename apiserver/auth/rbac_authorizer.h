@@ -24,8 +24,8 @@ enum class RbacKind { kRole, kClusterRole, kRoleBinding, kClusterRoleBinding };
 /// Role-based access control (k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac) over an index in
 /// memory. Members of system:masters may do everything.
 ///
-/// Changes may arrive more than once and in any order, from a watch and from the requests that make
-/// them: the newest state of an object counts, and a deleted one does not come back.
+/// Changes may arrive more than once and in any order, from a watch and from the writing requests:
+/// the newest state of an object wins, and deleted objects do not reappear.
 class RbacAuthorizer : public Authorizer {
  public:
   Decision authorize(const User& user, const Attributes& action) const override;
@@ -36,8 +36,8 @@ class RbacAuthorizer : public Authorizer {
   void put(RbacKind kind, const api::Object& object);
   /// An object that was deleted.
   void remove(RbacKind kind, const api::Object& object);
-  /// The objects of a kind at one revision have these keys ("namespace/name", or "name"): forgets
-  /// the others, unless they were written later.
+  /// The keys ("namespace/name", or "name") of a kind's objects at a revision. Removes all others,
+  /// unless they were written later.
   void keep_only(RbacKind kind, const std::unordered_set<std::string>& keys,
                  std::uint64_t revision);
 
@@ -68,7 +68,7 @@ class RbacAuthorizer : public Authorizer {
   /// Bindings of one namespace by subject: "u:ann", "g:dev".
   using Scope = std::unordered_map<std::string, Bindings>;
 
-  /// Gets the rules of one binding; returns false to end the visit.
+  /// Receives the rules of one binding; returns false to stop.
   using Visit = std::function<bool(const Binding& binding, const PolicyRules& rules)>;
   /// Visits the bindings that apply to a user. Returns the roles that are missing, as errors.
   std::vector<std::string> visit(const User& user, const std::string& ns, const Visit& visit) const;

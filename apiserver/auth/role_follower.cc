@@ -42,7 +42,7 @@ Awaitable<void> RoleFollower::follow(RbacKind kind) {
   storage::WatchOptions options;
   options.initial_events_end = true;
   const auto watch = co_await one.resource->storage->watch("", true, std::move(options));
-  // An earlier watch may have missed deletions: the state does not have those objects.
+  // A previous watch may have missed deletions: remove objects that are not in the state.
   std::unordered_set<std::string> state;
   bool complete = false;
   std::vector<storage::Event> events;

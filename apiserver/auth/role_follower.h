@@ -1,4 +1,4 @@
-// RoleFollower: tells an RbacAuthorizer about the roles and bindings in the storage.
+// RoleFollower: updates an RbacAuthorizer from the roles and bindings in the storage.
 #pragma once
 
 #include <array>

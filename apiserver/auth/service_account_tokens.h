@@ -17,7 +17,7 @@
 
 namespace lookout::apiserver::auth {
 
-/// An object that a token is bound to: the token is no longer valid when the object is deleted.
+/// An object that a token is bound to: its deletion invalidates the token.
 struct BoundObject {
   std::string kind;  ///< "Pod", "Secret" or "Node"; empty for none
   std::string name = {};
@@ -37,7 +37,7 @@ struct TokenClaims {
   /// In seconds since 1970.
   std::int64_t issued = 0;
   std::int64_t expires = 0;
-  /// When its user should have asked for a new one; 0: when it expires.
+  /// When the user should have requested a new token; 0: when it expires.
   std::int64_t warn_after = 0;
 
   User user() const;
@@ -50,8 +50,8 @@ std::string name_of_account(const std::string& ns, const std::string& name);
 /// JSON Web Tokens with one key: RS256, or ES256. Safe to use from many threads.
 class TokenSigner {
  public:
-  /// Reads a private key (PEM: RSA, or EC on P-256); with an empty `key_file`, the first token makes
-  /// a new one. Throws lookout::Error.
+  /// Reads a private key (PEM: RSA, or EC on P-256). If `key_file` is empty, the first token generates
+  /// a key. Throws lookout::Error.
   TokenSigner(const std::string& key_file, std::string issuer);
   ~TokenSigner();
 

@@ -1,4 +1,4 @@
-// User: the user who makes a request.
+// User: the user of a request.
 #pragma once
 
 #include <map>
@@ -7,9 +7,9 @@
 
 namespace lookout::apiserver::auth {
 
-/// The group of all users who have shown credentials.
+/// The group of all authenticated users.
 inline constexpr const char* kAuthenticated = "system:authenticated";
-/// The group of those who have not.
+/// The group of all unauthenticated users.
 inline constexpr const char* kUnauthenticated = "system:unauthenticated";
 
 /// k8s.io/apiserver/pkg/authentication/user.Info.

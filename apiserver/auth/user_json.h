@@ -6,7 +6,7 @@
 
 namespace lookout::apiserver::auth {
 
-/// {"username": ..., "uid": ..., "groups": [...], "extra": {...}}, without what is empty.
+/// {"username": ..., "uid": ..., "groups": [...], "extra": {...}}, without empty members.
 json::Value user_json(const User& user, json::Allocator& allocator);
 
 }  // namespace lookout::apiserver::auth

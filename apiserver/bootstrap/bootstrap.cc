@@ -45,7 +45,7 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::milliseconds kPause{50};
 
-/// `present`, with the elements of `wanted` that it lacks appended.
+/// `present` with the missing elements of `wanted` appended.
 Object with_missing(const Object& present, const Object& wanted, const char* list) {
   json::Document document = present.to_document();
   auto& allocator = document.GetAllocator();
@@ -107,8 +107,7 @@ Awaitable<void> reconcile(const controllers::Context& context, const Entry& entr
   co_await create_or_update(context, target, entry.object, std::move(change), kServerManager);
 }
 
-/// Creates an object that says where this server is. It may be somewhere else than the last one:
-/// the object then gets the `parts` that say so.
+/// Creates an object with this server's address. If it exists with another address, updates `parts`.
 Awaitable<void> publish_address(const controllers::Context& context, Target target, Object object,
                                 std::vector<const char*> parts) {
   resources::Store::Change change = [object, parts](const Object& present) {
@@ -120,7 +119,7 @@ Awaitable<void> publish_address(const controllers::Context& context, Target targ
   co_await create_or_update(context, target, object, std::move(change), kServerManager);
 }
 
-/// The certificates in a file, each in PEM. Other content of the file, such as keys, is left out.
+/// The certificates in a file, each in PEM. Ignores other content, such as keys.
 std::vector<std::string> certificates_in(const std::string& file) {
   using lookout::detail::FreeWith;
   const std::unique_ptr<BIO, FreeWith<BIO_free_all>> in(BIO_new_file(file.c_str(), "r"));

@@ -30,7 +30,7 @@ using resources::Target;
 constexpr const char* kFlowControl = "flowcontrol.apiserver.k8s.io";
 constexpr std::string_view kProducer = "api-priority-and-fairness-config-producer-v1";
 constexpr std::string_view kConsumer = "api-priority-and-fairness-config-consumer-v1";
-/// Whether the server keeps the spec of an object as it wants it.
+/// Whether the server manages the spec of an object.
 constexpr const char* kAutoUpdate = "apf.kubernetes.io/autoupdate-spec";
 constexpr std::chrono::minutes kOften{1};
 
@@ -56,10 +56,10 @@ std::optional<bool> auto_update_of(const Object& object) {
   return std::nullopt;
 }
 
-/// `present` as it should be; `present` itself if it is so.
+/// `present` with the wanted state; unchanged if it has it.
 Object revised_flow_object(const Object& present, const Object& wanted) {
   const std::optional<bool> annotated = auto_update_of(present);
-  // Without the annotation, an object that has never been changed is still the server's.
+  // Without the annotation, an object that was never changed is managed by the server.
   const bool updates = is_mandatory_flow_object(wanted.name()) ||
                        annotated.value_or(present["metadata"]["generation"].as_int() == 1);
   Document document = present.to_document();

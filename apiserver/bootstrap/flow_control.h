@@ -8,16 +8,15 @@
 
 namespace lookout::apiserver::bootstrap {
 
-/// Keeps the flow schemas and priority levels of flow_control.yaml
-/// (k8s.io/kubernetes/pkg/registry/flowcontrol/ensurer), and says in the status of all flow schemas
-/// whether their priority level exists. Nothing else is done with them: the server does not
-/// classify requests.
+/// Manages the flow schemas and priority levels of flow_control.yaml
+/// (k8s.io/kubernetes/pkg/registry/flowcontrol/ensurer), and sets the status condition of all flow
+/// schemas for missing priority levels. The server does not use them to classify requests.
 class FlowControl {
  public:
   /// `context` as for controllers.
   explicit FlowControl(const controllers::Context& context);
 
-  /// Creates what is missing, and brings the rest up to date.
+  /// Creates missing objects and updates the others.
   Awaitable<void> settle() const;
   /// Settles after changes, and once a minute. Return when the storage's watch ends.
   Awaitable<void> follow_schemas() const { return follow(schemas_); }

@@ -8,7 +8,7 @@
 
 namespace lookout::apiserver::bootstrap {
 
-/// Those of flow_control.yaml: priority levels and flow schemas.
+/// The priority levels and flow schemas of flow_control.yaml.
 const std::vector<api::Object>& flow_objects();
 
 /// Whether a cluster keeps an object of this name as it is in flow_control.yaml.

@@ -1,4 +1,4 @@
-// Several coroutines beside each other.
+// Concurrent coroutines.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,9 @@ namespace lookout::apiserver::controllers {
 /// A `limit` for many writes: a storage may need a while for each.
 inline constexpr std::size_t kWritesAtOnce = 16;
 
-/// Runs what is made for each of `count` items, at most `limit` at a time, on this coroutine's
-/// executor. Ends when all have ended, by the first exception if there was any: then nothing more
-/// is begun. Who is told to end tells them.
+/// Runs a coroutine for each of `count` items, at most `limit` concurrently, on this coroutine's
+/// executor. Returns when all have ended. After an exception, starts no more, and rethrows the first
+/// one. Forwards cancellation.
 inline Awaitable<void> run_beside(std::size_t count, std::size_t limit,
                                   std::function<Awaitable<void>(std::size_t)> make) {
   struct Shared {

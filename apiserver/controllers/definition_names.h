@@ -5,9 +5,9 @@
 
 namespace lookout::apiserver::controllers {
 
-/// Of the definitions of one group, each name (plural, singular, short name, kind, list kind) belongs
-/// to the definition that asked for it first. Another definition that asks for it keeps its present
-/// names, and gets the new one when that is free. A definition is established, and served, once all of its names are accepted
+/// Within a group, each name (plural, singular, short name, kind, list kind) belongs to the first
+/// definition that requests it. Other definitions keep their current names until the name is
+/// released. A definition is established, and served, once all its names are accepted
 /// (k8s.io/apiextensions-apiserver/pkg/controller/status.NamingConditionController).
 /// Safe to use from many threads.
 class DefinitionNames {
@@ -15,13 +15,13 @@ class DefinitionNames {
   /// `context` as for controllers.
   explicit DefinitionNames(Context context);
 
-  /// Brings the status of all definitions up to date. Call it after each change of a definition.
+  /// Updates the status of all definitions. Call it after each change of a definition.
   Awaitable<void> settle() const;
 
  private:
   /// Whether a definition was out of date.
   Awaitable<bool> settle_once() const;
-  /// False if somebody else has written it meanwhile.
+  /// False if there was a concurrent write.
   Awaitable<bool> write(api::Object definition) const;
 
   const Context context_;

@@ -1,4 +1,4 @@
-// Finishes deletions that have begun.
+// DeletionQueue: completes deletions.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -14,8 +14,8 @@
 
 namespace lookout::apiserver::controllers {
 
-/// Names of objects that are being deleted, for workers that each take one at a time. What is not
-/// finished comes again after a while, behind all others. Used on one executor.
+/// A queue of objects that are being deleted, for several workers. Unfinished objects are requeued at
+/// the end after a delay. Used on one executor.
 class DeletionQueue {
  public:
   using Clock = std::chrono::steady_clock;
@@ -27,11 +27,11 @@ class DeletionQueue {
     waiting_.push_front({Clock::time_point::min(), name});
     ring();
   }
-  /// It has gone, or is not being deleted.
+  /// The object was deleted, or is not being deleted.
   void remove(const std::string& name) { deleting_.erase(name); }
   void clear() { deleting_.clear(); }
 
-  /// One worker. What it has taken it gives back with its next step or its end.
+  /// A worker. Its next step or its end returns the taken object to the queue.
   class Worker {
    public:
     Worker(DeletionQueue& queue, boost::asio::any_io_executor executor)
@@ -79,7 +79,7 @@ class DeletionQueue {
     while (!waiting_.empty() && waiting_.front().until <= Clock::now()) {
       std::string name = std::move(waiting_.front().name);
       waiting_.pop_front();
-      // (Of one that went and came again there may be two.)
+      // (A recreated object may have two entries.)
       if (deleting_.contains(name) && active_.insert(name).second) return name;
     }
     return std::nullopt;

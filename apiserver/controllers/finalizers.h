@@ -1,4 +1,4 @@
-// Finalizers, and other lists that a controller takes something out of.
+// Removes finalizers and other list elements.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace lookout::apiserver::controllers {
 
-/// The object without those elements of a list for which `goes` says so, and without the list if
-/// there are no others. `part` is the object's member with the list: "metadata" or "spec".
+/// The object without the list elements that satisfy `goes`, and without the list if it becomes
+/// empty. `part` is the member with the list: "metadata" or "spec".
 template <class Goes>
 api::Object without(const api::Object& object, std::string_view part, std::string_view list,
                     Goes goes) {

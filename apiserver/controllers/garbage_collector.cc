@@ -1,4 +1,4 @@
-// Deletes what has lost its owners, as the controller manager's garbage collector does.
+// Deletes objects without owners, like kube-controller-manager's garbage collector.
 
 #include <fmt/format.h>
 
@@ -42,9 +42,9 @@ using std::chrono::steady_clock;
 /// How soon something is tried again that did not work.
 constexpr std::chrono::milliseconds kRetryLook{200};
 
-/// Owners of custom kinds that do not exist: their kind may no longer be served when their
-/// dependents are looked at (the absentOwnerCache of Kubernetes' collector). Of many, the oldest
-/// ones without dependents are forgotten.
+/// Absent owners of custom kinds: their kind may not be served anymore when their dependents are
+/// processed (Kubernetes' absentOwnerCache). If there are many, the oldest ones without dependents
+/// are dropped.
 class AbsentOwners {
  public:
   explicit AbsentOwners(std::function<bool(std::string_view uid)> has_dependents)
@@ -54,7 +54,7 @@ class AbsentOwners {
   void add(std::string uid) {
     if (!known_.insert(uid).second) return;
     oldest_first_.push_back(std::move(uid));
-    // One comes, so up to two may go.
+    // One is added, so remove up to two.
     for (int i = 0; i < 2 && oldest_first_.size() > kMost; ++i) {
       std::string oldest = std::move(oldest_first_.front());
       oldest_first_.pop_front();
@@ -65,8 +65,8 @@ class AbsentOwners {
       }
     }
   }
-  /// An object in `ns` names an owner that is not there. (Another object may name one with this uid
-  /// that is there.)
+  /// An object in `ns` refers to an owner that does not exist. (Another object may refer to an existing
+  /// owner with this uid.)
   void add(std::string_view ns, Value owner) { add(place(ns, owner)); }
   bool contains(std::string_view ns, Value owner) const {
     return known_.contains(owner["uid"].as_string()) || known_.contains(place(ns, owner));
@@ -90,7 +90,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
  public:
   GarbageCollector(Context context, AsyncEvent bell) : context_(context), bell_(std::move(bell)) {}
 
-  /// Works on what the watches find.
+  /// Processes the queue, which the watches fill.
   Awaitable<void> run() {
     const auto executor = co_await boost::asio::this_coro::executor;
     for (;;) {
@@ -117,11 +117,11 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
                     work.reference.name, e.what());
         }
         again = !api::is_not_found(e);
-        // Its watch may have been down when it went.
+        // The watch may have missed its deletion.
         if (!again) forget(work.reference.uid);
       }
       if (again) add(work.reference, steady_clock::now() + kRetryLook);
-      // Others have a turn: a storage in memory never waits.
+      // Yield to other coroutines, as the memory storage never suspends.
       co_await boost::asio::post(executor, boost::asio::use_awaitable);
     }
   }
@@ -159,7 +159,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
       context_.spawn("owners of " + resource->type.plural,
                      [self = shared_from_this(), resource] { return follow(self, resource); });
     }
-    // The kinds of their owners may be known now.
+    // The kinds of their owners may be served now.
     for (const auto& [uid, reference] : std::exchange(strangers_, {})) add(reference);
   }
 
@@ -168,7 +168,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
                                 ServedResourcePtr resource) {
     self->expect_served(resource);
     if (!self->begun_.insert(resource->storage).second) {
-      // Owners may have gone unnoticed since the last time.
+      // The watch may have missed deletions of owners.
       for (const Reference& reference : self->graph_.all()) self->add(reference);
     }
     storage::WatchOptions from_state;
@@ -189,7 +189,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     return !resource->custom && resource->type.plural == "customresourcedefinitions";
   }
 
-  /// Throws TaskIsOver if the definition of the resource has gone.
+  /// Throws TaskIsOver if the definition of the resource was deleted.
   void expect_served(const ServedResourcePtr& resource) {
     const auto table = context_.resources.table();
     for (const ServedResourcePtr& one : table->resources()) {
@@ -206,12 +206,12 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     const Reference reference{resource, std::string(object.ns()), std::string(object.name()),
                               std::string(object.uid())};
     if (event.type == api::EventType::kDeleted) {
-      // Built-in kinds are always served: the storage knows their objects.
+      // Built-in kinds are always served, so the storage has their objects.
       if (resource->custom) absent_.add(reference.uid);
       forget(reference.uid);
       return;
     }
-    // It may no longer keep them from going.
+    // It must not block their deletion anymore.
     for (const std::string& owner : graph_.owners(reference.uid)) add_waiting_owner(owner);
     graph_.set(reference, object);
     if (!object["metadata"]["ownerReferences"].empty()) add(reference);
@@ -225,7 +225,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     add(reference);
   }
 
-  /// An object has gone: its owners may be waiting for it, and its dependents go with it.
+  /// An object was deleted: enqueues its owners, which may wait for it, and its dependents.
   void forget(const std::string& uid) {
     for (const std::string& owner : graph_.owners(uid)) add_waiting_owner(owner);
     graph_.erase(uid);
@@ -259,7 +259,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     }
   }
 
-  /// Lets the dependents of an object go on without it.
+  /// Orphans the dependents of an object.
   Awaitable<void> orphan_dependents(const Reference& owner) {
     const std::vector<Reference> dependents = graph_.dependents(owner.uid);
     for (const Reference& dependent : dependents) {
@@ -271,7 +271,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     deleting_.erase(owner.uid);
   }
 
-  /// Lets the owner go if nothing keeps it any more.
+  /// Removes the owner's finalizer if no dependent blocks it.
   Awaitable<void> delete_dependents(const Reference& owner) {
     if (!graph_.has_blocking_dependents(owner.uid)) {
       std::string finalizer(kForegroundDeletion);
@@ -280,8 +280,8 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
       co_return;
     }
     for (const Reference& dependent : graph_.dependents(owner.uid)) {
-      // One that waits for its own dependents says so when that is over. In a cycle of owners it
-      // may be this one.
+      // A dependent that waits for its own dependents enqueues its owners later. In a cycle of owners,
+      // it may be this object.
       if (!waits_in_foreground(dependent.uid)) add(dependent);
     }
   }
@@ -308,9 +308,9 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     }
     resources::DeleteOptions options;
     options.preconditions.uid = reference.uid;
-    // It may have been orphaned since: what follows is about this state of it.
+    // It may have been orphaned in the meantime, so use this version as a precondition.
     options.preconditions.resource_version = std::string(object.resource_version());
-    // As its owner: dependents before the object itself.
+    // Foreground deletion, like its owner: dependents first.
     if (any_waiting && graph_.has_dependents(reference.uid)) {
       options.propagation = Propagation::kForeground;
       const std::vector<Reference> dependents = graph_.dependents(reference.uid);
@@ -352,7 +352,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     kSolid,
     kDangling,  ///< it does not exist
     kWaiting,   ///< it is being deleted and waits for this dependent
-    kUnknown    ///< of a kind that nobody knows
+    kUnknown    ///< of an unknown kind
   };
 
   Awaitable<Owner> look_at(const Reference& dependent, Value owner) {
@@ -366,7 +366,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     if (resource == nullptr) co_return Owner::kUnknown;
     Target target{resource, resource->type.namespaced ? dependent.ns : std::string(),
                   std::string(owner["name"].as_string())};
-    // Nothing in a namespace can own what is in none.
+    // Namespaced objects cannot own cluster-scoped ones.
     if (resource->type.namespaced && target.ns.empty()) co_return Owner::kUnknown;
     const Object found = co_await resource->storage->get(target.key());
     if (!found || found.uid() != owner["uid"].as_string()) {
@@ -377,7 +377,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     co_return waits ? Owner::kWaiting : Owner::kSolid;
   }
 
-  /// Lets the object's owners go before it. Returns its resourceVersion then. Throws
+  /// Makes the object not block its owners' deletion. Returns its new resourceVersion. Throws
   /// api::StatusError (409) if it has changed.
   Awaitable<std::string> unblock_owners(const Reference& reference, const Object& object) {
     Store::Change change = [](const Object& present) {
@@ -423,7 +423,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
       co_await context_.store.update(std::move(target), std::move(change), resources::Part::kMain,
                                      std::move(same));
     } catch (const api::StatusError& e) {
-      // Somebody else was faster.
+      // There was a concurrent write.
       gone = api::is_not_found(e);
       if (!gone) throw;
     }
@@ -434,13 +434,13 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
   OwnerGraph graph_;
   /// By uid.
   std::map<std::string, Waiting, std::less<>> deleting_;
-  /// Objects with an owner of a kind that nobody knows, by uid.
+  /// Objects with an owner of an unknown kind, by uid.
   std::map<std::string, Reference, std::less<>> strangers_;
   AbsentOwners absent_{[this](std::string_view uid) { return graph_.has_dependents(uid); }};
   std::deque<Work> work_;
   std::set<std::string> waiting_;
   std::set<storage::Interface*> followed_;
-  /// Those whose objects have been read.
+  /// The resources whose objects have been read.
   std::set<storage::Interface*> begun_;
   std::shared_ptr<const resources::ResourceTable> table_;
 };

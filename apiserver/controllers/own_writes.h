@@ -1,5 +1,5 @@
-// Writes that the server makes on its own account. managedFields say so, with the names that the
-// parts of kube-apiserver and kube-controller-manager have there.
+// The server's own writes. Their managers in managedFields are those of kube-apiserver and
+// kube-controller-manager.
 #pragma once
 
 #include <string_view>
@@ -10,26 +10,25 @@
 
 namespace lookout::apiserver::controllers {
 
-/// The manager of what the server creates for itself.
+/// The manager of the server's own objects.
 inline constexpr std::string_view kServerManager = "kube-apiserver";
 
-/// Whether the object had to be created; false if it is there.
+/// Creates the object unless it exists. Returns whether it was created.
 Awaitable<bool> create_once(const Context& context, resources::Target target, api::Object object,
                             std::string_view manager);
 
-/// Creates an object, or changes the one that is there. Does nothing if that one is deleted
-/// meanwhile.
+/// Creates an object, or changes the existing one. Does nothing if that is deleted concurrently.
 Awaitable<void> create_or_update(const Context& context, resources::Target target,
                                  api::Object object, resources::Store::Change change,
                                  std::string_view manager);
 
-/// Applies a configuration to an object that is there, as server-side apply by force does. Throws
-/// api::StatusError (404) if it is not there.
+/// Applies a configuration to an existing object with forced server-side apply. Throws
+/// api::StatusError (404) if it does not exist.
 Awaitable<resources::Store::Updated> apply(const Context& context, resources::Target target,
                                            api::Object config, resources::Part part,
                                            std::string_view manager);
 
-/// Deletes an object, if it is there.
+/// Deletes an object if it exists.
 Awaitable<void> remove(const Context& context, resources::Target target);
 
 /// All objects of a resource.

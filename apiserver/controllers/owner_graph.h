@@ -1,4 +1,4 @@
-// Which objects belong to which, as far as owner references say.
+// OwnerGraph: the objects' owner references.
 #pragma once
 
 #include <map>
@@ -23,13 +23,13 @@ struct Reference {
 /// The objects that have owners, and their owners' identities. Used by one thread.
 class OwnerGraph {
  public:
-  /// An object has come or has changed.
+  /// An object was added or changed.
   void set(const Reference& reference, const api::Object& object);
   void erase(std::string_view uid);
 
   /// The objects that name this one as their owner.
   std::vector<Reference> dependents(std::string_view owner_uid) const;
-  /// Those of them that keep it from going (blockOwnerDeletion).
+  /// The dependents that block its deletion (blockOwnerDeletion).
   bool has_blocking_dependents(std::string_view owner_uid) const;
   bool has_dependents(std::string_view owner_uid) const;
   /// The owners that an object names, by their uids.

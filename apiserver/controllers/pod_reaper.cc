@@ -17,7 +17,7 @@ using api::Object;
 using resources::is_deleting;
 using resources::Target;
 
-/// Pods that are on their way out.
+/// Terminating pods.
 storage::Predicate being_deleted() {
   storage::FieldRequirement requirement;
   requirement.read = [](const Object& pod, std::string& /*scratch*/) -> std::string_view {
@@ -35,9 +35,9 @@ struct DoomedPod {
   std::string uid;
 };
 
-/// A client that deletes a pod without grace period removes it itself, unless that client fails.
+/// A delete request without grace period removes the pod itself, unless it fails.
 constexpr std::chrono::seconds kPatience{2};
-/// How soon it is tried again if the storage refuses.
+/// The delay before a retry after a storage error.
 constexpr std::chrono::seconds kRetryRemoval{1};
 /// A deletionTimestamp has whole seconds: the grace period ends up to a second later.
 constexpr std::chrono::seconds kCutOff{1};
@@ -62,7 +62,7 @@ Awaitable<bool> remove(Context context, resources::ServedResourcePtr pods, Doome
   try {
     co_await context.store.remove(std::move(target), std::move(options));
   } catch (const api::StatusError& e) {
-    // Somebody else removed it.
+    // It was removed concurrently.
     if (api::is_not_found(e) || api::is_conflict(e)) co_return true;
     log::warn("cannot remove pod {}/{}: {}", pod.ns, pod.name, e.what());
     co_return false;
@@ -70,7 +70,7 @@ Awaitable<bool> remove(Context context, resources::ServedResourcePtr pods, Doome
   co_return true;
 }
 
-/// True if the watch fell behind, and another one has to go on.
+/// True if the watch has expired and a new one must continue.
 Awaitable<bool> reap(Context context, resources::ServedResourcePtr pods) {
   storage::WatchOptions options;
   options.predicate = being_deleted();

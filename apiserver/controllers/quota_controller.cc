@@ -20,10 +20,10 @@ namespace {
 using api::Object;
 using Steady = std::chrono::steady_clock;
 
-/// Deletions that come together are counted together.
+/// The delay that batches deletions.
 constexpr std::chrono::milliseconds kDelay{20};
 constexpr std::chrono::minutes kResync{5};
-/// How often it is looked whether something that a quota limits is served by now.
+/// How often to check whether resources that a quota limits are served.
 constexpr std::chrono::seconds kUnserved{1};
 
 std::string ns_of(std::string_view key) { return std::string(key.substr(0, key.find('/'))); }
@@ -35,7 +35,7 @@ bool may_use_less(const api::Resource& type, const Object& object) {
   const std::string_view phase = object["status"]["phase"].as_string();
   if (phase == "Succeeded" || phase == "Failed" || object["spec"]["activeDeadlineSeconds"].exists())
     return true;
-  // It may be kept by a finalizer only.
+  // It may exist only because of a finalizer.
   const api::Value grace = object["metadata"]["deletionGracePeriodSeconds"];
   if (grace.is_number() && grace.as_int() == 0) return true;
   // It may have been resized.
@@ -140,7 +140,7 @@ Awaitable<bool> QuotaController::watch_objects(resources::ServedResourcePtr reso
   storage::WatchOptions options;
   options.start = storage::WatchOptions::Start::kNow;
   const auto watch = co_await resource->storage->watch("", true, std::move(options));
-  // Nobody saw what has gone before.
+  // Earlier deletions were not observed.
   mark_all();
   std::vector<storage::Event> events;
   for (bool more = true; more;) {
@@ -156,7 +156,7 @@ Awaitable<bool> QuotaController::watch_objects(resources::ServedResourcePtr reso
   co_return true;
 }
 
-/// Takes the bell back at the end of the task.
+/// Resets the bell at the end of the task.
 class QuotaController::BellRemoval {
  public:
   explicit BellRemoval(QuotaController& controller) : controller_(controller) {}

@@ -7,16 +7,16 @@
 
 namespace lookout::apiserver::controllers {
 
-/// The rules of a ClusterRole with an aggregationRule are those of the roles that it selects, in
-/// the order of their names, each once
-/// (k8s.io/kubernetes/pkg/controller/clusterroleaggregation). Safe to use from many threads.
+/// Sets the rules of ClusterRoles with an aggregationRule: those of the selected roles, sorted by
+/// role name, without duplicates (k8s.io/kubernetes/pkg/controller/clusterroleaggregation).
+/// Thread-safe.
 class RoleAggregation {
  public:
   using Written = std::function<void(const api::Object& role)>;
   /// `written` is called with each role that it has changed. `context` as for controllers.
   RoleAggregation(Context context, Written written);
 
-  /// Brings all aggregated roles up to date.
+  /// Updates all aggregated roles.
   Awaitable<void> settle() const;
   /// Calls settle() after each change of a role. Returns when the storage's watch ends.
   Awaitable<void> follow() const;

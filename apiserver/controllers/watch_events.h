@@ -6,9 +6,9 @@
 
 namespace lookout::apiserver::controllers {
 
-/// Whether the watch has fallen behind the history (410): another one goes on from the present
-/// state. Throws any other error of a watch as api::StatusError, because the next watch may get the
-/// same one at once: the task begins again after a pause.
+/// Whether the watch has expired (410): a new one continues from the current state. Throws any other
+/// error as api::StatusError, so that the task restarts after a delay: the next watch may fail with
+/// the same error.
 inline bool fell_behind(const storage::Event& event) {
   if (event.type != api::EventType::kError) return false;
   const auto status = api::Status::from(event.object);

@@ -12,11 +12,10 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// The change that the configuration in a request makes, which is JSON or YAML, to an object of the
-/// expected kind: that of the resource, or that of its subresource. Throws
-/// api::StatusError: 400 for a body that is neither. What the change throws: 409 for conflicts with
-/// other owners of fields, unless `force` takes the fields away from them; 400 and 500 for a
-/// configuration that does not fit its type. Keys that it has twice are refused (400) or become
+/// The change that applies a request's configuration (JSON or YAML) to an object of the expected
+/// kind: that of the resource or of its subresource. Throws api::StatusError (400) for other bodies.
+/// The change throws 409 for conflicts with other field owners, unless `force` is set, and 400 or 500
+/// for a configuration that does not match the type. Repeated keys are rejected (400) or added to
 /// `warnings`.
 resources::Store::Change parse_apply(const http::Request& request, const resources::Target& target,
                                      const ExpectedKind& expected,

@@ -15,12 +15,12 @@ namespace lookout::apiserver::endpoints {
 
 struct DecodedBody {
   api::Object object;
-  /// For the client: of unknown fields, and of those that are there twice.
+  /// Warnings for the client about unknown and repeated fields.
   std::vector<std::string> warnings;
 };
 
-/// The object in a body, JSON or protobuf: of the expected kind and version, or without a type,
-/// which it is then given. Throws api::StatusError (400) with the API server's messages.
+/// The object in a JSON or protobuf body. It must have the expected kind and version, or no type,
+/// which is then set. Throws api::StatusError (400) with the API server's messages.
 DecodedBody decode_object(const http::Request& request, const ExpectedKind& expected,
                           FieldValidation validation);
 
@@ -30,7 +30,7 @@ json::Document decode_json(const std::string& body, std::string_view prefix);
 struct WriteOptions {
   bool dry_run = false;
   FieldValidation field_validation = FieldValidation::kWarn;
-  /// Server-side apply takes fields away from others.
+  /// Server-side apply takes over other managers' fields.
   bool force = false;
 };
 /// The parameters of a create, an update or a patch; `kind` is "CreateOptions" or such. Throws

@@ -1,4 +1,4 @@
-// Answers that clients may cache.
+// Cacheable responses.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Sets the ETag of an answer. A client that has it already gets a 304 without a body.
+/// Sets the ETag of a response. A client that has this version gets a 304 without a body.
 void set_etag(const http::Request& request, const std::string& hash, http::Response& response);
 
 }  // namespace lookout::apiserver::endpoints

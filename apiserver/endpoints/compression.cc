@@ -52,7 +52,7 @@ class Compressor {
   Compressor(const Compressor&) = delete;
   Compressor& operator=(const Compressor&) = delete;
 
-  /// Appends the compressed bytes that zlib has ready; all of them at the end.
+  /// Appends zlib's available output; at the end, all of it.
   void add(std::string_view text, bool is_end, std::string& out) {
     // zlib does not write to it.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
@@ -77,7 +77,7 @@ class Compressor {
 /// The bytes of another stream, compressed while they are sent.
 class CompressedStream : public http::BodyStream {
  public:
-  /// `begin` has been taken from `source` already.
+  /// `begin` was already taken from `source`.
   CompressedStream(std::vector<Piece> begin, std::unique_ptr<BodyStream> source)
       : begin_(std::move(begin)), source_(std::move(source)) {}
 
@@ -138,7 +138,7 @@ Awaitable<void> compress(const http::Request& request, http::Response& response)
     response.stream = nullptr;
     co_return;
   }
-  // The stream has ended, so the whole body is here: compress it at once.
+  // The stream has ended, so compress the whole body at once.
   if (!more) {
     Compressor compressor;
     std::string out;

@@ -9,9 +9,9 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Answers /api, /apis, /api/v1, /apis/GROUP and /apis/GROUP/VERSION, the first two also in the
-/// aggregated form; nothing for other paths and for groups and versions that are not served.
-/// `server_address` is the "host:port" under which the server is known.
+/// Serves /api, /apis, /api/v1, /apis/GROUP and /apis/GROUP/VERSION, the first two also in the
+/// aggregated form. nullopt for other paths, groups and versions. `server_address` is the server's
+/// "host:port".
 std::optional<http::Response> discover(const http::Request& request,
                                        const resources::ResourceTable& table,
                                        const std::string& server_address);

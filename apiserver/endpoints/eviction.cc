@@ -24,7 +24,7 @@ using resources::DeleteOptions;
 using resources::Store;
 using resources::Target;
 
-/// How often an eviction is tried if the pod changes meanwhile.
+/// The maximum number of attempts if the pod changes concurrently.
 constexpr int kAttempts = 20;
 /// Limit of status.disruptedPods.
 constexpr std::size_t kMaxDisruptedPods = 2000;
@@ -143,7 +143,7 @@ Awaitable<std::vector<Object>> budgets_of(resources::ServedResourcePtr budgets, 
   co_return found;
 }
 
-/// Whether the budget lets the pod go without a disruption, because it is not ready.
+/// Whether the budget allows the eviction without a disruption, because the pod is not ready.
 bool may_go_unready(const Object& pod, const Object& budget) {
   if (resources::is_condition_true(pod, "Ready")) return false;
   if (budget["spec"]["unhealthyPodEvictionPolicy"].as_string() == "AlwaysAllow") return true;
@@ -240,7 +240,7 @@ Awaitable<void> evict_pod(const Store& store, Target pod, resources::ServedResou
   try {
     co_await mark_and_remove(store, std::move(pod), std::move(options));
   } catch (const StatusError& e) {
-    // The client tries again, and sees the new state of the budget.
+    // The client retries with the new state of the budget.
     if (is_own && api::is_conflict(e)) throw not_seen_yet(found.front());
     throw;
   }

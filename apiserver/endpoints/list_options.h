@@ -30,14 +30,14 @@ struct ListOptions {
   LOOKOUT_OPTION std::string ns = {};
 };
 
-/// Reads and checks the parameters of a list, a watch or the deletion of a collection. A name in
-/// the path of an old-style watch selects that object. Throws api::StatusError: 400 for what cannot
-/// be read, 422 for what does not go together.
+/// Parses and validates the parameters of a list, watch or deletecollection. A name in the path of an
+/// old-style watch selects that object. Throws api::StatusError: 400 for malformed parameters, 422
+/// for invalid combinations.
 ListOptions parse_list_options(const http::Request& request,
                                const resources::ServedResource& resource, bool watch,
                                const std::string& name);
 
-/// Which keys have to be looked at.
+/// The keys to read.
 resources::KeyRange key_range(const resources::Target& target, const ListOptions& options);
 
 /// The options for the storage. Throws api::StatusError for an invalid resourceVersion or continue
@@ -46,7 +46,7 @@ storage::ListOptions storage_list_options(const ListOptions& options,
                                           const resources::KeyRange& range);
 storage::WatchOptions storage_watch_options(const ListOptions& options);
 
-/// Where a list goes on, as clients give it back: opaque to them, the API server's own form.
+/// The continue token, in the API server's format, which is opaque to clients.
 std::string encode_continue(std::string_view start_key, std::string_view prefix,
                             std::int64_t revision);
 struct ContinueToken {
@@ -57,12 +57,10 @@ struct ContinueToken {
 /// Throws api::StatusError (400).
 ContinueToken decode_continue(std::string_view token, std::string_view prefix);
 
-/// The 410 for a continue token whose moment has been forgotten: with a token to go on from the
-/// newest state.
+/// The 410 for an expired continue token, with a token that continues with the newest state.
 api::StatusError continue_expired(const ContinueToken& token, std::string_view prefix);
 
-/// The minimum revision that a resourceVersion asks for, once it has been parsed: "0" is any, and an
-/// empty one the newest (0).
+/// The minimum revision for a parsed resourceVersion: "0" is any revision, and "" the newest (0).
 storage::Revision minimum_revision(std::string_view text, storage::Revision revision);
 
 /// A resourceVersion; 0 for an empty one. Throws InvalidArgument with the API server's message.

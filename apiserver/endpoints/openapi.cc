@@ -26,7 +26,7 @@ std::string http_date(std::chrono::system_clock::time_point time) {
 
 enum class Encoding { kNone, kJson, kProtobuf };
 
-/// The first that is served of those that the client takes.
+/// The first served type that the client accepts.
 Encoding negotiate(const http::Request& request) {
   const std::string_view header = request.header("accept");
   if (header.empty()) return Encoding::kJson;

@@ -1,4 +1,4 @@
-// A description of the API for clients that want to know its types.
+// The OpenAPI endpoints.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Answers /openapi/v2, as JSON or in gnostic's protobuf encoding, /openapi/v3 and what is below
-/// it, as JSON. Nothing for other paths.
+/// Serves /openapi/v2 as JSON or in gnostic's protobuf encoding, and /openapi/v3 and the paths below
+/// it as JSON. nullopt for other paths.
 std::optional<http::Response> describe(const http::Request& request, openapi::Documents& documents);
 
 }  // namespace lookout::apiserver::endpoints

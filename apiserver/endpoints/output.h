@@ -1,4 +1,4 @@
-// Objects, lists and Status answers as bodies.
+// Objects, lists and Statuses as response bodies.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// About the size of a piece of an answer: what is sent at once.
+/// The approximate size of a piece of a response.
 inline constexpr std::size_t kPieceBytes = 128 * 1024;
-/// How many objects are taken from a list at once.
+/// The number of objects read from a list at once.
 inline constexpr std::size_t kObjectsAtOnce = 64;
 
 /// A Status with its code, and the headers that go with it.
@@ -26,7 +26,7 @@ http::Response status_response(const api::Status& status, bool protobuf = false)
 
 http::Response object_response(int code, const api::Object& object, const OutputFormat& format);
 
-/// A table of one object, which is a `stored` one for the printer and `shown` to the client.
+/// A table of one object: `stored` is the printer's input, `shown` is for the client.
 std::string table_of(const tables::Printer& printer, const api::Object& stored,
                      const api::Object& shown, const OutputFormat& format, bool with_columns);
 http::Response table_response(int code, const tables::Printer& printer, const api::Object& stored,
@@ -39,7 +39,7 @@ struct ListHead {
   std::optional<std::int64_t> remaining;
 };
 
-/// A list that is encoded as the client takes it. Objects of `source` are as stored.
+/// A list that is encoded while the client reads it. Objects of `source` are as stored.
 std::unique_ptr<http::BodyStream> list_stream(resources::ServedResourcePtr resource, ListHead head,
                                               std::unique_ptr<storage::ObjectSource> source,
                                               OutputFormat format);

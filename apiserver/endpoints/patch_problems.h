@@ -12,7 +12,7 @@ enum class PatchForm { kObject, kOperations };
 
 /// `duplicate field "spec.replicas"` in a patch, which must be valid JSON. Of operations of a JSON
 /// patch: `json patch duplicate field "[1].path"`, and `json patch unknown field "[0].foo"`. Each
-/// once, in order, at most as many as sigs.k8s.io/json reports.
+/// once, in order, limited to the number that sigs.k8s.io/json reports.
 std::vector<std::string> find_patch_problems(std::string_view json, PatchForm form);
 
 }  // namespace lookout::apiserver::endpoints

@@ -7,7 +7,7 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Puts a pod on a node: what a scheduler asks for. Throws api::StatusError.
+/// Binds a pod to a node, as schedulers request. Throws api::StatusError.
 Awaitable<void> bind_pod(const resources::Store& store, resources::Target pod, api::Object binding,
                          bool dry_run);
 

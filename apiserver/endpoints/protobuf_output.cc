@@ -12,7 +12,7 @@
 namespace lookout::apiserver::endpoints {
 namespace {
 
-/// About how much of a list is encoded before it goes to the socket.
+/// The approximate number of bytes to encode before a write to the socket.
 
 class ProtobufListStream final : public http::BodyStream {
  public:
@@ -46,7 +46,7 @@ class ProtobufListStream final : public http::BodyStream {
   }
 
  private:
-  /// Takes all objects from the source: how many bytes they are.
+  /// Reads all objects from the source. Returns their encoded size.
   Awaitable<std::size_t> measure() {
     const auto executor = co_await boost::asio::this_coro::executor;
     std::size_t total = 0;
@@ -61,7 +61,7 @@ class ProtobufListStream final : public http::BodyStream {
       if (bytes.size() < kPieceBytes) continue;
       total += bytes.size();
       bytes.clear();
-      // Others have a turn.
+      // Yield to other coroutines.
       co_await boost::asio::post(executor, boost::asio::use_awaitable);
     }
     co_return total + bytes.size();

@@ -8,14 +8,14 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// "application/vnd.kubernetes.protobuf", or JSON; what a watch adds to it.
+/// "application/vnd.kubernetes.protobuf" or JSON, with the suffix of watches.
 std::string content_type_of(const OutputFormat& format, bool watch);
 
-/// Makes the object the body; false for an object that has no protobuf encoding.
+/// Encodes the object as the body; false if it has no protobuf encoding.
 bool set_protobuf_body(const api::Object& object, http::Response& response);
 
-/// As list_stream(). A list in protobuf says how long it is before its items come, so all objects
-/// are looked at twice; in memory there is one piece at a time.
+/// Like list_stream(). In protobuf, a list's size precedes its items, so this reads all objects
+/// twice; only one piece at a time is in memory.
 std::unique_ptr<http::BodyStream> protobuf_list_stream(
     resources::ServedResourcePtr resource, ListHead head,
     std::unique_ptr<storage::ObjectSource> source, const OutputFormat& format);

@@ -1,4 +1,4 @@
-// The options of a request, for those who are asked about it.
+// The options of a request, for admission.
 #pragma once
 
 #include "apiserver/admission/webhook_admission.h"

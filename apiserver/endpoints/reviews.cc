@@ -88,7 +88,7 @@ void check_selector(const Field& selector, void (*check_requirement)(const Field
     requirements.check_present(fmt::format(
         "when {} is specified, requirements or rawSelector is required", selector.path()));
   }
-  // (Newer clients may know more operators.)
+  // (Newer clients may send other operators.)
   requirements.each(check_requirement);
 }
 
@@ -180,7 +180,7 @@ Awaitable<api::Object> answer_review(resources::Target target, api::Object revie
     co_await review_token(review, authenticator, status, allocator);
   } else if (plural == "selfsubjectreviews") {
     json::set(status, "userInfo", auth::user_json(user, allocator), allocator);
-    // (It is made anew, with nothing of the request.)
+    // (A new object without data from the request.)
     json::Value metadata(rapidjson::kObjectType);
     json::set(metadata, "creationTimestamp",
               api::format_time(

@@ -1,4 +1,4 @@
-// Resources that are asked and not kept: who is this, may they do that.
+// Review resources, which are not stored: TokenReview, SubjectAccessReview and others.
 #pragma once
 
 #include "apiserver/auth/authenticator.h"

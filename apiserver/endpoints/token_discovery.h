@@ -9,8 +9,8 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// The answer if the request is for /.well-known/openid-configuration or /openid/v1/jwks. `url` is
-/// where the server is. Throws api::StatusError (405, 406).
+/// The response to requests for /.well-known/openid-configuration and /openid/v1/jwks. `url` is the
+/// server's URL. Throws api::StatusError (405, 406).
 std::optional<http::Response> describe_tokens(const http::Request& request,
                                               const auth::TokenSigner& signer,
                                               std::string_view url);

@@ -27,8 +27,8 @@ using Seconds = std::chrono::seconds;
 constexpr std::int64_t kDefaultSeconds = 3600;
 constexpr std::int64_t kLeastSeconds = 600;
 constexpr std::int64_t kMostSeconds = std::int64_t{1} << 32;
-/// The tokens in the volumes of pods: kubelets ask for so many seconds. They are valid longer, for
-/// programs that read them once (--service-account-extend-token-expiration).
+/// The lifetime in seconds that kubelets request for tokens in pod volumes. Such tokens are valid
+/// longer, for programs that read them only once (--service-account-extend-token-expiration).
 constexpr std::int64_t kDurationOfVolumes = 3607;
 constexpr std::int64_t kLongest = 365 * 24 * 3600;
 
@@ -129,7 +129,7 @@ void check_uid(const Object& request, const Object& account) {
                   request.uid(), account.uid()));
 }
 
-/// The request with what it leaves out: the account that it is for, and the audience.
+/// The request with its defaults: the account and the audience.
 Object completed(const Object& request, const Object& account, const std::string& issuer,
                  std::chrono::sys_seconds now) {
   json::Document document = request.to_document();

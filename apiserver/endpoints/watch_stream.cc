@@ -48,8 +48,8 @@ Awaitable<bool> WatchStream::next(std::vector<http::Piece>& pieces) {
     last_ = !co_await watch_->next(events_, until);
     const auto now = Clock::now();
     if (now >= options_.deadline) {
-      // Last comes where the client may go on. (There is no such place yet for a watch that began
-      // in the future.)
+      // A final bookmark, from which the client can continue. (A watch from a future version has none
+      // yet.)
       const bool told = std::any_of(events_.begin(), events_.end(), [](const storage::Event& e) {
         return e.type == api::EventType::kBookmark;
       });
@@ -66,7 +66,7 @@ Awaitable<bool> WatchStream::next(std::vector<http::Piece>& pieces) {
   co_return true;
 }
 
-/// As much as goes to the socket at once: what a client that does not read makes the server keep.
+/// The maximum size of a write, and so the memory for a client that does not read.
 void WatchStream::encode_some(std::vector<http::Piece>& pieces) {
   for (std::size_t size = 0; encoded_ < events_.size() && size < kPieceBytes; ++encoded_) {
     const storage::Event& event = events_[encoded_];
@@ -94,7 +94,7 @@ http::Piece WatchStream::encode(const storage::Event& event) {
     ++counters_->events_encoded;
     return line(event);
   };
-  // Tables are of their moment: they show ages.
+  // Tables depend on the time, as they show ages.
   const bool alone = event.change == nullptr || options_.format.transform == Transform::kTable;
   if (alone) return std::make_shared<const std::string>(make());
   return event.change->encoding(event.type, form_, make);
@@ -124,7 +124,7 @@ std::string WatchStream::line(const storage::Event& event) {
                     options_.format, !std::exchange(columns_shown_, true));
     return out + "}\n";
   }
-  // (Objects that were there before are nobody's answer.)
+  // (Initial objects are not responses to writes.)
   if (event.change != nullptr) {
     out += *storage::shared_json(object);
   } else {

@@ -1,4 +1,4 @@
-// A watch as the body of an answer.
+// A watch as a response body.
 #pragma once
 
 #include <chrono>
@@ -18,18 +18,18 @@
 namespace lookout::apiserver::endpoints {
 
 struct WatchStreamOptions {
-  /// When the watch ends by itself.
+  /// When the watch times out.
   std::chrono::steady_clock::time_point deadline;
   bool bookmarks = false;
   std::chrono::milliseconds bookmark_interval{60000};
   OutputFormat format = {};
   LOOKOUT_OPTION std::shared_ptr<WatcherMetrics> metrics = {};
-  /// For the log: who watches what.
+  /// The user and the resource, for the log.
   LOOKOUT_OPTION std::string description = {};
 };
 
-/// Events as lines of JSON, or as frames of protobuf. An event is encoded once for all watches that
-/// show it alike.
+/// Events as lines of JSON or protobuf frames. An event is encoded once for all watches with the same
+/// form.
 class WatchStream final : public http::BodyStream {
  public:
   WatchStream(resources::ServedResourcePtr resource, std::unique_ptr<storage::Watch> watch,
@@ -57,20 +57,20 @@ class WatchStream final : public http::BodyStream {
   const std::unique_ptr<storage::Watch> watch_;
   const WatchStreamOptions options_;
   const std::shared_ptr<Counters> counters_;
-  /// Names the form in which this watch shows events.
+  /// The key of this watch's form of events.
   std::string form_;
   std::vector<storage::Event> events_;
-  /// How many of them have been given out.
+  /// The number of returned events.
   std::size_t encoded_ = 0;
   Clock::time_point next_bookmark_ = Clock::time_point::max();
   bool prepared_ = false;
-  /// Only the first table says what its columns are.
+  /// Only the first table has column definitions.
   bool columns_shown_ = false;
   bool ending_ = false;
-  /// Nothing comes after the events that are here.
+  /// The pending events are the last ones.
   bool last_ = false;
   bool finished_ = false;
-  /// Last: it must not call when the watch has gone.
+  /// Last: its callback uses the other members.
   const std::stop_callback<Cancel> retired_;
 };
 

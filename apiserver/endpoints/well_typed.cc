@@ -17,10 +17,10 @@ using api::detail::Scalar;
 using api::detail::Shape;
 using api::detail::Type;
 
-/// Whether a type takes any value.
+/// Whether a type accepts any value.
 bool is_open(Scalar scalar) { return scalar == Scalar::kAny || scalar == Scalar::kObject; }
 
-/// Follows an object from its beginning to its end, and counts the members of all objects in it.
+/// Checks an object, and counts the members of all objects in it.
 class Walk {
  public:
   std::size_t members() const { return members_; }
@@ -56,7 +56,7 @@ class Walk {
       case Scalar::kInt32:
       case Scalar::kIntOrString:
       case Scalar::kInt64: {
-        // (Go takes no 1.0 for a whole number.)
+        // (Go rejects 1.0 for an integer.)
         const auto number =
             *value.data() == api::detail::kTagDouble ? std::nullopt : value.to_int();
         return number && (type.scalar() == Scalar::kInt64 || std::in_range<std::int32_t>(*number));
@@ -90,7 +90,7 @@ class Walk {
     };
     if (type.shape() == Shape::kMap) return each_fits(type.element());
     if (type.shape() == Shape::kStruct) return fits_structure(object, type);
-    // Whatever is in it fits the same type.
+    // All its content has the same type.
     return is_open(type.scalar()) && each_fits(type);
   }
 
@@ -116,8 +116,8 @@ class Walk {
   std::size_t members_ = 0;
 };
 
-/// The number of keys, or a larger one where a text begins with a colon. Nothing for JSON with a
-/// space before a colon, and for a key that may end with a backslash.
+/// The number of keys, or a larger number if a text begins with a colon. nullopt for JSON with a space
+/// before a colon, and if a key may end with a backslash.
 std::optional<std::size_t> count_keys(std::string_view json) {
   // In an object, no colon comes before the fourth byte.
   constexpr std::size_t kFirst = 3;

@@ -8,11 +8,11 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// True if all fields of the object are fields of the type, with values that Go's decoder takes.
-/// False does not say that a field is wrong: some values are not looked at closely.
+/// True if all fields of the object are fields of the type, with values that Go's decoder accepts.
+/// False is inconclusive, as some values are not checked.
 bool is_well_typed(const api::Object& object, api::detail::Type type);
 
-/// The same for an object that was decoded from `json`, in which no key may be there twice.
+/// The same for an object decoded from `json`, which must not have repeated keys.
 bool is_well_typed(const api::Object& object, std::string_view json, api::detail::Type type);
 
 }  // namespace lookout::apiserver::endpoints

@@ -1,5 +1,4 @@
-// Bodies in YAML: what clients send in it is read as JSON, and what they want in it is turned into it
-// at the end.
+// YAML bodies: requests are converted to JSON first, responses to YAML last.
 #pragma once
 
 #include <string>
@@ -14,10 +13,10 @@ namespace lookout::apiserver::endpoints {
 /// A body in YAML.
 struct YamlBody {
   std::string json;
-  /// repeated_keys() of it.
+  /// Its repeated_keys().
   std::vector<std::string> repeated;
 };
-/// Throws api::StatusError (400) if the text is no YAML.
+/// Throws api::StatusError (400) if the text is not YAML.
 YamlBody read_yaml(std::string_view text);
 
 /// `line 3: key "a" already set in map`, for each key that a map has once more. The line is the
@@ -26,11 +25,11 @@ std::vector<std::string> repeated_keys(const YamlNode& node);
 /// go-yaml's error for these.
 std::string unmarshal_errors(const std::vector<std::string>& repeated);
 
-/// Whether YAML is the form that the client likes best. Watches are not to be had in it.
+/// Whether the client prefers YAML. Watches are not available in YAML.
 bool prefers_yaml(const http::Request& request);
 
-/// Makes YAML of an answer in JSON, which it reads to its end first. What is nested too deeply for
-/// YAML stays JSON.
+/// Converts a JSON response to YAML, after reading it completely. Responses that are nested too deeply
+/// stay JSON.
 Awaitable<void> turn_into_yaml(http::Response& response);
 
 }  // namespace lookout::apiserver::endpoints

@@ -1,4 +1,4 @@
-// Sets of fields from values: those of one value, and those in which two differ.
+// Field sets of values: all fields of a value, and the differences of two values.
 #include <utility>
 
 #include "apiserver/fields/typed_value.h"
@@ -10,7 +10,7 @@ namespace {
 using json::Value;
 using Form = FieldSchema::Form;
 
-/// The fields below a value, and whether the value itself is one.
+/// The fields below a value, and whether the value itself is a field.
 struct Extract {
   bool member = false;
   FieldSet below;
@@ -35,7 +35,7 @@ void extract_items(const Value& list, const FieldSchema& schema, FieldSet& out) 
   const Items items(schema, &list);
   const FieldSchema type = schema.element();
   for (const Item& item : items.all()) {
-    // Items that are there several times are owned together.
+    // Duplicate items are owned together.
     FieldSet below;
     if (item.values.size() == 1) below = extract(*item.values.front(), type).below;
     out.append(item.element, true, std::move(below));
@@ -56,7 +56,7 @@ Extract extract(const Value& value, const FieldSchema& schema) {
   return out;
 }
 
-/// The sets of fields below a value, and the sets that the value itself is in.
+/// The field sets below a value, and the sets that contain the value itself.
 struct Difference {
   bool removed = false;
   bool modified = false;
@@ -89,7 +89,7 @@ class Comparer {
   }
 
  private:
-  /// True if the value was looked at as a whole.
+  /// True if the value was compared as a whole.
   static bool look(const Value* left, const Value* right, const FieldSchema& schema, Form form,
                    Difference& out) {
     const Value* l = form == Form::kMap ? if_object(left) : if_list(left);
@@ -115,7 +115,7 @@ class Comparer {
     return false;
   }
 
-  /// Most of an object stays. This costs less than to find nothing in each part of it.
+  /// Fast path: most of an object is unchanged.
   static bool is_same(const Value* left, const Value* right) {
     return left != nullptr && right != nullptr && equal(*left, *right);
   }
@@ -141,7 +141,7 @@ class Comparer {
     }
   }
 
-  /// Items that are there several times are compared as a whole.
+  /// Duplicate items are compared as a whole.
   static Difference difference(const Item* left, const Item* right, const FieldSchema& type) {
     const std::size_t before = left == nullptr ? 0 : left->values.size();
     const std::size_t after = right == nullptr ? 0 : right->values.size();

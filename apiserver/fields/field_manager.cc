@@ -21,10 +21,10 @@ using json::Value;
 /// kube-apiserver's DefaultMaxUpdateManagers.
 constexpr std::size_t kMaxUpdaters = 10;
 constexpr std::size_t kMaxManagerName = 128;
-/// The owner of what an object had before anybody's ownership was recorded.
+/// The owner of fields from before ownership was recorded.
 constexpr std::string_view kBeforeFirstApply = "before-first-apply";
 
-/// A failure that the API server has no Status of its own for.
+/// A failure without a specific Status in the API server.
 StatusError failure(std::string message) {
   api::Status status;
   status.code = 500;
@@ -46,7 +46,7 @@ json::Document empty_object(const api::GroupVersionKind& kind) {
       return object.to_document();
   }
   json::Document out(rapidjson::kObjectType);
-  // A custom resource begins with its type.
+  // A custom resource starts with its type.
   json::set(out, "apiVersion", version, out.GetAllocator());
   json::set(out, "kind", kind.kind, out.GetAllocator());
   return out;
@@ -83,7 +83,7 @@ StatusError conflict_error(const std::vector<std::pair<std::string, std::string>
 struct FieldManager::Applied {
   json::Document object;
   ManagedFields managed;
-  std::vector<Conflict> conflicts;  // if there are any, nothing else counts
+  std::vector<Conflict> conflicts;  // if there are any, the others are ignored
 };
 
 FieldManager::FieldManager(ObjectType type, std::string manager, api::Time now)
@@ -174,11 +174,11 @@ void FieldManager::update(Value& object, const Value* live, json::Allocator& all
     managed.emplace();
   } else {
     if (sent != nullptr) managed = ManagedFields::parse(*sent);
-    // A client that knows nothing of managedFields does not delete them.
+    // A client that omits managedFields does not delete them.
     if ((!managed || managed->empty()) && had != nullptr) managed = ManagedFields::parse(*had);
     if (!managed) managed.emplace();
   }
-  // Where nothing has been recorded, nothing is until somebody applies.
+  // Without recorded ownership, recording starts with the first apply.
   if (live == nullptr || !managed->empty())
     track(changes, owner(Operation::kUpdate).manager, *managed);
   set_managed_fields(object, managed->to_json(allocator), allocator);
@@ -213,7 +213,7 @@ void FieldManager::check_config(const Value& config) const {
                                 : fmt::format("errors:\n  {}", fmt::join(problems, "\n  "))));
 }
 
-/// Removes what this manager has applied before and no longer does, unless others own it, too.
+/// Removes fields that this manager no longer applies, unless others own them.
 Value FieldManager::pruned(Value merged, const FieldSet& last, const ManagedFields& managed,
                            json::Allocator& allocator) const {
   const FieldSchema& schema = type_.schema;
@@ -224,8 +224,8 @@ Value FieldManager::pruned(Value merged, const FieldSet& last, const ManagedFiel
   const auto fields_without = [&](const FieldSet& gone) {
     return with_fields(field_set(remove(merged, gone, schema, allocator), schema), schema);
   };
-  // An element of a list takes along what is below it. What others own comes back; then what nobody
-  // owns comes back unless this manager had applied it.
+  // Removing a list element removes everything below it. Restore fields of other owners, and then
+  // unowned fields that this manager had not applied.
   FieldSet kept = fields_without(applied).united(with_fields(owned, schema));
   kept = fields_without(all.without(kept));
   return remove(merged, all.without(kept).intersected(applied), schema, allocator);

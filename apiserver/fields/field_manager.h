@@ -1,4 +1,4 @@
-// FieldManager: keeps metadata.managedFields, and carries out server-side apply
+// FieldManager: updates metadata.managedFields, and implements server-side apply
 // (k8s.io/apimachinery/pkg/util/managedfields).
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace lookout::apiserver::fields {
 
-/// The objects of a request, as far as the ownership of their fields goes.
+/// The type of a request's objects, for field ownership.
 struct ObjectType {
   api::GroupVersionKind kind;
   FieldSchema schema;
@@ -28,19 +28,18 @@ struct ObjectType {
   std::function<bool(std::string_view api_version)> serves;
 };
 
-/// Looks after the fields of one type of objects on behalf of one client. Objects are in their
-/// mutable form, with apiVersion and kind, and without what Go's encoder leaves out of them.
+/// Manages the fields of one type of objects for one client. Objects are in their mutable form, with
+/// apiVersion and kind, and without the fields that Go's encoder omits.
 ///
-/// Fields that an owner has in another version of the resource are taken to have the same path in
-/// this one.
+/// Assumes that fields have the same path in all versions of a resource.
 class FieldManager {
  public:
-  /// `manager` owns what changes, from `now` on.
+  /// `manager` owns changed fields, as of `now`.
   FieldManager(ObjectType type, std::string manager, api::Time now);
 
-  /// The client has made `object` from `live`, which is null for a new object. Sets the object's
-  /// managedFields: those that the client has sent, or else those of `live`, with what has changed
-  /// under the client's name.
+  /// The client has changed `live` (null for a new object) to `object`. Sets the object's
+  /// managedFields: those of the client, or else those of `live`, with the changed fields owned by the
+  /// client.
   void update(json::Value& object, const json::Value* live, json::Allocator& allocator) const;
 
   /// Applies a configuration. Returns the object, with managedFields; `live` is null for a new
@@ -56,14 +55,14 @@ class FieldManager {
   struct Applied;
 
   Owner owner(Operation operation) const;
-  /// Takes what has changed away from all owners but `self`. Returns who has lost what.
+  /// Removes changed fields from all owners except `self`. Returns the removed fields by owner.
   std::vector<Conflict> take_away(const Comparison& changes, const Owner* self,
                                   ManagedFields& managed) const;
   /// The fields that an object has added, changed or removed. `live` is null for a new object.
   Comparison changes_from(const json::Value* live, const json::Value& object) const;
   /// The changed fields that the writer owns afterwards.
   static FieldSet gained(const Comparison& changes);
-  /// Does an update that needs only a new time: see renew_time(). Returns false if it needs more.
+  /// Performs an update that changes only the time; see renew_time(). False if it needs more.
   bool renew_owners(const Comparison& changes, json::Value& object, const json::Value& live,
                     json::Allocator& allocator) const;
   void track(const Comparison& changes, const std::string& manager, ManagedFields& managed) const;
@@ -78,7 +77,7 @@ class FieldManager {
   api::Time now_;
 };
 
-/// The manager of a request: the parameter fieldManager, or else what the client calls itself.
+/// The manager of a request: the parameter fieldManager, or else derived from the user agent.
 std::string manager_of(std::string_view field_manager, std::string_view user_agent);
 
 }  // namespace lookout::apiserver::fields

@@ -176,7 +176,7 @@ std::optional<FieldSchema::Member> FieldSchema::member(std::string_view name) co
     case Source::kBuiltin:
       if (type_->shape() == Shape::kMap) return Member{of(type_->element()), false};
       if (type_->shape() == Shape::kStruct && type_->fields().size() > 0) {
-        // The owners of the fields are owned by nobody.
+        // managedFields have no owner.
         if (name == "managedFields") return std::nullopt;
         const auto field = type_->field(name);
         if (!field) return std::nullopt;

@@ -14,30 +14,30 @@
 
 namespace lookout::apiserver::fields {
 
-/// The type of a value as structured-merge-diff sees it: a scalar, a list or a map, whose content
-/// is owned as a whole (atomic) or piece by piece. It comes from the built-in types, or from the
-/// structural schema of a custom resource, or, where neither says anything, from the value itself.
+/// The type of a value in structured-merge-diff: a scalar, a list or a map, whose content is owned as
+/// a whole (atomic) or by element. It comes from the built-in types, from the structural schema of a
+/// custom resource or, without these, from the value itself.
 ///
-/// A small value. It refers to the custom resource's schema, which must outlive it.
+/// Cheap to copy. It refers to the custom resource's schema, which must outlive it.
 class FieldSchema {
  public:
   enum class Form : std::uint8_t { kMap, kScalar, kList };
   enum class Scalar : std::uint8_t { kNumeric, kString, kBoolean, kUntyped };
 
-  /// Nothing is known: maps are owned piece by piece, lists as a whole.
+  /// The unknown type: maps are owned by entry, lists as a whole.
   FieldSchema() = default;
   /// A built-in object.
   static FieldSchema of(api::detail::Type type);
   /// The objects of a custom resource, which may have no schema.
   static FieldSchema of_custom_resource(api::Value schema);
 
-  /// The form that a value is treated as: its own, if the type allows it, and else the type's.
+  /// The form of a value: its own, if the type allows it, else the type's.
   Form form_of(const json::Value& value) const;
   /// Whether content of this form is owned as a whole.
   bool is_atomic(Form form) const;
   Scalar scalar() const;
 
-  /// The type of a member. `declared` says that it is a field, and no entry of a map. Empty if
+  /// The type of a member. `declared`: it is a field, not a map entry. Empty if
   /// there is no such field.
   struct Member;
   std::optional<Member> member(std::string_view name) const;
@@ -45,15 +45,14 @@ class FieldSchema {
 
   /// The names of the key fields of a list; empty for a set.
   std::vector<std::string_view> keys() const;
-  /// The canonical JSON of a key field that an element of the list leaves out; empty if it has no
-  /// default.
+  /// The canonical JSON of a key field's default, for elements that omit it; empty if there is none.
   std::string key_default(std::string_view name) const;
 
  private:
   enum class Source : std::uint8_t {
     kDeduced,  // maps piece by piece, lists as a whole
     kAtomic,   // below such a list
-    kBuiltin,  // type_, with what the field says about it
+    kBuiltin,  // type_, with the field's annotations
     kCustom,   // schema_
     kText      // apiVersion and kind
   };

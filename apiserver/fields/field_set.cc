@@ -21,7 +21,7 @@ std::string printed(const json::Value& value) {
   return value.IsString() ? api::detail::quote(json::text_of(value)) : json::to_json(value);
 }
 
-/// Orders elements as clients see them: numbers by value.
+/// Orders elements as in managedFields: numbers by value.
 bool shown_before(const Node* a, const Node* b) {
   const PathElement& x = a->element;
   const PathElement& y = b->element;

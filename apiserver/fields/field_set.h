@@ -27,7 +27,7 @@ struct PathElement {
   friend bool operator==(const PathElement&, const PathElement&) = default;
   friend auto operator<=>(const PathElement&, const PathElement&) = default;
 
-  /// The element in a path for people: `.spec`, `[name="web"]`, `[="blue"]`, `[3]`.
+  /// The element in a readable path: `.spec`, `[name="web"]`, `[="blue"]`, `[3]`.
   std::string to_string() const;
 };
 
@@ -49,21 +49,21 @@ class FieldSet {
 
   /// Adds a path; nothing for an empty one.
   void insert(const std::vector<PathElement>& path);
-  /// Adds an element and what is below it, unless both are nothing. Until finish(), which puts all
-  /// in order and makes one of elements that are equal, only append() may be called.
+  /// Adds an element and the set below it, unless both are empty. Until finish(), which sorts and
+  /// merges the elements, call only append().
   void append(PathElement element, bool member, FieldSet below);
   void finish();
-  /// Makes room for so many elements.
+  /// Reserves memory for this many elements.
   void reserve(std::size_t elements);
 
   FieldSet united(const FieldSet& other) const;
   FieldSet intersected(const FieldSet& other) const;
-  /// Without the members of `other`. What is below them stays.
+  /// Removes the members of `other`, but not the sets below them.
   FieldSet without(const FieldSet& other) const;
   /// Without the members of `other` and everything below them.
   FieldSet without_below(const FieldSet& other) const;
 
-  /// The paths for people, in order: the members of a level before those below it.
+  /// The readable paths, in order: the members of a level before those below it.
   std::vector<std::string> paths() const;
 
   friend bool operator==(const FieldSet& a, const FieldSet& b);

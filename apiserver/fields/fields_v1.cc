@@ -15,7 +15,7 @@ using json::Value;
 using Kind = PathElement::Kind;
 
 constexpr std::string_view kSelf = ".";
-/// Whole numbers up to here are exact in a double.
+/// Integers up to this are exact in a double.
 constexpr double kMaxExact = 9007199254740992.0;
 
 std::string_view prefix_of(Kind kind) {
@@ -38,7 +38,7 @@ void make_whole(Value& value) {
   }
 }
 
-/// Whether the text is `{"name":"value"}` without anything that could be spelled in another way.
+/// Whether the text is `{"name":"value"}` in canonical form.
 bool is_plain_key(std::string_view text) {
   if (!text.starts_with("{\"") || !text.ends_with("\"}")) return false;
   const std::size_t colon = text.find("\":\"", 2);
@@ -53,8 +53,8 @@ bool is_plain_key(std::string_view text) {
 
 bool is_scalar(const Value& value) { return !value.IsObject() && !value.IsArray(); }
 
-/// The element that a member of FieldsV1 stands for: 1 if it is one, 0 if its kind is unknown, -1
-/// if it is malformed.
+/// Parses a member of FieldsV1 to an element: 1 on success, 0 if its kind is unknown, -1 if it is
+/// malformed.
 int parse_element(std::string_view name, PathElement& out) {
   if (name.size() < 2 || name[1] != ':') return -1;
   const std::string_view text = name.substr(2);
@@ -105,7 +105,7 @@ std::optional<FieldSet> parse(const Value& value, bool& self, int depth) {
     auto below = parse(member.value, in_set, depth + 1);
     if (!below) return std::nullopt;
     if (known == 0) continue;
-    // An element without anything below it is itself in the set.
+    // An element without a set below it is a member itself.
     const bool is_member = in_set || below->empty();
     out.append(std::move(element), is_member, std::move(*below));
   }
@@ -117,7 +117,7 @@ bool is_written(const Value& value, int depth) {
   if (!value.IsObject() || depth > kMaxFieldDepth) return false;
   return std::all_of(value.MemberBegin(), value.MemberEnd(), [&](const auto& member) {
     const std::string_view name = json::text_of(member.name);
-    // (What has nothing below it needs no sign that it is in the set itself.)
+    // (Without a set below it, the element needs no "." for itself.)
     if (name == kSelf)
       return depth > 0 && value.MemberCount() > 1 && member.value.IsObject() &&
              member.value.ObjectEmpty();

@@ -8,17 +8,17 @@
 
 namespace lookout::apiserver::fields {
 
-/// Deeper sets are refused: objects are not nested deeper either.
+/// Deeper sets are rejected; objects cannot be nested deeper either.
 inline constexpr int kMaxFieldDepth = 1000;
 
-/// Reads `{"f:spec":{"f:replicas":{}}}`. Empty if the value is no FieldsV1. Ignores members of
-/// kinds that it does not know, as Kubernetes does.
+/// Parses `{"f:spec":{"f:replicas":{}}}`. Empty if the value is malformed. Ignores members of unknown
+/// kinds, as Kubernetes does.
 std::optional<FieldSet> parse_fields_v1(const json::Value& value);
 
 /// The JSON form; its text is in `allocator`.
 json::Value to_fields_v1(const FieldSet& set, json::Allocator& allocator);
 
-/// Whether a value is what to_fields_v1() makes of the set that is in it.
+/// Whether a value is in the canonical form of to_fields_v1().
 bool is_written_fields_v1(const json::Value& value);
 
 /// Whether all members of a set are in FieldsV1, and whether none is.

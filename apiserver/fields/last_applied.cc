@@ -86,7 +86,7 @@ void update_last_applied(Value& object, const Value& config, json::Allocator& al
     if (name != kAnnotation && member.value.IsString())
       size += name.size() + member.value.GetStringLength();
   }
-  // Where it does not fit, it is emptied rather than out of date.
+  // If it is too large, it is emptied: it must not be out of date.
   if (size > kMaxAnnotations) text.clear();
   json::set(*annotations, kAnnotation, text, allocator);
 }

@@ -13,12 +13,12 @@ namespace lookout::apiserver::fields {
 /// The name of the manager that takes over from client-side apply.
 inline constexpr std::string_view kKubectl = "kubectl";
 
-/// The fields that client-side apply has set and nobody has changed since: server-side apply of
-/// kubectl may take them from anybody. Empty without an annotation, or with one that is for another
-/// version or cannot be read.
+/// The fields that client-side apply has set and that are unchanged: kubectl's server-side apply may
+/// take them over without conflicts. Empty if the annotation is missing, malformed or for another
+/// version.
 std::optional<FieldSet> client_side_fields(const json::Value& live, const FieldSchema& schema);
 
-/// Makes the annotation, if the object has one, say what has been applied last.
+/// Updates the annotation, if the object has one, with the applied configuration.
 void update_last_applied(json::Value& object, const json::Value& config,
                          json::Allocator& allocator);
 

@@ -152,7 +152,7 @@ void ManagedFields::cap_updaters(std::size_t limit) {
     if (owner.manager == kAncientChanges && owner.subresource.empty())
       buckets.emplace(owner.api_version, i);
   }
-  // The oldest entry of a version stays what it is until there is a second one.
+  // The oldest entry of a version is unchanged until there is a second one.
   std::map<std::string, std::size_t> firsts;
   std::size_t left = count;
   for (std::size_t i = 0; i < updaters.size() && left > limit; ++i) {

@@ -1,4 +1,4 @@
-// ManagedFields: who owns which fields of an object, as metadata.managedFields says.
+// ManagedFields: the field owners of an object, from metadata.managedFields.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ class ManagedFields {
 
   Entry* find(const Owner& owner);
   void remove(const Owner& owner);
-  /// Removes entries that own nothing.
+  /// Removes entries without fields.
   void drop_empty();
   /// Merges the oldest updaters of a version into one, "ancient-changes", until there are at most
   /// `limit` updaters or nothing more can be merged.
@@ -68,14 +68,13 @@ struct Update {
   Owner self;
   api::Time time;
   FieldSet gained;   // belongs to `self` afterwards
-  FieldSet lost;     // belongs to nobody afterwards
+  FieldSet lost;     // without an owner afterwards
   FieldSet touched;  // both
 };
 
-/// Does what an update does to the value of metadata.managedFields if that is no more than a new
-/// time: most updates change what their manager owns already. False, and nothing is changed, if it
-/// is more, or may be: entries have to be as to_json() writes them, at most `limit`, and in the
-/// version of the update.
+/// Fast path for updates that change only the time in metadata.managedFields: most updates change
+/// fields that their manager already owns. Returns false, without changes, in all other cases:
+/// entries must be in the form of to_json(), at most `limit`, and in the version of the update.
 bool renew_time(json::Value& entries, const Update& update, std::size_t limit,
                 json::Allocator& allocator);
 

@@ -1,4 +1,4 @@
-// Values from values: merged with what a client applies, and without what it no longer applies.
+// Merges values with an applied configuration, and removes fields.
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
@@ -42,7 +42,7 @@ class Merger {
   }
 
   struct Place {
-    std::optional<PathElement> element;  // empty for what cannot be found: it stays by itself
+    std::optional<PathElement> element;  // empty for items without a key, which are not merged
     const Value* value;
   };
 
@@ -57,8 +57,8 @@ class Merger {
     return a.element && b.element && a.element->text == b.element->text;
   }
 
-  /// Takes the items of both lists: in the order of the right one where they share items, and what
-  /// only the left one has stays behind what precedes it there.
+  /// Merges the items of both lists: shared items are in the order of the right list, and items of only
+  /// the left list follow their predecessors there.
   Value items(const Value* left, const Value* right, const FieldSchema& schema) {
     const std::vector<Place> ls = places_of(left, schema);
     const std::vector<Place> rs = places_of(right, schema);
@@ -97,7 +97,7 @@ class Merger {
           continue;
         }
         if (is_right(ls[l]) && next_shared != shared.end() && !same(**next_shared, ls[l])) {
-          ++l;  // shared, but its turn comes later
+          ++l;  // shared, added later
           continue;
         }
       }

@@ -1,4 +1,4 @@
-// The fields that a request cannot own, because the server ignores what it says about them.
+// The fields that a request cannot own, because the server ignores their values.
 #pragma once
 
 #include <string_view>
@@ -27,7 +27,7 @@ class OwnableFields {
   std::vector<Path> only_;  // if not empty, nothing else; "*" stands for any element
 };
 
-/// Metadata that belongs to nobody: the identity of the object, and what the server sets.
+/// Metadata without an owner: the identity of the object, and fields that the server sets.
 const FieldSet& unowned_metadata();
 
 }  // namespace lookout::apiserver::fields

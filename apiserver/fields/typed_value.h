@@ -1,8 +1,8 @@
-// Operations on values with their types, as in structured-merge-diff (typed.TypedValue): fields are
-// found, compared, merged and removed.
+// Operations on typed values, as in structured-merge-diff (typed.TypedValue): find, compare, merge
+// and remove fields.
 //
-// Objects are in their mutable form. What the type does not have, because a client of another
-// version sent it, belongs to nobody: it is never in a set, and merging and removing keep it.
+// Objects are in their mutable form. Unknown fields, which clients of other versions send, have no
+// owner: they are never in a set, and merging and removing keep them.
 #pragma once
 
 #include <optional>
@@ -35,8 +35,8 @@ Comparison compare(const json::Value& before, const json::Value& after, const Fi
 /// Whether two values are equal: numbers by value, members in any order.
 bool equal(const json::Value& a, const json::Value& b);
 
-/// `live` with what `config` says, in `allocator`. Lists by keys have the order of `config`, if it
-/// changes any.
+/// `live` merged with `config`, in `allocator`. Keyed lists get the order of `config` if it changes
+/// anything.
 json::Value merge(const json::Value& live, const json::Value& config, const FieldSchema& schema,
                   json::Allocator& allocator);
 
@@ -44,8 +44,8 @@ json::Value merge(const json::Value& live, const json::Value& config, const Fiel
 json::Value remove(const json::Value& value, const FieldSet& set, const FieldSchema& schema,
                    json::Allocator& allocator);
 
-/// The set, with every field of a structure that it has something of. (Entries of maps and elements
-/// of lists are only in it if they are members.)
+/// The set, extended by the structure fields above its members. (Map entries and list elements are
+/// included only if they are members.)
 FieldSet with_fields(const FieldSet& set, const FieldSchema& schema);
 
 }  // namespace lookout::apiserver::fields

@@ -1,4 +1,4 @@
-// Going through values in pairs and through lists by their keys.
+// Iterates over pairs of values, and over lists by key.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Item {
 };
 class Items {
  public:
-  /// Nothing for a null pointer. Leaves out items that cannot be found.
+  /// Empty for a null pointer. Omits items without a key.
   Items(const FieldSchema& list, const json::Value* items);
 
   const std::vector<Item>& all() const { return items_; }
@@ -38,8 +38,8 @@ class Items {
   std::unordered_map<std::string, std::size_t> places_;
 };
 
-/// The members of an object by name. Linear to make, and fast to ask for a name that comes in the
-/// order of the members.
+/// The members of an object by name. Construction takes linear time; lookups in member order are
+/// fast.
 class MembersByName {
  public:
   /// Nothing for a null pointer.

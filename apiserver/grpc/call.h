@@ -36,15 +36,14 @@ struct CallRequest {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
-/// Five bytes stand before each message: a flag, and the length (big-endian).
+/// Each message is preceded by five bytes: a flag, and the length (big-endian).
 constexpr std::size_t kMessageHead = 5;
 std::string framed(std::string_view message);
 
 class Connection;
 
-/// The state of one call. The connection writes the answer into it, on its strand; the coroutine
-/// that reads the answer takes it out, on another executor, which may end before the call does.
-/// Thread-safe where both sides may call.
+/// The state of a call. The connection writes the response on its strand; a coroutine reads it on
+/// another executor, which may end before the call. Functions for both sides are thread-safe.
 class CallState {
  public:
   CallState(CallRequest asked, std::string name, boost::asio::any_io_executor reader)
@@ -57,11 +56,11 @@ class CallState {
   // --- for the connection, on its strand
 
   std::weak_ptr<Connection> connection = {};
-  std::uint32_t stream = 0;  // 0: the call has no stream yet, or no longer
-  /// The request has been given to the connection.
+  std::uint32_t stream = 0;  // 0: the call has no stream
+  /// The request was passed to the connection.
   void opened();
   void receive(std::string_view bytes);
-  /// Ends the call with a status, or with an error. Only the first end counts.
+  /// Ends the call with a status or an error. Only the first call has an effect.
   void finish(Status status);
   void fail(rest::TransportError::Kind kind, std::string_view why);
   bool is_cancelled() const;
@@ -70,7 +69,7 @@ class CallState {
 
   struct Taken {
     bool end = false;
-    /// Bytes that the reader has taken and the connection does not know of yet.
+    /// Bytes that the reader has consumed but not yet reported to the connection.
     std::size_t consumed = 0;
   };
   /// Moves the bytes that have been received into `bytes`; it is empty if there are none. Throws
@@ -80,20 +79,20 @@ class CallState {
   /// False if the call has ended or has been cancelled before.
   bool cancel();
   Status status() const;
-  /// The last one: nobody reads any more, and the reader's executor may go.
+  /// Call it last: there is no reader anymore, and its executor may end.
   void leave();
   /// The error of a call whose deadline has passed.
   rest::TransportError timeout() const;
 
  private:
-  /// With the mutex locked: else the reader's executor might end meanwhile.
+  /// Call with the mutex locked, so that the reader's executor cannot end.
   void ring_reader() {
     if (event_) event_->ring_next();
   }
 
   mutable std::mutex mutex_;
   std::optional<AsyncEvent>
-      event_;  // guarded by mutex_, as are those below; only leave() resets it
+      event_;  // guarded by mutex_, as are the members below; only leave() resets it
   std::string buffer_;
   std::size_t consumed_ = 0;
   bool opened_ = false;

@@ -17,7 +17,7 @@
 
 namespace lookout::apiserver::grpc {
 
-/// Sends calls to one server and hands back the answers. A message here is its five-byte gRPC
+/// Sends calls to one server and returns the responses. A message here is its five-byte gRPC
 /// header and its bytes. The virtual functions are called on the strand. The carrier reports a
 /// call's progress with CallState's opened(), receive(), finish() and fail(), on the strand, too.
 class Carrier : public std::enable_shared_from_this<Carrier> {
@@ -37,7 +37,7 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
     boost::asio::post(strand_,
                       [self = shared_from_this(), f = std::move(f)]() mutable { f(*self); });
   }
-  /// At once if this is a thread of the loop and the strand is free: wakes no other thread.
+  /// Runs immediately on a thread of the loop if the strand is free, without waking another thread.
   template <class F>
   void dispatch(F f) {
     boost::asio::dispatch(strand_,
@@ -47,17 +47,17 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
   virtual void begin(std::shared_ptr<CallState> call) = 0;
   /// Another message of a streaming call.
   virtual void send(const std::shared_ptr<CallState>& call, const std::string& message) = 0;
-  /// So much of the answer has been read.
+  /// This many bytes of the response were consumed.
   virtual void consumed(const std::shared_ptr<CallState>& call, std::size_t bytes) = 0;
   virtual void cancel(const std::shared_ptr<CallState>& call) = 0;
-  /// Ends all calls; later ones fail at once.
+  /// Ends all calls; later ones fail immediately.
   virtual void close() = 0;
 
  private:
   const Strand strand_;
 };
 
-/// Makes carriers in place of HTTP/2 connections: how a simulation has an etcd of its own
+/// Creates carriers instead of HTTP/2 connections, for a simulated etcd
 /// (storage::EtcdOptions::network).
 class CarrierFactory {
  public:

@@ -80,7 +80,7 @@ class Channel::Connections : public Carrier {
     return *all_.back();
   }
 
-  /// As gRPC's own clients do.
+  /// As in gRPC's clients.
   void ping_less() {
     server_.ping_after = std::min<std::chrono::milliseconds>(server_.ping_after * 2, kRarestPing);
     log::info("{} refuses so many pings: one follows {} s of silence", server_.url,

@@ -23,8 +23,8 @@
 
 namespace lookout::apiserver::grpc {
 
-/// One TCP connection with HTTP/2, and the calls that run on it. It closes itself when it breaks.
-/// Everything happens on the strand.
+/// A TCP connection with HTTP/2, and its calls. Closes itself on errors. Everything runs on the
+/// strand.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
@@ -41,7 +41,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void connect();
 
   bool is_closed() const { return state_ == State::kClosed; }
-  /// Whether it takes one more call, now or when it is connected.
+  /// Whether it accepts another call, now or when it is connected.
   bool can_take() const;
   const std::shared_ptr<const rest::Credential>& certificate() const { return certificate_; }
   const std::shared_ptr<const std::string>& ca() const { return ca_; }
@@ -50,18 +50,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send(const CallState& call, std::string_view message);
   void consumed(const CallState& call, std::size_t bytes);
   void cancel(const CallState& call);
-  /// Takes no more calls, and closes when the last one has ended.
+  /// Accepts no more calls, and closes when the last one has ended.
   void retire();
   /// Ends all calls.
   void close(rest::TransportError::Kind kind, std::string_view why);
 
  private:
-  /// Ready: the server's settings have come.
+  /// Ready: the server's settings have arrived.
   enum class State { kConnecting, kReady, kClosed };
   /// A call with a stream.
   struct Running {
     std::shared_ptr<CallState> call;
-    bool has_head = false;  // the answer's headers have come
+    bool has_head = false;  // the response's headers have arrived
   };
   using Clock = std::chrono::steady_clock;
 
@@ -123,7 +123,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::vector<std::shared_ptr<CallState>> waiting_;  // for the connection
   Calls running_;
-  // When bytes were last received, or when the first call began after a time without calls.
+  // When bytes were last received, or when the first call began after an idle time.
   Clock::time_point heard_ = Clock::now();
   bool pinged_ = false;  // since then
   bool armed_ = false;   // timer_ runs

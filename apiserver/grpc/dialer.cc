@@ -39,7 +39,7 @@ void Dialer::on_end(const error_code& error) {
   if (done_ == nullptr) return;
   timer_.cancel();
   if ((error || late_) && next_ < addresses_.size()) return try_next();
-  // The timer may have run out already.
+  // The timer may already have expired.
   ++next_;
   std::exchange(done_, nullptr)(error);
 }

@@ -13,9 +13,8 @@
 
 namespace lookout::apiserver::grpc {
 
-/// Tries the addresses in turn until one takes the connection. One that does not answer takes no more
-/// than its share of the time, as in Go's net.Dialer; the last one takes what is left. Everything
-/// happens on the socket's executor.
+/// Tries the addresses in turn until one accepts the connection. As in Go's net.Dialer, each address
+/// gets a share of the time, and the last one the rest. Everything runs on the socket's executor.
 class Dialer : public std::enable_shared_from_this<Dialer> {
  public:
   using Socket = boost::asio::ip::tcp::socket;
@@ -24,11 +23,11 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
   /// Without an error the socket is connected. Otherwise the error is that of the last address.
   using Done = std::function<void(const boost::system::error_code&)>;
 
-  /// `done` is called once and keeps the socket alive. The owner sees to the deadline itself.
+  /// `done` is called once and must keep the socket alive. The owner enforces the deadline.
   Dialer(Socket& socket, Addresses addresses, Clock::time_point deadline, Done done);
 
   void start() { try_next(); }
-  /// `done` is not called any more, and the socket is left alone.
+  /// Does not call `done` or use the socket anymore.
   void stop() { done_ = nullptr; }
 
  private:

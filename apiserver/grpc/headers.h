@@ -11,7 +11,7 @@ namespace lookout::apiserver::grpc {
 /// Names in lower case, values as they are; several may have the same name.
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-/// The value of the first header of that name; empty if there is none.
+/// The value of the first header with this name; empty if there is none.
 inline std::string_view find_header(const Headers& headers, std::string_view name) {
   for (const auto& [found, value] : headers) {
     if (found == name) return value;

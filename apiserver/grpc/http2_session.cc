@@ -13,12 +13,11 @@
 namespace lookout::apiserver::grpc {
 namespace {
 
-// The window of the connection. Received bytes count as consumed at once here, so that it never
-// closes and a slow reader holds up its own stream only. The windows of streams bound the memory.
+// The window of the connection. Received bytes count as consumed immediately, so that it never closes
+// and a slow reader blocks only its own stream. The windows of the streams limit the memory.
 constexpr std::int32_t kConnectionWindow = 64 << 20;
 constexpr std::size_t kFrameHead = 9;
-// The limit for answers to pings and settings that the other side causes but does not read: against
-// floods.
+// Flood protection: the limit for replies to pings and settings that the peer does not read.
 constexpr std::size_t kMostAnswers = 256u << 10;
 
 std::string_view text_of(const std::uint8_t* bytes, std::size_t size) {
@@ -50,7 +49,7 @@ std::size_t Http2Session::Stream::take(std::uint8_t* out, std::size_t size) {
   const std::size_t part = std::min(size, left());
   std::memcpy(out, unsent.data() + sent, part);
   sent += part;
-  // The memory of what has been sent is given back now and then: each byte is moved once at most.
+  // Sent bytes are erased occasionally, so that each byte is moved at most once.
   if (sent >= left()) unsent.erase(0, std::exchange(sent, 0));
   return part;
 }
@@ -241,8 +240,8 @@ bool Http2Session::feed(std::string_view bytes) {
   return error_.empty();
 }
 
-/// A block of headers or trailers has come whole, or a frame of a body, of which on_data() has passed
-/// on the bytes.
+/// A block of headers or trailers is complete, or a frame of a body, whose bytes on_data() has passed
+/// on.
 int Http2Session::on_part_end(StreamId id, bool is_headers, bool end) {
   const auto at = streams_.find(id);
   if (at == streams_.end()) return 0;  // it has been reset
@@ -256,7 +255,7 @@ int Http2Session::on_part_end(StreamId id, bool is_headers, bool end) {
   if (!end || role_ == Role::kServer || left == streams_.end()) return 0;
   const bool all_sent = left->second.ends && left->second.left() == 0;
   streams_.erase(left);
-  // The answer is complete: the rest of the request need not be sent.
+  // The response is complete, so the rest of the request need not be sent.
   return all_sent ? 0
                   : nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, number_of(id),
                                               NGHTTP2_NO_ERROR);
@@ -268,7 +267,7 @@ void Http2Session::rethrow() {
 
 // --- sending
 
-/// Checks the result of a call of nghttp2's and makes output of what it has queued.
+/// Checks the result of an nghttp2 call, and appends queued frames to the output.
 void Http2Session::submit(int result) {
   check(result);
   pump();
@@ -336,7 +335,7 @@ void Http2Session::send(StreamId id, std::string_view bytes, bool end) {
   if (at == streams_.end() || at->second.ends) return;
   at->second.unsent.append(bytes);
   at->second.ends = end;
-  // (An error says that nghttp2 does not wait for bytes of this stream. It will ask for them.)
+  // (An error means that nghttp2 is not waiting for this stream's bytes. It will request them.)
   nghttp2_session_resume_data(session_.get(), number_of(id));
   pump();
 }

@@ -1,4 +1,4 @@
-// One side of an HTTP/2 connection (RFC 9113), without the connection: bytes in, bytes out.
+// Http2Session: one side of an HTTP/2 connection (RFC 9113), without I/O.
 #pragma once
 
 #include <cstddef>
@@ -29,20 +29,19 @@ enum class Http2Error : std::uint32_t {
 };
 
 /// A session of nghttp2. The owner passes received bytes to feed() and sends the bytes that
-/// take_output() returns. A stream's reader makes room for more with consumed(); send() never
-/// waits: bytes for which the other side has no room are kept. Not thread-safe; callbacks run inside
-/// feed().
+/// take_output() returns. A stream's reader opens its window with consumed(). send() never blocks:
+/// bytes beyond the peer's window are kept. Not thread-safe; callbacks run in feed().
 class Http2Session {
  public:
   /// kServer is for tests.
   enum class Role { kClient, kServer };
 
   struct Callbacks {
-    /// The other side's first settings have come.
+    /// The peer's first settings have arrived.
     std::function<void()> ready = {};
-    /// Headers or trailers have come; `end`: they are the last of the stream.
+    /// Headers or trailers have arrived; `end`: the stream ends with them.
     std::function<void(StreamId, Headers, bool end)> headers = {};
-    /// A part of a body has come; consumed() makes room for more. It may be empty at the end.
+    /// A part of a body has arrived; consumed() opens the window. It may be empty at the end.
     std::function<void(StreamId, std::string_view, bool end)> data = {};
     /// The stream was reset, or the connection ended it. No other callback follows for it.
     std::function<void(StreamId, Http2Error)> reset = {};
@@ -51,7 +50,7 @@ class Http2Session {
     std::function<void()> pong = {};
   };
 
-  /// How many bytes of a stream may come before they are consumed.
+  /// A stream's window: the maximum number of unconsumed bytes.
   static constexpr std::uint32_t kStreamWindow = 512u << 10;
   /// The limit of a block of headers: names and values, and 32 bytes for each header. A stream with
   /// more is reset.
@@ -63,25 +62,25 @@ class Http2Session {
   Http2Session(const Http2Session&) = delete;
   Http2Session& operator=(const Http2Session&) = delete;
 
-  /// False if the other side violates the protocol; error() says how. The output is a GOAWAY then.
+  /// False if the peer violates the protocol; then error() is set, and the output is a GOAWAY.
   bool feed(std::string_view bytes);
   const std::string& error() const { return error_; }
 
-  /// (False within a callback: output is made when feed() ends.)
+  /// (False within a callback: output is produced when feed() ends.)
   bool has_output() const { return !output_.empty(); }
   std::string take_output();
 
-  /// Begins a stream. Only if can_open(). Throws lookout::Error if nghttp2 refuses.
+  /// Starts a stream. Only if can_open(). Throws lookout::Error if nghttp2 fails.
   StreamId open(const Headers& headers);
   bool can_open() const;
-  /// Headers or trailers of an answer.
+  /// Sends headers or trailers of a response.
   void respond(StreamId stream, const Headers& headers, bool end);
-  /// Sends as much as the other side has room for, and the rest later. `end`: these are the last
-  /// bytes of the stream.
+  /// Sends as much as the peer's window allows, and the rest later. `end`: these are the stream's last
+  /// bytes.
   void send(StreamId stream, std::string_view bytes, bool end);
   /// Resets a stream. No callback is called for it any more.
   void reset(StreamId stream, Http2Error why);
-  /// The owner has consumed so many bytes of the stream's body.
+  /// The owner has consumed this many bytes of the stream's body.
   void consumed(StreamId stream, std::size_t bytes);
   void ping();
   /// Sends a GOAWAY: streams after `last` have not been processed.
@@ -122,7 +121,7 @@ class Http2Session {
   std::string complaint_;      // nghttp2's last error message
   std::string error_;
   std::string output_;
-  std::size_t answers_ = 0;  // bytes of output_ that answer frames of the other side
+  std::size_t answers_ = 0;  // bytes of output_ that reply to the peer's frames
 };
 
 }  // namespace lookout::apiserver::grpc

@@ -12,11 +12,11 @@ namespace lookout::apiserver::grpc {
 struct Server {
   /// "http://127.0.0.1:2379": HTTP/2 from the first byte; "https://...": TLS.
   std::string url;
-  /// Returns the certificate authorities to trust (PEM; null: the system's). Asked before each call,
-  /// on the channel's strand: a call does not use a connection that was made with another pointer.
+  /// Returns the certificate authorities to trust (PEM; null: the system's). Called before each call,
+  /// on the channel's strand: a call does not use connections created with a different pointer.
   /// Without a function: the system's.
   std::function<std::shared_ptr<const std::string>()> ca = {};
-  /// From the first attempt to connect until the server's HTTP/2 settings have come.
+  /// From the first connection attempt until the server's HTTP/2 settings have arrived.
   std::chrono::milliseconds connect_timeout{3000};
   /// If calls are running and nothing has been received for `ping_after`, a ping is sent; without
   /// anything received in `ping_timeout`, the connection is closed. (etcd closes connections that

@@ -53,7 +53,7 @@ void expect_server(TlsStream& stream, const std::string& host) {
   SSL* const native = stream.native_handle();
   SSL_set_hostflags(native, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   if (is_address(host)) {
-    // (It knows no zones, as in "fe80::1%eth0".)
+    // (It does not support zones such as in "fe80::1%eth0".)
     if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(native), host.c_str()) != 1)
       throw Error("the server's address cannot be compared with a certificate");
   } else {

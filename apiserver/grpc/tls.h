@@ -1,4 +1,4 @@
-// TLS of a client that wants to speak HTTP/2.
+// TLS for HTTP/2 clients.
 #pragma once
 
 #include "lookout/base/detail/asio.h"  // before Asio

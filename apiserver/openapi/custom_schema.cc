@@ -71,8 +71,8 @@ Value add_custom_schema(const resources::ServedResource& resource, Schemas& sche
   const bool v2 = schemas.dialect() == Dialect::kV2;
   const json::Document document =
       resource.schema ? resource.schema.to_document() : json::Document();
-  // Next to one property, clients of v2 would take all others for unknown ones, whatever the schema
-  // preserves.
+  // With one property, v2 clients would treat all others as unknown, even if the schema preserves
+  // them.
   const bool is_open =
       !resource.schema || (v2 && is_flag_set(document, "x-kubernetes-preserve-unknown-fields"));
   if (!is_open) {

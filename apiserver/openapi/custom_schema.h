@@ -1,4 +1,4 @@
-// The schemas of custom resources, as their definitions give them.
+// The schemas of custom resources, from their definitions.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace lookout::apiserver::openapi {
 /// "com.example.stable.v1.CronTab".
 std::string custom_schema_name(const api::GroupVersionKind& gvk);
 
-/// Adds the schemas of a custom resource and of its list, if they are not there yet; a reference to
-/// the former. Of what v2 cannot say nothing is said.
+/// Adds the schemas of a custom resource and of its list, unless they exist. Returns a reference to the
+/// former. Omits parts that v2 does not support.
 json::Value add_custom_schema(const resources::ServedResource& resource, Schemas& schemas,
                               json::Allocator& allocator);
 

@@ -12,7 +12,7 @@
 
 namespace lookout::apiserver::openapi {
 
-/// A document as it goes over the wire, made when somebody first asks for it.
+/// An encoded document, created on first use.
 struct WireDocument {
   std::string text;
   /// The content_hash() of the text.
@@ -45,7 +45,7 @@ class Documents {
   std::map<std::string, WireDocumentPtr> made_;
 };
 
-/// The documents of whatever is served at the moment.
+/// The documents of the currently served resources.
 class DocumentCache {
  public:
   std::shared_ptr<Documents> of(const std::shared_ptr<const resources::ResourceTable>& table);

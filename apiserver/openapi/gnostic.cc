@@ -133,7 +133,7 @@ Message parameter(const Value& value) {
     simple.text(2, value, "in");
     simple.text(3, value, "description");
     simple.text(4, value, "name");
-    // Parameters in the query have one more field than those in the path.
+    // Query parameters have one more field than path parameters.
     const bool query = in == "query";
     simple.text(query ? 6 : 5, value, "type");
     simple.flag(query ? 20 : 19, value, "uniqueItems");

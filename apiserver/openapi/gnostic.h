@@ -7,8 +7,8 @@
 
 namespace lookout::apiserver::openapi {
 
-/// openapi.v2.Document of github.com/google/gnostic: the form in which Go clients ask for the
-/// document. Extensions are carried as text, in JSON, which is YAML too.
+/// openapi.v2.Document of github.com/google/gnostic, which Go clients request. Extensions are encoded
+/// as JSON text, which is also YAML.
 std::string encode_gnostic(const json::Value& document);
 
 }  // namespace lookout::apiserver::openapi

@@ -69,7 +69,7 @@ constexpr auto kPretty =
 constexpr Parameter kName{"name", "string", "The name of the object."};
 constexpr Parameter kNamespace{"namespace", "string", "The namespace of the object."};
 
-/// What an operation does, in its operationId and its description.
+/// The verb of an operation, for its operationId and description.
 struct Action {
   std::string_view verb;  // x-kubernetes-action
   std::string_view id;
@@ -247,7 +247,7 @@ class PathWriter {
     std::vector<std::string_view> types{kJson};
     if (patch) {
       types.assign(kPatchTypes.begin(), kPatchTypes.end());
-      // Strategic merges need types that the server knows, and clients look for them here.
+      // Clients check here whether strategic merge patches, which need built-in types, are supported.
       if (resource_.custom) types.pop_back();
       schema = object();
       json::set(schema, "type", "object", allocator_);

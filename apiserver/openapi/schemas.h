@@ -17,7 +17,7 @@ enum class Dialect { kV2, kV3 };
 /// Where references to schemas point.
 std::string_view reference_prefix(Dialect dialect);
 
-/// A set of named schemas: whatever has been referred to, and what that refers to.
+/// A set of named schemas: all referenced ones, transitively.
 class Schemas {
  public:
   Schemas(Dialect dialect, json::Allocator& allocator)
@@ -36,7 +36,7 @@ class Schemas {
   bool contains(std::string_view name) const { return names_.contains(std::string(name)); }
   void add(std::string_view name, json::Value schema);
 
-  /// All of them, by name.
+  /// All schemas, by name.
   json::Value take() { return std::move(all_); }
 
  private:

@@ -36,7 +36,7 @@ class Gate::Wish {
     const std::lock_guard lock(gate_.mutex_);
     const auto state = gate_.states_.find(ns_);
     --state->second.wanted;
-    // Those who had to wait for it look again.
+    // The waiting coroutines check again.
     for (const AsyncEvent& bell : std::exchange(state->second.waiting, {})) bell.ring();
     if (state->second.inside == 0 && state->second.wanted == 0) gate_.states_.erase(state);
   }

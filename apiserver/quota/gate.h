@@ -12,8 +12,8 @@
 
 namespace lookout::apiserver::quota {
 
-/// A shared lock of each namespace for coroutines. Who wants to be alone goes before those who come
-/// later. Safe to use from many threads; must outlive its passes.
+/// A shared mutex per namespace, for coroutines. Exclusive requests come before later shared ones.
+/// Thread-safe; must outlive its passes.
 class Gate {
  public:
   /// Inside, until it is destroyed.
@@ -24,7 +24,7 @@ class Gate {
     ~Pass() { leave(); }
     Pass(Pass&& other) noexcept;
     Pass& operator=(Pass&& other) noexcept;
-    /// Goes out early.
+    /// Releases the lock early.
     void leave();
 
    private:
@@ -49,7 +49,7 @@ class Gate {
   void leave(const std::string& ns, bool alone);
 
   std::mutex mutex_;
-  std::map<std::string, State> states_;  // guarded by mutex_; those that somebody uses
+  std::map<std::string, State> states_;  // guarded by mutex_; only those in use
 };
 
 }  // namespace lookout::apiserver::quota

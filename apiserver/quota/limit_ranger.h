@@ -1,4 +1,4 @@
-// LimitRanges: what containers, pods and claims of a namespace may ask for.
+// LimitRanges: the limits for containers, pods and claims of a namespace.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 namespace lookout::apiserver::quota {
 
 /// A new pod whose containers have the default requests and limits of `ranges`, with an annotation
-/// that says so; the same object if there is nothing to add
+/// about them; the same object if there is nothing to add
 /// (k8s.io/kubernetes/plugin/pkg/admission/limitranger).
 api::Object with_default_resources(const std::vector<api::Object>& ranges, const api::Object& pod);
 

@@ -16,12 +16,12 @@
 
 namespace lookout::apiserver::quota {
 
-/// Applies a namespace's LimitRanges and ResourceQuotas. Before an object is written, charge() adds
-/// what it uses to `status.used` of the quotas, by compare and swap: concurrent creations never
-/// exceed a quota, even on several servers with one storage. Deletions subtract nothing: settle()
-/// counts everything again, while this server creates nothing in the namespace.
+/// Applies a namespace's LimitRanges and ResourceQuotas. Before an object is written, charge() adds its
+/// usage to `status.used` of the quotas by compare-and-swap: concurrent creations never exceed a
+/// quota, even with several servers on one storage. Deletions subtract nothing: settle() recounts
+/// everything, while this server creates nothing in the namespace.
 ///
-/// Safe to use from many threads. Refusals are api::StatusError (403).
+/// Thread-safe. Rejections are api::StatusError (403).
 class NamespaceLimits {
  public:
   /// Keeps the reference.
@@ -38,15 +38,14 @@ class NamespaceLimits {
   Awaitable<void> check(resources::ServedResourcePtr resource, std::string ns, api::Object object,
                         api::Object old);
 
-  /// What one write has added to the quotas.
+  /// A write's addition to the quotas.
   class Charge {
    public:
     Charge() = default;
     ~Charge();
     Charge(Charge&& other) noexcept;
     Charge& operator=(Charge&&) = delete;
-    /// The object has been written. A charge that is neither kept nor refunded makes its namespace
-    /// stale.
+    /// The object was written. A charge that is neither kept nor refunded makes its namespace stale.
     void keep();
 
    private:
@@ -58,9 +57,8 @@ class NamespaceLimits {
     Gate::Pass pass_;
   };
 
-  /// Adds what an object uses, or the increase over `old`, to all quotas that count it. Throws if
-  /// one of them does not allow it. End the charge when the object has been written: settle()
-  /// waits for it.
+  /// Adds an object's usage, or its increase over `old`, to all quotas that count it. Throws if one of
+  /// them does not allow it. End the charge after the write: settle() waits for it.
   Awaitable<Charge> charge(resources::ServedResourcePtr resource, std::string ns,
                            api::Object object, api::Object old, bool dry_run);
   /// Subtracts the charge again, because the object was not written.

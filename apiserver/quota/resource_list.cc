@@ -20,14 +20,14 @@ bool is_infeasible(api::Value status) {
   return false;
 }
 
-/// The requests or limits (`part`) of a container. With the pod's status, while the container is being
-/// resized: the larger of what it requests and what it has.
+/// The requests or limits (`part`) of a container. With the pod's status, during a resize: the larger
+/// of the requested and the current amounts.
 ResourceList amounts_of(api::Value container, std::string_view part, api::Value status) {
   ResourceList wanted = resource_list(container["resources"][part]);
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
     for (const api::Value one : status[list].elements()) {
       if (one["name"] != container["name"] || !one["resources"].exists()) continue;
-      // (What a node cannot give is not counted.)
+      // (Infeasible requests are not counted.)
       if (is_infeasible(status)) wanted.clear();
       raise(wanted, resource_list(one["resources"][part]));
       if (part == "requests") raise(wanted, resource_list(one["allocatedResources"]));
@@ -60,7 +60,7 @@ ResourceList resources_of_containers(api::Value spec, std::string_view part, api
   ResourceList out;
   for (const api::Value container : spec["containers"].elements())
     add(out, amounts_of(container, part, status));
-  // An init container that goes on runs beside all that begin after it.
+  // A restartable init container runs concurrently with all later containers.
   ResourceList beside;
   ResourceList init;
   for (const api::Value container : spec["initContainers"].elements()) {

@@ -22,7 +22,7 @@ using api::Quantity;
 constexpr std::string_view kStorageClassSuffix = ".storageclass.storage.k8s.io/";
 /// Resources of which quotas may also count requests and limits.
 constexpr std::array<std::string_view, 3> kCompute = {"cpu", "memory", "ephemeral-storage"};
-/// Resources that have names of their own in quotas, beside "count/...".
+/// Resources that have their own names in quotas, in addition to "count/...".
 constexpr std::array<std::string_view, 7> kNamed = {"configmaps",     "persistentvolumeclaims",
                                                     "pods",           "replicationcontrollers",
                                                     "resourcequotas", "secrets",
@@ -40,7 +40,7 @@ std::string count_name(const api::Resource& type) {
                             : fmt::format("count/{}.{}", type.plural, type.group);
 }
 
-/// Whether a resource that containers ask for is no native one: "example.com/dongle".
+/// Whether a container resource is an extended one: "example.com/dongle".
 bool is_extended(std::string_view name) {
   return name.find('/') != std::string_view::npos &&
          name.find("kubernetes.io/") == std::string_view::npos && !name.starts_with("requests.");
@@ -56,7 +56,7 @@ bool concerns_pods(std::string_view name) {
   return has(kCompute, rest) || rest.starts_with("hugepages-") || is_extended(rest);
 }
 
-/// Whether a pod has been deleted for longer than it may take, and is still there.
+/// Whether a terminating pod has exceeded its grace period.
 bool is_overdue(const Object& pod) {
   const api::Value metadata = pod["metadata"];
   const api::Value grace = metadata["deletionGracePeriodSeconds"];
@@ -70,7 +70,7 @@ bool is_finished(const Object& pod) {
   return phase == "Succeeded" || phase == "Failed" || is_overdue(pod);
 }
 
-/// What requests and limits count for in a quota: `cpu`, `requests.cpu`, `limits.cpu`, ...
+/// The names of requests and limits in a quota: `cpu`, `requests.cpu`, `limits.cpu`, ...
 ResourceList compute_usage(const ResourceList& requests, const ResourceList& limits) {
   ResourceList out;
   for (const auto& [name, amount] : requests) {
@@ -85,7 +85,7 @@ ResourceList compute_usage(const ResourceList& requests, const ResourceList& lim
 }
 
 void add_pod(const Object& pod, ResourceList& usage) {
-  // One that has ended, or should have, uses nothing but its place in the storage.
+  // A pod that has ended, or should have, uses only its object count.
   if (is_finished(pod)) return;
   const api::Value spec = pod["spec"];
   ResourceList requests = pod_resources(spec, "requests", pod["status"]);
@@ -182,7 +182,7 @@ bool holds(std::string_view scope, api::Value requirement, const Object& pod) {
   if (scope == "NotBestEffort") return !is_best_effort(pod);
   if (scope != "PriorityClass") return false;
   const std::string_view name = spec["priorityClassName"].as_string();
-  // In `scopes` it means that there is one.
+  // In `scopes`, it means Exists.
   return requirement.exists() ? has_priority_class(requirement, name) : !name.empty();
 }
 
@@ -237,7 +237,7 @@ bool is_in_scope(const api::Resource& type, const Object& quota, const Object& o
 std::string missing_resources(const api::Resource& type, const Object& object,
                               const ResourceList& hard) {
   if (!is_core(type, "pods")) return {};
-  // A pod that says it as a whole need not say it for each container.
+  // Pod-level resources replace those of each container.
   if (!object["spec"]["resources"].empty()) return {};
   constexpr std::array<std::string_view, 6> kRequired = {
       "cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"};

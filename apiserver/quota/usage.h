@@ -19,17 +19,17 @@ inline bool is_core(const api::Resource& type, std::string_view plural) {
 /// Whether quotas count the objects of a resource at all.
 bool is_counted(const api::Resource& type);
 
-/// Whether a name in `spec.hard` is about the objects of a resource.
+/// Whether a name in `spec.hard` limits the objects of a resource.
 bool concerns(const api::Resource& type, std::string_view name);
 
 /// All that an object uses, by the names of quotas (k8s.io/kubernetes/pkg/quota/v1/evaluator/core).
 ResourceList usage_of(const api::Resource& type, const api::Object& object);
 
-/// Whether a quota counts the object: all its scopes hold.
+/// Whether a quota counts the object: all its scopes match.
 bool is_in_scope(const api::Resource& type, const api::Object& quota, const api::Object& object);
 
-/// Why an object cannot be counted by a quota with these amounts: its containers have to say what
-/// the quota limits. Empty if it can.
+/// Why a quota with these amounts cannot count an object: its containers must set the limited
+/// resources. Empty if it can.
 std::string missing_resources(const api::Resource& type, const api::Object& object,
                               const ResourceList& hard);
 

@@ -9,7 +9,7 @@
 
 namespace lookout::apiserver::resources {
 
-/// The change that a write makes. Objects are in the version of the request.
+/// The change of a write. Objects have the version of the request.
 struct Write {
   enum class Operation { kCreate, kUpdate, kDelete };
   Operation operation = Operation::kCreate;
@@ -19,9 +19,8 @@ struct Write {
   api::Object old = {};
 };
 
-/// Admission of one request (k8s.io/apiserver/pkg/admission): may change what the request writes,
-/// and may refuse it. Used by one coroutine at a time. Throws api::StatusError, with which the
-/// request then fails.
+/// Admission of a request (k8s.io/apiserver/pkg/admission): may change the written object, or reject
+/// the request by throwing api::StatusError. Used by one coroutine at a time.
 class Admission {
  public:
   /// An object as Go's decoder would leave it: with its type, its namespace and its defaults.
@@ -29,12 +28,12 @@ class Admission {
 
   virtual ~Admission() = default;
 
-  /// Whether anybody might want to be asked. If not, the writes of the request take the short way.
+  /// Whether any plugin may apply. If not, the request's writes take the fast path.
   virtual bool concerns(Write::Operation operation) const = 0;
-  /// The object that is to be written instead: the very one that came in if nobody changed it.
-  /// Called again with the new state if somebody else changed the object meanwhile.
+  /// Returns the object to write; the same handle if it is unchanged. Called again with the new state
+  /// if the object was changed concurrently.
   virtual Awaitable<api::Object> mutate(Write write, Normalize normalize) = 0;
-  /// Called with the object as it will be kept.
+  /// Called with the object as it will be stored.
   virtual Awaitable<void> validate(Write write) = 0;
 };
 

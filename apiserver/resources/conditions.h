@@ -19,8 +19,8 @@ struct Condition {
 /// Whether status.conditions has that condition, with the status True.
 bool is_condition_true(const api::Object& object, std::string_view type);
 
-/// Sets a condition, in place of what was said about it before. Its time changes only with its
-/// status. An empty reason or message is left out. The condition, in its place.
+/// Sets a condition, replacing the previous one. lastTransitionTime changes only with the status. Omits
+/// an empty reason or message. Returns the condition in the list.
 json::Value& set_condition(json::Value& status, const Condition& condition,
                            json::Allocator& allocator);
 

@@ -10,8 +10,8 @@ namespace lookout::apiserver::resources {
 api::Object core_event(const api::Object& event);
 api::Object new_event(const api::Object& event);
 
-/// autoscaling/v1 and v2, as which all autoscalers are stored. What v1 has no field for is in
-/// annotations there.
+/// autoscaling/v1 and v2. All autoscalers are stored as v2. In v1, data without a field is in
+/// annotations.
 api::Object autoscaler_v2(const api::Object& autoscaler);
 api::Object autoscaler_v1(const api::Object& autoscaler);
 

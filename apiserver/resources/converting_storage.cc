@@ -19,7 +19,7 @@ using api::Object;
 using storage::Event;
 using storage::StorageError;
 
-/// How many objects are taken out of a list at once.
+/// The number of objects that are read from a list at once.
 constexpr std::size_t kObjectsAtOnce = 500;
 
 bool has_object(const Event& event) {
@@ -68,7 +68,7 @@ class ConvertingWatch final : public storage::Watch {
     ended_ = true;
     stored_->cancel();
     events.clear();
-    // (A watch that was told to end has no error.)
+    // (A cancelled watch has no error.)
     if (!gone_.stop_requested()) {
       Event error;
       error.object = failure->to_object();
@@ -120,7 +120,7 @@ class ConvertingWatch final : public storage::Watch {
            event.change->previous() && !predicate_.accepts_everything();
   }
 
-  /// Whether the watch shows the event, and as what.
+  /// Whether the watch delivers the event, and with which type.
   bool select(Event& event, const Object& previous) const {
     if (predicate_.accepts_everything()) return true;
     const bool now = predicate_.matches(event.object);
@@ -169,8 +169,8 @@ Awaitable<storage::ListResult> ConvertingStorage::list(std::string key, bool rec
   co_return result;
 }
 
-/// The predicate applies to converted objects, so the storage cannot count those of a page: this
-/// reads on until enough of them are selected.
+/// The predicate applies to converted objects, so the storage cannot apply the limit: this reads until
+/// enough objects are selected.
 Awaitable<storage::ListResult> ConvertingStorage::list_selected(std::string key, bool recursive,
                                                                 storage::ListOptions options) {
   const storage::Predicate predicate = std::exchange(options.predicate, {});
@@ -190,7 +190,7 @@ Awaitable<storage::ListResult> ConvertingStorage::list_selected(std::string key,
         result.continue_key = objects[i].key() + '\0';
     }
     if (selected.size() == limit || result.continue_key.empty()) break;
-    // All pages show the same moment.
+    // All pages have the same revision.
     options.match = storage::VersionMatch::kExact;
     options.revision = result.revision;
     options.start_key = result.continue_key;
@@ -200,8 +200,8 @@ Awaitable<storage::ListResult> ConvertingStorage::list_selected(std::string key,
   co_return result;
 }
 
-/// Nobody can be asked inside an update, so the object is converted first and written afterwards,
-/// provided that it is still the same.
+/// An update's function cannot wait for the converter, so the object is converted before, and written
+/// if it is unchanged.
 Awaitable<Object> ConvertingStorage::guaranteed_update(std::string key, bool create_if_absent,
                                                        storage::Preconditions preconditions,
                                                        Update update) {
@@ -236,7 +236,7 @@ Awaitable<Object> ConvertingStorage::guaranteed_update(std::string key, bool cre
   }
 }
 
-/// An object that cannot be converted is not deleted: the answer must show it.
+/// An object that cannot be converted is not deleted, because the response must contain it.
 Awaitable<Object> ConvertingStorage::remove(std::string key, storage::Preconditions preconditions,
                                             Validate validate) {
   for (;;) {

@@ -12,10 +12,10 @@
 
 namespace lookout::apiserver::resources {
 
-/// Shows what is in another storage in one version: objects go in and come out in it, and
-/// predicates are about it. They are kept in the storage version, but for those that were written
-/// when another one was: everything that reads takes any version. A conversion that fails is thrown
-/// as api::StatusError (500), and ends a watch with that Status. Safe to use from many threads.
+/// A view of another storage in one version, which all passed and returned objects and predicates
+/// have. Objects are stored in the storage version. Older objects may have another version, so reads
+/// accept any version. A failed conversion throws api::StatusError (500), and ends a watch with that
+/// Status. Thread-safe.
 class ConvertingStorage final : public storage::Interface {
  public:
   /// `stored` must outlive it.

@@ -14,8 +14,8 @@ namespace lookout::apiserver::resources {
 inline constexpr std::size_t kMostDeviceRequests = 32;
 inline constexpr std::size_t kMostDeviceConfigs = 32;
 
-/// Calls `check(element)` for the elements of a list, or refuses the list if it has more than
-/// `most`. Returns whether it called.
+/// Calls `check(element)` for the elements of a list, or reports an error if it has more than `most`.
+/// Returns whether the elements were checked.
 template <class Check>
 bool check_list(const Field& list, std::size_t most, Check check) {
   if ((*list).size() > most) {
@@ -49,7 +49,7 @@ std::set<std::string> device_request_names(api::Value devices);
 void check_device_request_name(const Field& reference, const std::set<std::string>& names);
 /// A set of these names, which may be empty.
 void check_device_request_names(const Field& references, const std::set<std::string>& names);
-/// Parameters for a driver. If they are `stored`, they may be longer than new ones.
+/// Parameters for a driver. `stored` ones may be longer than new ones.
 void check_device_config(const Field& config, bool stored);
 /// A runtime.RawExtension that has to be an object.
 void check_raw_object(const Field& object, bool stored);

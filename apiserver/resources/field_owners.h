@@ -11,13 +11,13 @@
 
 namespace lookout::apiserver::resources {
 
-/// Records what `manager` changes from now on in the objects of a resource, or in one of their
-/// subresources. `table` says which versions are served.
+/// Records the changes of `manager` in the objects of a resource or its subresource. `table` has the
+/// served versions.
 fields::FieldManager field_manager(std::string manager, std::shared_ptr<const ResourceTable> table,
                                    const ServedResourcePtr& resource, std::string_view subresource);
 
-/// The same for an object of a kind of its own, which nobody keeps in this form: a scale, or what a
-/// request asks for.
+/// The same for an object of a different kind that is not stored in this form, such as a Scale or a
+/// TokenRequest.
 fields::FieldManager field_manager(std::string manager, const api::GroupVersionKind& kind,
                                    std::string subresource);
 

@@ -1,4 +1,4 @@
-// IP addresses, and ranges of them.
+// IP addresses and ranges.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct IpAddress {
   std::size_t bits() const { return family == 4 ? 32 : 128; }
   /// An IPv4 address inside of an IPv6 address: "::ffff:1.2.3.4".
   bool is_mapped() const;
-  /// With zeros behind the first `length` bits.
+  /// With zeros after the first `length` bits.
   IpAddress masked(std::size_t length) const;
   /// The canonical form (RFC 5952).
   std::string to_string() const;

@@ -11,7 +11,7 @@ namespace lookout::apiserver::resources {
 /// How many indexes the text names; throws std::invalid_argument.
 std::int64_t count_indexes(std::string_view text, std::int64_t completions);
 
-/// Its intervals, without those that are not valid.
+/// The valid intervals.
 std::vector<std::pair<std::int64_t, std::int64_t>> valid_intervals(std::string_view text,
                                                                    std::int64_t completions);
 

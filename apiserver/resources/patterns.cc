@@ -17,12 +17,12 @@ namespace {
 
 namespace rules = api::validation;
 
-/// The maximum size of a compiled pattern: more than a million instructions, each of which may run for
-/// every character of a text in the worst case, and a second to compile. {1,1000} of all letters
-/// and digits that there are fits.
+/// The maximum size of a compiled pattern: over a million instructions, each of which may run for
+/// every character of a text in the worst case, and a second to compile. {1,1000} of all Unicode
+/// letters and digits fits.
 constexpr std::int64_t kMaxBytes = 32 << 20;
 
-/// How many instructions of patterns are kept: of 16 bytes each, and about as many for their matches.
+/// The maximum number of cached instructions, of 16 bytes each, plus about as much for matching.
 constexpr std::size_t kMostInstructions = 4'000'000;
 
 re2::RE2::Options options() {
@@ -34,7 +34,7 @@ re2::RE2::Options options() {
 
 re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()}; }
 
-/// The size of what means itself, and of classes: "\(", "\Q...\E", "[(?<]".
+/// The size of an escape, a quote or a class: "\(", "\Q...\E", "[(?<]".
 std::size_t literal_size(std::string_view pattern) {
   const auto until = [&](std::string_view end, std::size_t from) {
     const std::size_t found = pattern.find(end, from);
@@ -44,7 +44,8 @@ std::size_t literal_size(std::string_view pattern) {
   if (pattern.starts_with('\\')) return std::min<std::size_t>(2, pattern.size());
   if (!pattern.starts_with('[')) return 0;
   std::size_t size = pattern.starts_with("[^") ? 2 : 1;
-  if (pattern.substr(size).starts_with(']')) ++size;  // the first one is a character of the class
+  if (pattern.substr(size).starts_with(']'))
+    ++size;  // at the start, ']' is a character of the class
   while (size < pattern.size() && pattern[size] != ']') {
     if (pattern.substr(size).starts_with("[:")) {
       size = until(":]", size + 2);
@@ -80,7 +81,7 @@ class CompiledPatterns {
  public:
   std::shared_ptr<const re2::RE2> get(std::string_view pattern) {
     if (auto known = find(pattern)) return known;
-    // Without the lock: it may take a second.
+    // Without the lock, as this may take a second.
     auto compiled = std::make_shared<const re2::RE2>(with_old_names(pattern), options());
     const auto size = static_cast<std::size_t>(std::max(compiled->ProgramSize(), 1));
     const std::lock_guard lock(mutex_);

@@ -9,10 +9,9 @@
 
 namespace lookout::apiserver::resources {
 
-/// Whether a pattern, in Go's syntax, occurs in a text. One that is none (in a definition of an older
-/// server) refuses nothing. The time of a match grows with the length of the text alone, whatever
-/// the pattern is. What was compiled is kept for the next calls, up to a limit. Any thread may call
-/// it.
+/// Whether a pattern in Go's syntax matches a part of a text. An invalid pattern (in a definition from
+/// an older server) matches everything. Matching takes time linear in the text's length. Caches
+/// compiled patterns up to a limit. Thread-safe.
 bool matches_pattern(std::string_view pattern, std::string_view text);
 
 /// Finds patterns in a schema, at any depth, that cannot be compiled, or only into more than a

@@ -14,7 +14,7 @@ struct PodContext {
   /// Its name; empty in a template.
   std::string_view name = {};
   bool is_pod = false;
-  /// Templates of claims, whose names are also those of volumes.
+  /// Claim templates, whose names are also names of volumes.
   api::Value claims = {};
 };
 
@@ -46,7 +46,7 @@ void check_pod_security(const Field& spec);
 void check_container_security(const Field& context, bool is_host_user);
 /// Windows HostProcess containers.
 void check_host_process(const Field& spec);
-/// A pod with users of its own has nothing else of its node's.
+/// A pod with its own user namespace must not use the node's other namespaces.
 void check_host_users(const Field& spec);
 /// Fields that may not be set for the pod's operating system.
 void check_os(const Field& spec);
@@ -57,9 +57,9 @@ void check_annotated_profiles(const api::Object& pod, Causes& causes);
 /// Annotations that mean something, of a pod or a template. `before` are those of the old object.
 void check_pod_annotations(const Field& annotations, api::Value spec, api::Value before = {});
 void check_pod_annotations_update(const api::Object& pod, const api::Object& old, Causes& causes);
-/// Whether the name is that of a resource which nodes have besides Kubernetes' own: example.com/gpu.
+/// Whether the name is an extended resource: example.com/gpu.
 bool is_extended_resource(std::string_view resource);
-/// Whether a limit of this resource may be more than what is requested.
+/// Whether the limit of this resource may exceed the request.
 bool may_be_overcommitted(std::string_view resource);
 
 // container_validation.cc
@@ -74,21 +74,21 @@ void validate_init_containers(const Field& containers, const ContainerContext& c
 void validate_ephemeral_containers(const Field& containers, const ContainerContext& context);
 void check_image_padding(const Field& container);
 void check_pull_policy(const Field& policy);
-/// metadata.name and the like, one of `fields`.
+/// A fieldRef such as metadata.name, one of `fields`.
 void check_field_reference(const Field& reference, Field::Words fields);
-/// limits.cpu and the like, of a container of the pod if it is `in_volume`.
+/// A resourceFieldRef such as limits.cpu; `in_volume`: it needs a container name.
 void check_resource_reference(const Field& reference, bool in_volume);
 /// Requests and limits of a container or a pod.
 void check_resources(const Field& resources, bool of_pod);
-/// The resources that a pod takes besides those of its containers.
+/// The pod's overhead.
 void check_overhead(const Field& overhead);
-/// Those of a pod as a whole, beside those of its containers.
+/// Pod-level resources.
 void check_pod_resources(const Field& spec);
 /// The name of a resource: cpu, example.com/gpu.
 bool check_resource_name(const Field& amount, std::string_view name);
 /// The name of a resource that containers can have.
 void check_container_resource_name(const Field& amount, std::string_view name);
-/// Whether a quota knows the resource.
+/// Whether the resource is valid in a quota.
 bool is_quota_resource(std::string_view name);
 /// Not negative, and an integer for resources that have integers only.
 void check_amount(const Field& amount, std::string_view name);

@@ -1,4 +1,4 @@
-// Warnings about pods that are valid.
+// Warnings about valid pods.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace lookout::apiserver::resources {
 
-/// What kube-apiserver warns the author of a pod, or of an object with a template of pods, about:
-/// deprecated labels, annotations and volumes, ports and variables that are defined twice, and the
-/// like. `before` is empty for a new object; a change warns if it makes a new generation.
+/// kube-apiserver's warnings about a pod or an object with a pod template: deprecated labels,
+/// annotations and volumes, duplicate ports and variables, and so on. `before` is empty for a new
+/// object; updates have warnings only if they increase the generation.
 std::vector<std::string> pod_warnings(const ServedResource& resource, const api::Object& object,
                                       const api::Object& before);
 

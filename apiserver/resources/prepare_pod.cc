@@ -56,7 +56,7 @@ bool has_resources(const json::Value& container) {
   return false;
 }
 
-/// Whether the limits of a container cover CPU and memory and its requests are no other.
+/// Whether a container has limits for CPU and memory, equal to its requests.
 bool is_guaranteed(const json::Value& container) {
   for (const char* resource : {"cpu", "memory"}) {
     const json::Value* limit = amount_of(container, "limits", resource);
@@ -107,7 +107,7 @@ void select_own_labels(json::Value& term, const char* keys, std::string_view rel
   });
 }
 
-/// matchLabelKeys and mismatchLabelKeys become parts of the selectors beside them.
+/// Merges matchLabelKeys and mismatchLabelKeys into the selectors next to them.
 void apply_label_keys(json::Value& spec, const json::Value& labels, Allocator& allocator) {
   const auto apply = [&](json::Value& term) {
     select_own_labels(term, "matchLabelKeys", "In", labels, allocator);
@@ -155,7 +155,7 @@ void apply_annotated_profiles(const json::Value& annotations, json::Value& spec,
 }  // namespace
 
 std::string_view quality_of_service(const json::Value& spec) {
-  // The resources of the pod as a whole override those of its containers.
+  // Pod-level resources override those of the containers.
   if (has_resources(spec)) return is_guaranteed(spec) ? "Guaranteed" : "Burstable";
   bool guaranteed = true;
   bool best_effort = true;

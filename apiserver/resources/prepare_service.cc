@@ -15,7 +15,7 @@ namespace {
 
 using json::Allocator;
 
-// Each is about the spec of a service.
+// Each takes the spec of a service.
 
 bool has_address(const json::Value& spec) { return json::text(spec, "type") != "ExternalName"; }
 
@@ -55,13 +55,13 @@ void set_addresses(json::Value& spec, std::string_view only, Allocator& allocato
   json::set(spec, "clusterIPs", std::move(addresses), allocator);
 }
 
-/// An address without a list becomes the first of the list.
+/// Adds clusterIP to clusterIPs if that is empty.
 void list_address(json::Value& spec, Allocator& allocator) {
   if (!is_unset(spec, "clusterIP") && is_unset(spec, "clusterIPs"))
     set_addresses(spec, std::string(json::text(spec, "clusterIP")), allocator);
 }
 
-/// Old clients know the one address only, not the list of all.
+/// Old clients set only clusterIP, not clusterIPs.
 void unite_addresses(json::Value& spec, const json::Value& old, Allocator& allocator) {
   const std::string address(json::text(spec, "clusterIP"));
   const bool is_kept = is_unchanged(spec, old, "clusterIP");
@@ -77,7 +77,7 @@ void unite_addresses(json::Value& spec, const json::Value& old, Allocator& alloc
   if (has_address(spec)) list_address(spec, allocator);
 }
 
-/// A port keeps its node port by its name, unless another port asks for that.
+/// A port keeps the node port of the old port with its name, unless another port requests that.
 void keep_node_ports(json::Value& spec, const json::Value& old, Allocator& allocator) {
   const std::set<std::int64_t> requested = node_ports_of(spec);
   std::map<std::string_view, std::int64_t> before;
@@ -105,8 +105,8 @@ void keep_allocated(json::Value& spec, const json::Value& old, Allocator& alloca
     json::take(spec, old, "healthCheckNodePort", allocator);
 }
 
-/// Drops values that the new type does not have, unless the client has changed them: validation then
-/// refuses them (dropTypeDependentFields).
+/// Drops values that the new type does not have, unless the client has changed them, which validation
+/// rejects (dropTypeDependentFields).
 void drop_unused(json::Value& spec, const json::Value& old) {
   const auto drop = [&](std::string_view field) {
     if (is_unchanged(spec, old, field)) json::erase(spec, field);

@@ -1,4 +1,4 @@
-// The priority of new pods, and the classes that say it.
+// The priority of new pods, from PriorityClasses.
 #pragma once
 
 #include "apiserver/resources/served_resource.h"
@@ -7,10 +7,10 @@
 
 namespace lookout::apiserver::resources {
 
-/// A new pod with the priority and the preemption policy of its PriorityClass, or else of the class
-/// that is the default, or else without any (k8s.io/kubernetes/plugin/pkg/admission/priority).
-/// `classes` are the PriorityClasses. Throws api::StatusError (403) if there is no such class, or
-/// if the pod says something else than its class.
+/// A new pod with the priority and the preemption policy of its PriorityClass, or of the default class
+/// if it has none (k8s.io/kubernetes/plugin/pkg/admission/priority). `classes` are the
+/// PriorityClasses. Throws api::StatusError (403) if the class does not exist, or if the pod's values
+/// differ from those of its class.
 Awaitable<api::Object> admit_priority(ServedResourcePtr classes, api::Object pod);
 
 /// Throws api::StatusError (403) if a PriorityClass that is created or changed is a second default.

@@ -13,9 +13,9 @@ namespace {
 using api::Object;
 using api::StatusCause;
 
-/// What the old object must have had.
+/// What the old object must have.
 enum class Needs {
-  kNothing,    ///< an update cannot change it, so it is not looked at
+  kNothing,    ///< immutable, so it is not checked
   kOne,        ///< an error of the same rule
   kSameValue,  ///< the same error, at any place
 };
@@ -133,7 +133,7 @@ void tolerate_zone_in_schedule(const UpdateOf& update, Causes& causes) {
   }
 }
 
-/// What is a whole to Kubernetes: a list that has not changed is not looked at.
+/// An atomic list: not checked if it is unchanged.
 void tolerate_unchanged(const UpdateOf& update, Causes& causes) {
   const auto stays = [&](std::string_view plural, std::string_view part, std::string_view field) {
     if (update.plural == plural && update.object[part] == update.old[part])
@@ -147,7 +147,7 @@ void tolerate_unchanged(const UpdateOf& update, Causes& causes) {
 
 void tolerate_old_values(const UpdateOf& update, const Causes& old_causes, Causes& causes) {
   if (is_one_of(update.plural, kOfPods)) {
-    // Selectors of workloads are as strict as those of affinities.
+    // Selectors of workloads are validated as strictly as those of affinities.
     const bool lax = std::any_of(old_causes.begin(), old_causes.end(), [](const StatusCause& old) {
       return kPodRules[0].covers(old) || kPodRules[1].covers(old);
     });

@@ -1,4 +1,4 @@
-// What an update may keep although a new object could not have it.
+// Ratcheting validation: invalid values that an update may keep.
 #pragma once
 
 #include <string_view>
@@ -15,9 +15,8 @@ struct UpdateOf {
   const api::Object& old;
 };
 
-/// Takes errors of the changed object out that are about what the old one had, too, as far as
-/// Kubernetes tolerates it: values that older versions accepted. `old_causes` are the errors of the
-/// old object.
+/// Removes errors that the old object also has, if Kubernetes tolerates them: values that older versions
+/// accepted. `old_causes` are the errors of the old object.
 void tolerate_old_values(const UpdateOf& update, const Causes& old_causes, Causes& causes);
 
 }  // namespace lookout::apiserver::resources

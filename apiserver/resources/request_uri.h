@@ -1,11 +1,11 @@
-// URIs as they stand in HTTP requests.
+// URIs in HTTP requests.
 #pragma once
 
 #include <string_view>
 
 namespace lookout::apiserver::resources {
 
-/// Whether Go's url.ParseRequestURI takes the text: a URI with a scheme, or a path from the root,
+/// Whether Go's url.ParseRequestURI accepts the text: a URI with a scheme, or an absolute path,
 /// without a fragment.
 bool is_request_uri(std::string_view text);
 

@@ -1,4 +1,4 @@
-// Which resources are served, custom ones included.
+// ResourceRegistry: the served resources, including custom ones.
 #pragma once
 
 #include <chrono>
@@ -21,29 +21,28 @@ class WebhookClient;
 
 namespace lookout::apiserver::resources {
 
-/// The resources of Kubernetes, and those that CustomResourceDefinitions in the storage define.
-/// Safe to use from many threads.
+/// The built-in resources, and those of the CustomResourceDefinitions in the storage. Thread-safe.
 class ResourceRegistry {
  public:
   explicit ResourceRegistry(storage::Backend& backend);
 
   storage::Backend& backend() const { return backend_; }
 
-  /// Conversion webhooks are asked with it; without it, versions differ in apiVersion only. Before
-  /// the first refresh(); it must outlive all requests.
+  /// The client for conversion webhooks; without it, versions differ only in apiVersion. Call it before
+  /// the first refresh(). The client must outlive all requests.
   void convert_with(webhooks::WebhookClient* client) { webhooks_ = client; }
 
   std::shared_ptr<const ResourceTable> table() const;
 
-  /// Looks at the definitions now. What they define is served when this returns.
+  /// Reads the definitions. When this returns, their resources are served.
   Awaitable<void> refresh();
-  /// Calls `changed` and refresh() after each change of a definition, and ends the watches of what
-  /// is no longer served. Returns when the storage's watch ends.
+  /// Calls `changed` and refresh() after each change of a definition, and ends the watches of removed
+  /// resources. Returns when the storage's watch ends.
   Awaitable<void> follow(std::function<Awaitable<void>()> changed);
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
-  /// A definition, and what it defines.
+  /// A definition and its resources.
   struct Defined {
     api::Object definition;
     std::vector<std::shared_ptr<ServedResource>> resources;
@@ -55,7 +54,7 @@ class ResourceRegistry {
   };
 
   void publish(storage::Revision revision, const std::vector<api::Object>& definitions);
-  /// Ends the watches whose time has come. When the next ones are due.
+  /// Ends the watches that are due. Returns when the next ones are due.
   TimePoint end_retired();
 
   storage::Backend& backend_;
@@ -67,7 +66,7 @@ class ResourceRegistry {
   std::mutex publishing_;
   storage::Revision revision_ = 0;  // guarded by publishing_
   std::set<std::string> places_;    // of the custom resources; guarded by publishing_
-  /// By name, so that only what has changed is read again; guarded by publishing_.
+  /// By name, so that only changed definitions are read again; guarded by publishing_.
   std::map<std::string, Defined, std::less<>> defined_;
   /// For each version of a definition; guarded by publishing_.
   std::map<std::string, std::stop_source> served_;

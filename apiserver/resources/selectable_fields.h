@@ -10,10 +10,10 @@
 
 namespace lookout::apiserver::resources {
 
-/// Gives a built-in resource its fields: those that its Kubernetes registry supports.
+/// Sets the selectable fields of a built-in resource, as in Kubernetes' registry.
 void add_selectable_fields(ServedResource& resource);
 
-/// Gives a custom resource the fields of its definition (selectableFields: ".spec.color").
+/// Sets the selectable fields of a custom resource (selectableFields: ".spec.color").
 void add_selectable_fields(ServedResource& resource, const std::vector<std::string>& json_paths);
 
 /// The requirements of a field selector as the storage compares them. Throws api::StatusError (400)

@@ -17,7 +17,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// As the API server does, to keep a busy cluster's events from growing for ever.
+/// The time to live of events, as in the API server.
 constexpr std::chrono::hours kEventTtl{1};
 
 /// Places in the storage that are not the name of the resource, for historical reasons.
@@ -37,7 +37,7 @@ constexpr std::array<Place, 7> kPlaces = {{
     {"apiregistration.k8s.io", "apiservices", "apiregistration.k8s.io/apiservices"},
 }};
 
-/// Subresources whose answer is of another kind than their resource.
+/// Subresources whose response has a different kind than the resource.
 struct SubresourceKind {
   std::string_view resource;  // empty: of any
   std::string_view name;
@@ -93,7 +93,7 @@ Strings strings(std::string_view comma_separated) {
   return out;
 }
 
-/// The categories, which the facts about the resources leave out.
+/// The categories, which are not in the resource facts.
 Strings categories_of(const api::ResourceInfo& info) {
   if (info.group == "admissionregistration.k8s.io" || info.group == "apiextensions.k8s.io" ||
       info.group == "apiregistration.k8s.io")
@@ -117,7 +117,7 @@ api::Object as_typed(api::Object object) {
   return typed ? typed : object;
 }
 
-/// Kubernetes' own words.
+/// Kubernetes' message.
 std::string deprecation_of(std::string_view plural) {
   if (plural == "endpoints")
     return "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";

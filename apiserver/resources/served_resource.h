@@ -38,12 +38,12 @@ api::Value value_at(const api::Object& object, const std::vector<std::string>& p
 
 struct Subresource {
   std::string name;
-  /// The kind of the answer, which may be of another group.
+  /// The kind of the response, which may be in another group.
   api::GroupVersionKind kind;
   std::vector<std::string> verbs;
 };
 
-/// A resource in one version. Immutable, shared by everybody who looks it up.
+/// A resource in one version. Immutable and shared.
 struct ServedResource {
   api::Resource type;
   std::string list_kind;
@@ -55,7 +55,7 @@ struct ServedResource {
   bool custom = false;
   /// Its definition is being deleted: nothing new is created.
   bool terminating = false;
-  /// The text of the Warning header that answers have; empty if the version is not deprecated.
+  /// The text of the Warning header in responses; empty if the version is not deprecated.
   std::string deprecation = {};
 
   /// How objects are stored: "apps/v1". Versions of a resource share their objects.
@@ -64,24 +64,24 @@ struct ServedResource {
   using Converter = api::Object (*)(const api::Object&);
   Converter convert_to_storage = nullptr;
   Converter convert_from_storage = nullptr;
-  /// The same for all versions of a resource. Null for what is only asked and not kept (reviews).
+  /// The same for all versions of a resource. Null for resources that are not stored (reviews).
   storage::Interface* storage = nullptr;
-  /// Over `storage`, if a webhook converts: takes and gives objects of this version.
+  /// A view of `storage` in this version, if a webhook converts.
   std::shared_ptr<storage::Interface> converting_storage;
   std::shared_ptr<const WebhookConverter> converter;
-  /// Stopped when it is no longer served like this: watches end.
+  /// Stopped when the resource is removed or changed: watches end.
   std::stop_token retired;
 
   std::vector<SelectableField> fields;
-  /// The answer to a selector with an unknown field; "{}" stands for its name.
+  /// The error for a selector with an unknown field; "{}" stands for its name.
   std::string unknown_field_message;
   std::optional<ScalePaths> scale;
   const Strategy* strategy = nullptr;
   /// The structural schema of a custom resource; empty for others, and if there is none.
   api::Object schema;
-  /// Those of all versions of a custom resource; null for others.
+  /// The schemas of all versions of a custom resource; null for others.
   std::shared_ptr<const VersionSchemas> schemas;
-  /// How its objects are shown in tables.
+  /// The printer for tables.
   std::shared_ptr<const tables::Printer> printer;
 
   bool has_verb(std::string_view verb) const;
@@ -91,14 +91,14 @@ struct ServedResource {
   storage::Interface& objects() const {
     return converting_storage != nullptr ? *converting_storage : *storage;
   }
-  /// An object of this version as objects() takes it, and the other way round.
+  /// Convert an object of this version to the form of objects(), and back.
   api::Object to_storage(const api::Object& object) const;
   api::Object from_storage(const api::Object& stored) const;
 };
 
 using ServedResourcePtr = std::shared_ptr<const ServedResource>;
 
-/// A group and its versions, the preferred one first.
+/// A group and its versions, in order of preference.
 struct ServedGroup {
   std::string name;
   std::vector<std::string> versions;
@@ -124,7 +124,7 @@ class ResourceTable {
   std::vector<ServedGroup> groups_;
 };
 
-/// The resources of Kubernetes, kept in `backend`.
+/// The built-in resources, stored in `backend`.
 std::vector<ServedResourcePtr> builtin_resources(storage::Backend& backend);
 
 }  // namespace lookout::apiserver::resources

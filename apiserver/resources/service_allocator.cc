@@ -25,7 +25,7 @@ constexpr int kFirstPort = 30000;
 constexpr int kPorts = 2768;
 constexpr std::string_view kPortRange = "30000-32767";
 constexpr const char* kPortsKey = "servicenodeports";
-/// How many addresses are tried at random before somebody looks which ones are free.
+/// The number of random attempts before free addresses are searched for.
 constexpr int kRandomTries = 16;
 
 std::optional<std::uint32_t> parse_ipv4(const std::string& text) {
@@ -96,7 +96,7 @@ bool has_elements(const json::Value& object, std::string_view name) {
          ((value->IsArray() && !value->Empty()) || (value->IsObject() && !value->ObjectEmpty()));
 }
 
-/// The ports that are taken, a bit each.
+/// The bitmap of allocated ports.
 class PortMap {
  public:
   static bool covers(std::int64_t port) { return port >= kFirstPort && port < kFirstPort + kPorts; }
@@ -141,7 +141,7 @@ class PortMap {
   std::string bits_;
 };
 
-/// The node port that a port of this number asks for, or 0.
+/// The requested node port of a port with this number, or 0.
 std::int64_t requested_node_port(const json::Value& ports, std::int64_t number) {
   for (const json::Value& port : ports.GetArray()) {
     if (json::integer(port, "port", 0) != number) continue;
@@ -231,7 +231,7 @@ Awaitable<std::string> ServiceAllocator::take_any_address(Document& service, boo
   const json::Value& metadata = *json::find(service, "metadata");
   const std::string ns(json::text(metadata, "namespace"));
   const std::string name(json::text(metadata, "name"));
-  // The lower part is left to those who ask for an address of their own.
+  // The lower part is reserved for static allocation.
   const std::uint32_t reserved =
       std::min<std::uint32_t>(std::clamp<std::uint32_t>(size_ / 16, 16, 256), size_ / 2);
   const auto candidate = [&](std::uint32_t n) { return base_ + n; };
@@ -301,7 +301,7 @@ Awaitable<Object> ServiceAllocator::complete(Object service, ServiceClaims had, 
   if (spec == nullptr || !spec->IsObject()) co_return service;
   const std::string type(json::text(*spec, "type"));
   if (type == "ExternalName") {
-    // Kubernetes validates the policy of such a service, but never shows it.
+    // Kubernetes validates the policy of such a service, but never returns it.
     json::erase(*spec, "internalTrafficPolicy");
     co_return Object::from(document);
   }
@@ -374,8 +374,8 @@ Awaitable<void> ServiceAllocator::complete_addresses(Document& service,
   json::set(spec, "clusterIPs", strings({address}, allocator), allocator);
 }
 
-/// In a new service, ports of one number (and different protocols) share a node port. In an existing
-/// one, only ports that ask for the same node port do.
+/// In a new service, ports with the same number (and different protocols) share a node port. In an
+/// existing one, only ports that request the same node port do.
 Awaitable<void> ServiceAllocator::complete_node_ports(Document& service,
                                                       Operation& operation) const {
   const std::string name(json::text(*json::find(service, "metadata"), "name"));

@@ -16,30 +16,29 @@ namespace lookout::apiserver::resources {
 struct ServiceClaims {
   std::set<std::string> addresses = {};
   std::set<std::int64_t> ports = {};
-  /// Those of `ports` that the service's own ports have.
+  /// The elements of `ports` that belong to the service's ports.
   std::set<std::int64_t> node_ports = {};
-  /// The one of `ports` that answers health checks; set, perhaps to 0, if the service needs one.
+  /// The health check port in `ports`; set, possibly to 0, if the service needs one.
   std::optional<std::int64_t> health_check_port = {};
-  /// False for a service that is about to be created.
+  /// False for a new service.
   bool exists = false;
 };
 
 /// The claims of a stored service. They may be outside of this server's ranges.
 ServiceClaims claims_of(const api::Object& service);
 
-/// Hands out cluster IPs and node ports (k8s.io/kubernetes/pkg/registry/core/service). What is
-/// taken is in the storage, so that servers that share one do not hand out anything twice:
-/// addresses as objects of networking.k8s.io/v1 IPAddress, ports as a bitmap in a RangeAllocation.
-/// Safe to use from many threads.
+/// Allocates cluster IPs and node ports (k8s.io/kubernetes/pkg/registry/core/service). Allocations are
+/// in the storage, so that several servers can share it: addresses as networking.k8s.io/v1 IPAddress
+/// objects, ports as a bitmap in a RangeAllocation. Thread-safe.
 class ServiceAllocator {
  public:
   /// `range` is an IPv4 range such as "10.0.0.0/16"; throws InvalidArgument. All must outlive it.
   ServiceAllocator(const Store& store, ServedResourcePtr addresses, storage::Interface& ranges,
                    const std::string& range, bool managed_fields);
 
-  /// The service with all that it needs, what it `had` before included; what has been taken for it
-  /// comes in `taken`, also when an api::StatusError is thrown. A dry run takes nothing. The service
-  /// has to be valid.
+  /// Returns the service with its addresses and ports, including those that it `had` before. `taken`
+  /// receives the new allocations, also if an api::StatusError is thrown. A dry run allocates nothing.
+  /// The service must be valid.
   Awaitable<api::Object> complete(api::Object service, ServiceClaims had, bool dry_run,
                                   ServiceClaims& taken) const;
 
@@ -53,7 +52,7 @@ class ServiceAllocator {
     const ServiceClaims& had;
     bool dry_run;
     ServiceClaims& taken;
-    /// What it has taken so far; in a dry run, the storage does not know.
+    /// The allocations so far; in a dry run, they are not in the storage.
     std::set<std::int64_t> ports = {};
   };
   /// A port, or 0 and the reason.
@@ -67,7 +66,7 @@ class ServiceAllocator {
   Awaitable<void> complete_health_check(json::Document& service, Operation& operation) const;
   Awaitable<std::string> take_any_address(json::Document& service, bool dry_run) const;
   Awaitable<bool> take_address(std::string address, std::string ns, std::string name) const;
-  /// The wanted port, or, with 0, any.
+  /// The requested port; 0: any.
   Awaitable<TakenPort> take_port(std::int64_t wanted, Operation& operation) const;
   bool contains(std::uint32_t address) const;
 
@@ -75,7 +74,7 @@ class ServiceAllocator {
   const ServedResourcePtr addresses_;
   storage::Interface& ranges_;
   const std::string range_;
-  /// Whether addresses say who has written them.
+  /// Whether addresses have managedFields.
   const bool managed_fields_;
   std::uint32_t base_ = 0;
   std::uint32_t size_ = 0;

@@ -7,7 +7,7 @@
 
 namespace lookout::apiserver::resources {
 
-/// Where the objects of a built-in resource are kept: "pods", "services/specs".
+/// The storage location of a built-in resource's objects: "pods", "services/specs".
 std::string_view place_of(const api::ResourceInfo& info);
 
 }  // namespace lookout::apiserver::resources

@@ -32,9 +32,9 @@ struct Strategy {
   Generation generation = Generation::kNone;
   /// A PUT creates an object that does not exist.
   bool create_on_update = false;
-  /// A PUT may come without a resourceVersion.
+  /// A PUT may have no resourceVersion.
   bool unconditional_update = true;
-  /// The answer to a deletion is the object instead of a Status.
+  /// The response to a deletion is the object instead of a Status.
   bool returns_deleted_object = false;
   /// A deletion without a propagation policy orphans the dependents.
   bool orphans_dependents = false;
@@ -47,7 +47,7 @@ struct Strategy {
   bool status_validates_metadata_once = false;
   /// A changed object is also validated as a new one, which reports errors in its metadata twice.
   bool validates_metadata_again = false;
-  /// Finalizers without a domain may have any name, not only Kubernetes' own.
+  /// Finalizers without a domain may have any name, not only built-in ones.
   bool takes_any_finalizer = false;
   /// The change is validated before the changed object.
   bool validates_change_first = false;
@@ -59,7 +59,7 @@ struct Strategy {
   /// Called after the status of `old` has been inserted.
   void (*prepare_for_update)(json::Value& object, const json::Value& old,
                              json::Allocator& allocator) = nullptr;
-  /// Set defaults of a status that a client sends, and undo changes of it.
+  /// Set defaults in a client's status, and revert changes of it.
   void (*set_status_defaults)(json::Value& object, json::Allocator& allocator) = nullptr;
   void (*prepare_for_status_update)(json::Value& object, const json::Value& old,
                                     json::Allocator& allocator) = nullptr;
@@ -80,7 +80,7 @@ struct Strategy {
 const Strategy& strategy_for(std::string_view group, std::string_view plural);
 const Strategy& custom_resource_strategy();
 
-/// True if an update (not of the status only) makes a new generation. Both objects must be in their
+/// True if an update (not only of the status) increases the generation. Both objects must be in their
 /// stored form, so that equal content compares equal.
 bool is_new_generation(Generation generation, const api::Object& object, const api::Object& old);
 

@@ -10,8 +10,8 @@
 
 namespace lookout::apiserver::resources {
 
-/// The schemas of all versions of a definition, and what they make of objects that are read or
-/// converted, as k8s.io/apiextensions-apiserver does. Immutable.
+/// The schemas of all versions of a definition. Prunes and defaults objects that are read or converted,
+/// like k8s.io/apiextensions-apiserver. Immutable.
 class VersionSchemas {
  public:
   /// Of a CustomResourceDefinition.
@@ -20,13 +20,11 @@ class VersionSchemas {
   /// The schema of an apiVersion; an empty object if it has none.
   const api::Object& find(std::string_view api_version) const;
 
-  /// An object as it is stored, as its version shows it: without fields that the version's schema does
-  /// not know, and with its defaults. (It may have been written with an older schema, or in another
-  /// version.)
+  /// A stored object with pruned fields and defaults of its version's schema. (It may have been written
+  /// with an older schema, or in another version.)
   api::Object read(const api::Object& stored) const;
 
-  /// An object in another version where only apiVersion differs, without fields that the schema of
-  /// that version does not know.
+  /// Converts an object by changing apiVersion, and prunes it with the schema of that version.
   api::Object convert(const api::Object& object, const std::string& api_version) const;
 
  private:

@@ -16,17 +16,16 @@
 namespace lookout::apiserver::resources {
 
 /// Asks the conversion webhook of a definition (k8s.io/apiextensions-apiserver/pkg/apiserver/
-/// conversion). Safe to use from many threads; it must not outlive the client.
+/// conversion). Thread-safe; it must not outlive the client.
 class WebhookConverter {
  public:
   /// `spec` is that of the definition, whose conversion has the strategy Webhook.
   WebhookConverter(webhooks::WebhookClient& client, api::Value spec,
                    std::shared_ptr<const VersionSchemas> schemas);
 
-  /// The same objects in a version, in their order. Those that have it already are left alone, as
-  /// is an empty object; the others go into one review, or into several if they are very large.
-  /// They come out without the fields that the version's schema does not know. Throws
-  /// api::StatusError (500) for whatever goes wrong.
+  /// Converts the objects to a version, in the same order. Objects of this version and empty objects are
+  /// unchanged; the others are sent in one review, or in several if they are very large, and pruned
+  /// with the version's schema. Throws api::StatusError (500) on any failure.
   Awaitable<std::vector<api::Object>> convert(std::vector<api::Object> objects,
                                               std::string api_version,
                                               std::stop_token gone = {}) const;

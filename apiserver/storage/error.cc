@@ -20,7 +20,7 @@ constexpr auto kTexts =
 
 }  // namespace
 
-// Clients see this text in conflicts, so it is the API server's.
+// The API server's text, which clients see in conflicts.
 StorageError::StorageError(Code code, std::string key, Revision revision, std::string detail)
     : Error(fmt::format("StorageError: {}, Code: {}, Key: {}, ResourceVersion: {}, "
                         "AdditionalErrorMsg: {}",

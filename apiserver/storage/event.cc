@@ -29,7 +29,7 @@ api::Object Change::previous_at_revision() const {
 
 Change::Encoding Change::encoding(api::EventType type, std::string_view form,
                                   const std::function<std::string()>& make) const {
-  // Under the lock, so that of many watchers that wake up at once one does the work.
+  // Under the lock, so that only one of many concurrent watchers does the work.
   const std::lock_guard lock(mutex_);
   const auto known = std::ranges::find_if(encodings_, [&](const Encoded& encoded) {
     return encoded.type == type && encoded.form == form;

@@ -5,7 +5,7 @@
 namespace lookout::apiserver::storage {
 namespace {
 
-/// Encoded events of so many changes are kept; older ones are wanted by stragglers only.
+/// The number of changes whose encoded events are kept; only lagging watchers need older ones.
 constexpr std::size_t kYoung = 64;
 
 /// The memory that only this change keeps alive: the previous object, and the last state of a

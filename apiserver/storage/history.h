@@ -10,7 +10,7 @@
 
 namespace lookout::apiserver::storage {
 
-/// How much of the past is kept. The latest change always is.
+/// How much history is kept. The latest change is always kept.
 struct HistoryLimits {
   std::size_t count = 10000;
   /// Bytes of the object states that only the history keeps.
@@ -18,30 +18,30 @@ struct HistoryLimits {
   std::chrono::milliseconds age = std::chrono::minutes(10);
 };
 
-/// A window of changes in the order of their revisions. When it is full, or they get old, the
-/// oldest go. A revision of which one change has gone is not in the window any more: nobody reads a
-/// part of it. Not thread-safe.
+/// A window of changes, sorted by revision. When it is full, or changes are too old, the oldest are
+/// dropped. A revision with a dropped change is no longer in the window: it is never read partially. Not
+/// thread-safe.
 class History {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// Nothing is known of what came up to `start`.
+  /// The window starts after `start`.
   explicit History(HistoryLimits limits, Revision start = 0);
 
   void add(ChangePtr change, TimePoint now = std::chrono::steady_clock::now());
-  /// Lets go of what is too old.
+  /// Drops changes that are too old.
   void trim(TimePoint now);
-  /// Everything has gone; the window begins after this revision.
+  /// Drops everything; the window then starts after this revision.
   void reset(Revision start);
 
-  /// The window holds all changes after this revision: where a watch may begin.
+  /// The window has all changes after this revision, from which a watch may start.
   Revision start() const { return start_; }
 
-  /// Appends to `out` the changes after `revision`, at most `max`, and those that share the last
-  /// one's revision. It must not lie before start().
+  /// Appends the changes after `revision` to `out`: at most `max`, and the others of the last one's
+  /// revision. `revision` must not be before start().
   void read(Revision revision, std::size_t max, std::vector<ChangePtr>& out) const;
 
-  /// Newest first, the changes after `revision`.
+  /// The changes after `revision`, newest first.
   template <class Visit>
   void visit_back_to(Revision revision, Visit visit) const {
     for (auto change = changes_.rbegin();

@@ -6,15 +6,14 @@
 namespace lookout::apiserver::storage {
 namespace {
 
-/// A run is split when it gets longer. Short runs are cheap to copy, long ones make the list of
-/// runs short.
+/// The maximum length of a run. Short runs are cheap to copy; long runs keep the list of runs short.
 constexpr std::size_t kMaxRun = 256;
 
 constexpr auto kBefore = [](const ItemPtr& item, std::string_view key) { return item->key < key; };
 
 }  // namespace
 
-/// The only run that may hold `key`: the last one that does not begin behind it. 0 if none is.
+/// The only run that may contain `key`: the last one that does not start after it. 0 if there is none.
 std::size_t OrderedItems::run_of(const Runs& runs, std::string_view key) {
   const auto behind = std::upper_bound(
       runs.runs.begin(), runs.runs.end(), key,
@@ -50,7 +49,7 @@ void OrderedItems::put(ItemPtr item) {
     *at = std::move(item);
     return;
   }
-  // Keys often come in order: then full runs stay full.
+  // Keys are often inserted in order; then full runs stay full.
   const bool at_the_end = at == items.end() && index + 1 == runs.runs.size();
   items.insert(at, std::move(item));
   ++runs.size;

@@ -21,9 +21,9 @@ struct Item {
 };
 using ItemPtr = std::shared_ptr<const Item>;
 
-/// A sorted sequence of items, cut into short runs. Runs and the list of runs are shared with
-/// snapshots and copied before they are changed while somebody else still looks at them: a snapshot
-/// is one counter increment, a change copies at most one run and one list of runs.
+/// A sorted sequence of items in short runs. Runs and the list of runs are shared with snapshots
+/// (copy-on-write): a snapshot is one counter increment, and a change copies at most one run and one
+/// list of runs.
 ///
 /// Not thread-safe; snapshots are independent of it and of each other.
 class OrderedItems {
@@ -48,7 +48,7 @@ class OrderedItems {
     std::size_t size() const { return runs_->size; }
     /// The first item whose key is not before `key`.
     Position lower_bound(std::string_view key) const;
-    /// Behind the last item.
+    /// After the last item.
     Position end() const { return {runs_->runs.size(), 0}; }
     /// The item at a position, which moves on; null at the end.
     const Item* next(Position& position) const;

@@ -18,8 +18,8 @@ inline Revision revision_of(const api::Object& object) {
   return revision;
 }
 
-/// What is answered if the storage does not reach a revision in time. Clients try again after a
-/// second, as Kubernetes tells them.
+/// The error if the storage does not reach a revision in time. As in Kubernetes, clients retry after a
+/// second.
 inline api::StatusError too_large(Revision asked, Revision newest) {
   constexpr int kRetryAfterSeconds = 1;
   return api::StatusError::too_large_resource_version(asked, newest, kRetryAfterSeconds);

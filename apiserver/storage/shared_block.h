@@ -1,4 +1,4 @@
-// Reference-counted blocks that know whether they may be changed in place.
+// Reference-counted copy-on-write blocks.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 namespace lookout::apiserver::storage {
 
-/// The base of what a BlockPtr holds. A copy of a block is a block of its own.
+/// The base class for BlockPtr. A copy has its own reference count.
 class SharedBlock {
  public:
   SharedBlock() = default;
@@ -20,9 +20,8 @@ class SharedBlock {
   mutable std::atomic<std::uint32_t> references_{1};
 };
 
-/// Like std::shared_ptr, but unique() is exact for the owner of the last reference: what other
-/// threads did with the block before they let go of it has happened. (std::shared_ptr::use_count()
-/// promises nothing of the kind.)
+/// Like std::shared_ptr, but unique() is exact and synchronizes with other threads' releases, so that
+/// their earlier accesses have completed. (std::shared_ptr::use_count() does not guarantee this.)
 template <class T>
 class BlockPtr {
  public:

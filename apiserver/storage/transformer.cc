@@ -58,7 +58,7 @@ class AesGcm final : public Transformer {
     }
   }
 
-  // Nonce, encrypted value, tag: as Go's cipher.AEAD puts them.
+  // Nonce, encrypted value, tag, as in Go's cipher.AEAD.
   Read from_storage(std::string stored, std::string_view context) const override {
     if (stored.size() < kNonce + kTag)
       throw TransformError("the stored data was shorter than the required size");
@@ -108,7 +108,7 @@ class Prefixes final : public Transformer {
     if (transformers_.empty()) throw InvalidArgument("no transformers");
   }
 
-  // Several may have the same prefix, such as keys of one name: the first that can, reads.
+  // Several keys may have the same prefix: the first that can decrypt the value is used.
   Read from_storage(std::string stored, std::string_view context) const override {
     std::string why;
     for (const PrefixedTransformer& one : transformers_) {

@@ -6,13 +6,13 @@
 
 namespace lookout::apiserver::storage {
 
-/// Whether a write that failed with this error may have been executed: the storage gave no answer.
+/// Whether a write that failed with this error may have been executed: the storage did not respond.
 inline bool may_be_written(const StorageError& e) {
   return e.code() == StorageError::Code::kUnreachable || e.code() == StorageError::Code::kTimeout;
 }
 
-/// The same for what the storage, or a write of an object, throws otherwise: an error of the server
-/// does not say that nothing was written.
+/// The same for other exceptions of the storage or of an object's write: with a server error, the object
+/// may have been written.
 inline bool may_be_written(const api::StatusError& e) {
   constexpr int kServerErrors = 500;
   return e.status().code >= kServerErrors;

@@ -8,7 +8,7 @@
 
 namespace lookout::apiserver::storage {
 
-/// Hands out a vector of objects.
+/// Returns the objects of a vector.
 class VectorSource final : public ObjectSource {
  public:
   explicit VectorSource(std::vector<api::Object> objects) : objects_(std::move(objects)) {}

@@ -16,7 +16,7 @@ namespace lookout::apiserver::tables {
 /// Collects the cells of a row as JSON.
 class Cells {
  public:
-  /// Ages are counted up to `now`.
+  /// Ages are relative to `now`.
   explicit Cells(api::Time now) : now_(now) {}
 
   void text(std::string_view value);
@@ -48,14 +48,14 @@ class Cells {
   std::string conditions_;
 };
 
-/// The value of a field that is text, or something to show in its place.
+/// The text of a field, or a placeholder.
 std::string_view or_else(api::Value value, std::string_view otherwise);
 
 /// "a=1,b=2", sorted; "<none>" for no labels (labels.FormatLabels).
 std::string format_labels(api::Value labels);
 /// The same of a metav1.LabelSelector (metav1.FormatLabelSelector).
 std::string format_selector(api::Value selector);
-/// As the selector prints itself: empty for one that asks for nothing.
+/// The selector as text; empty for one without requirements.
 std::string selector_text(api::Value selector);
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
@@ -72,7 +72,7 @@ std::string quantity_text(api::Value value);
 /// "RWO,ROX".
 std::string access_modes(api::Value modes);
 
-/// The first condition of a type; absent if there is none.
+/// The first condition with this type; absent if there is none.
 api::Value find_condition(api::Value conditions, std::string_view type);
 bool is_condition_true(api::Value conditions, std::string_view type);
 

@@ -212,7 +212,7 @@ void policy_binding_row(const Object& object, Cells& cells) {
   const Value reference = object["spec"]["paramRef"];
   std::string parameter = "<unset>";
   if (const auto name = reference["name"].as_string(); !name.empty()) {
-    // Whether the parameter lives in a namespace cannot be told from here.
+    // It is unknown here whether the parameter kind is namespaced.
     parameter = fmt::format("{}/{}", or_else(reference["namespace"], "*"), name);
   } else if (reference["selector"].is_object()) {
     parameter = selector_text(reference["selector"]);

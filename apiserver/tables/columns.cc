@@ -20,8 +20,7 @@ struct ResourceFacts {
   std::size_t end;
 };
 
-// The wording is the API's own: clients show it, and the same columns are to look the same from
-// every server.
+// The API's texts, which clients show: columns should look the same with every server.
 #include "apiserver/tables/columns.inc"
 
 Column column(const ColumnFacts& facts) {

@@ -1,4 +1,4 @@
-// The columns in which kinds are shown to people.
+// The table columns of kinds.
 #pragma once
 
 #include <optional>
@@ -19,14 +19,14 @@ struct Column {
 };
 
 Column name_column();
-/// How long ago something was made.
+/// The age of an object.
 Column age_column();
-/// When something was made: of kinds without columns of their own.
+/// The creation time, for kinds without their own columns.
 Column created_column();
 
-/// The columns of a built-in resource (k8s.io/kubernetes/pkg/printers/internalversion; the facts
-/// are in columns.json); nothing for those that have no columns of their own. The scale of anything
-/// is "autoscaling", "scale".
+/// The columns of a built-in resource (k8s.io/kubernetes/pkg/printers/internalversion; the facts are in
+/// columns.json); empty for resources without their own columns. Scale subresources are "autoscaling",
+/// "scale".
 std::optional<std::vector<Column>> columns_of(std::string_view group, std::string_view plural);
 
 }  // namespace lookout::apiserver::tables

@@ -148,7 +148,7 @@ class JsonPath::Parser {
 
 std::optional<JsonPath> JsonPath::parse(std::string_view text) {
   JsonPath path;
-  // The root may be named, and the dot of the first name left out.
+  // "$" and the dot of the first name are optional.
   if (text.starts_with('$') || text.starts_with('@')) text.remove_prefix(1);
   std::string copy(text);
   if (!copy.empty() && copy.front() != '.' && copy.front() != '[') copy.insert(0, ".");
@@ -164,7 +164,7 @@ void descend(Value value, std::vector<Value>& out) {
   for (const Value element : value.elements()) descend(element, out);
 }
 
-/// A scalar as text, to compare it with what a filter says.
+/// A scalar as text, for the comparison in a filter.
 std::string scalar_text(Value value) {
   return value.is_string() ? std::string(value.as_string()) : value.to_json();
 }

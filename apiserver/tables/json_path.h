@@ -1,4 +1,4 @@
-// JSONPath as Kubernetes has it in the printer columns of custom resources.
+// Kubernetes' JSONPath for the printer columns of custom resources.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace lookout::apiserver::tables {
 /// template language around it). Immutable.
 class JsonPath {
  public:
-  /// Nothing if the text is no path.
+  /// nullopt if the text is not a valid path.
   static std::optional<JsonPath> parse(std::string_view text);
 
   /// The values at the path, in order; empty if there are none.

@@ -15,7 +15,7 @@ using api::Value;
 
 constexpr std::size_t kMost = 3;
 
-/// Where a load balancer can be reached. Tables are made for wide output, so nothing is cut off.
+/// The addresses of a load balancer. Not truncated, as tables contain the wide output.
 std::string load_balancer(const Object& object) {
   std::set<std::string> points;
   for (const Value point : object["status"]["loadBalancer"]["ingress"].elements()) {
@@ -97,7 +97,7 @@ void endpoint_slice_row(const Object& slice, Cells& cells) {
   cells.age(created(slice));
 }
 
-/// The hosts of the first rules; the others are counted, with or without a host.
+/// The hosts of the first rules, and the number of the others.
 std::string ingress_hosts(Value rules) {
   std::vector<std::string> hosts;
   bool more = false;

@@ -39,7 +39,7 @@ void custom_cell(const Column& column, Value value, Cells& cells) {
   }
 }
 
-/// The columns of kinds without their own: name and creation time.
+/// The columns of kinds without their own columns: name and creation time.
 void default_row(const Object& object, Cells& cells) {
   cells.text(object.name());
   cells.any(created(object));

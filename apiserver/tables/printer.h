@@ -1,4 +1,4 @@
-// How the objects of a resource are shown in a table.
+// Printer: the table rows of a resource's objects.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@ namespace lookout::apiserver::tables {
 /// Columns, and the cells of an object in them. Immutable.
 class Printer {
  public:
-  /// For a built-in resource: its own columns, or name and time of creation.
+  /// For a built-in resource: its columns, or name and creation time.
   static std::shared_ptr<const Printer> of_builtin(std::string_view group, std::string_view plural);
   /// For a version of a custom resource: its additionalPrinterColumns, or name and age.
   static std::shared_ptr<const Printer> of_custom(api::Value version);
 
   const std::vector<Column>& columns() const { return columns_; }
   bool is_custom() const { return !paths_.empty(); }
-  /// `object` is one as stored, or of a custom resource, as the client gets it.
+  /// `object` is as stored or, for a custom resource, as the client gets it.
   void append(const api::Object& object, Cells& cells) const;
 
  private:
@@ -32,7 +32,7 @@ class Printer {
   std::vector<std::optional<JsonPath>> paths_;
 };
 
-/// The object in each row of a table, besides its cells.
+/// The object in each table row, in addition to its cells.
 enum class IncludeObject { kNone, kMetadata, kObject };
 
 /// "columnDefinitions" as a JSON array.

@@ -8,7 +8,7 @@
 
 namespace lookout::apiserver::tables {
 
-/// Adds the cells for the columns of the resource (see columns_of). The object is one as stored.
+/// Adds the cells for the columns of the resource (see columns_of). The object is as stored.
 using AppendRow = void (*)(const api::Object& object, Cells& cells);
 
 struct ResourceRow {
@@ -17,7 +17,7 @@ struct ResourceRow {
   AppendRow append;
 };
 
-/// Null for resources without columns of their own.
+/// Null for resources without their own columns.
 AppendRow find_row(std::string_view group, std::string_view plural);
 
 /// Each file of rows handles some of the kinds.
@@ -34,7 +34,7 @@ AppendRow find_in(const Rows& rows, std::string_view group, std::string_view plu
   return nullptr;
 }
 
-/// When the object was made.
+/// When the object was created.
 inline api::Value created(const api::Object& object) {
   return object["metadata"]["creationTimestamp"];
 }

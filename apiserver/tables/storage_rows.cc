@@ -11,7 +11,7 @@ namespace {
 using api::Object;
 using api::Value;
 
-/// The class of a volume or a claim; the annotation is how it was said before there was a field.
+/// The class of a volume or a claim: the legacy annotation, or the field.
 std::string_view storage_class(const Object& object) {
   return object.annotations()["volume.beta.kubernetes.io/storage-class"].as_string(
       object["spec"]["storageClassName"].as_string());

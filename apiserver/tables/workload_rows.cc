@@ -1,4 +1,4 @@
-// Pods and what makes them.
+// Pods and workloads.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ std::string end_of(Value terminated) {
   return fmt::format("ExitCode:{}", terminated["exitCode"].as_int());
 }
 
-/// Goes through the init containers; true if one of them is still at work.
+/// Evaluates the init containers; true if one of them is still running.
 bool summarize_initialization(const Object& pod, PodSummary& summary,
                               std::int64_t& sidecar_restarts,
                               std::optional<api::Time>& last_sidecar_restart) {
@@ -83,7 +83,7 @@ bool summarize_initialization(const Object& pod, PodSummary& summary,
   return false;
 }
 
-/// Goes through the containers, the last one first, so that the first has the last word.
+/// Evaluates the containers in reverse order, so that the first one takes precedence.
 void summarize_containers(const Object& pod, PodSummary& summary) {
   std::vector<Value> statuses;
   for (const Value status : pod["status"]["containerStatuses"].elements())

@@ -20,13 +20,13 @@
 
 namespace lookout::apiserver::webhooks {
 
-/// Where a webhook is: at a URL, or behind a service.
+/// The address of a webhook: a URL or a service.
 struct Address {
   std::string url;
   std::string service_namespace;
   std::string service_name;
   std::uint16_t service_port = 443;
-  /// Behind the service.
+  /// The path after the service's address.
   std::string path;
   /// PEM; empty: the system's authorities.
   std::string ca;
@@ -35,25 +35,25 @@ struct Address {
 /// From the WebhookClientConfig of a webhook.
 Address address_of(api::Value client);
 
-/// A webhook could not be asked, or its answer makes no sense.
+/// A call of a webhook failed, or its response is invalid.
 class CallError : public Error {
  public:
   explicit CallError(const std::string& message, int code = 0) : Error(message), code_(code) {}
-  /// The HTTP status of the error; 0 if there was no answer.
+  /// The HTTP status of the error; 0 if there was no response.
   int code() const { return code_; }
 
  private:
   int code_;
 };
 
-/// Where services and their endpoints are kept.
+/// The storage of services and their endpoints.
 struct ServiceTables {
   resources::ServedResourcePtr services;
   resources::ServedResourcePtr slices;
 };
 
-/// Sends reviews to webhooks over HTTPS, from a thread of its own that is begun with the first one.
-/// Connections are kept and used again. Safe to use from many threads.
+/// Sends reviews to webhooks over HTTPS, from its own thread, which starts with the first review. Reuses
+/// connections. Thread-safe.
 class WebhookClient {
  public:
   /// `resolver` may be empty.
@@ -62,18 +62,17 @@ class WebhookClient {
   WebhookClient(const WebhookClient&) = delete;
   WebhookClient& operator=(const WebhookClient&) = delete;
 
-  /// Posts a review and returns the body of the answer. Throws CallError for whatever goes wrong,
-  /// also if it takes longer than `timeout`, if `gone` is stopped, or if the answer is larger than
-  /// `most_bytes`.
+  /// Posts a review and returns the body of the response. Throws CallError on any failure, including a
+  /// timeout, a stop of `gone`, and a response of more than `most_bytes`.
   Awaitable<std::string> post(Address address, std::string body, std::chrono::milliseconds timeout,
                               std::stop_token gone, std::size_t most_bytes);
 
-  /// Ends what is under way; later calls fail. Waits for the thread. To be called while the
-  /// executors of earlier callers are still there.
+  /// Ends all calls; later ones fail. Waits for the thread. Call it while the executors of earlier
+  /// callers still exist.
   void shutdown();
 
  private:
-  /// A server as a transport has it: what connections are shared by.
+  /// The key for sharing connections: a server as seen by the transport.
   struct Origin {
     std::string url;
     std::string server_name;
@@ -89,9 +88,10 @@ class WebhookClient {
   const ServiceTables tables_;
   const ServiceResolver resolver_;
   std::mutex mutex_;
-  bool closed_ = false;                                 // guarded by mutex_
-  std::unique_ptr<EventLoop> loop_;                     // guarded by mutex_
-  std::list<std::pair<Origin, Transport>> transports_;  // the latest used first; guarded by mutex_
+  bool closed_ = false;              // guarded by mutex_
+  std::unique_ptr<EventLoop> loop_;  // guarded by mutex_
+  std::list<std::pair<Origin, Transport>>
+      transports_;  // most recently used first; guarded by mutex_
 };
 
 }  // namespace lookout::apiserver::webhooks

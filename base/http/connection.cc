@@ -24,9 +24,9 @@ namespace asio = boost::asio;
 namespace beast_http = boost::beast::http;
 using Parser = beast_http::request_parser<beast_http::string_body>;
 
-/// Input beyond this waits in the socket until it is wanted.
+/// The maximum size of buffered input. More input stays in the socket.
 constexpr std::size_t kMaxInput = 256 * 1024;
-/// For the other side to say goodbye, too.
+/// The time limit for the peer's close_notify.
 constexpr std::chrono::seconds kShutdownTimeout{2};
 
 std::string http_date() {
@@ -38,7 +38,7 @@ std::string http_date() {
   return {text, n};
 }
 
-/// Points at a stream for as long as it is sent.
+/// Points to a stream while it is being sent.
 class StreamInUse {
  public:
   StreamInUse(BodyStream*& pointer, BodyStream& stream) : pointer_(pointer) { pointer_ = &stream; }
@@ -52,8 +52,8 @@ class StreamInUse {
 
 std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
-/// Before the body is read, so that what comes after it (trailers) is no header. False if the
-/// target makes no sense.
+/// Call before reading the body, so that trailers do not become headers. False if the target is
+/// invalid.
 bool take_head(const Parser& parser, Request& request) {
   const auto& message = parser.get();
   request.method = std::string(view(message.method_string()));
@@ -134,15 +134,14 @@ Awaitable<void> Connection::run() {
     co_await transport_->shutdown();
     if (!draining_) co_await linger();
   } catch (const boost::system::system_error& e) {
-    // The other side went away.
+    // The peer closed the connection.
     log::trace("connection from {}: {}", transport_->client_address(), e.code().message());
   } catch (const std::exception& e) {
     log::error("connection from {}: {}", transport_->client_address(), e.what());
   }
 }
 
-/// Reads all the time, also while a request is answered: so that a client that goes away is
-/// noticed.
+/// Reads continuously, also during a request, to notice when the client disconnects.
 Awaitable<void> Connection::read_input() {
   try {
     while (!closed_) {
@@ -155,7 +154,7 @@ Awaitable<void> Connection::read_input() {
       bell_.ring_here();
     }
   } catch (const boost::system::system_error&) {
-    // As good as the end.
+    // Treated as the end of the input.
   }
   input_ended_ = true;
   gone_.request_stop();
@@ -163,7 +162,7 @@ Awaitable<void> Connection::read_input() {
   bell_.ring_here();
 }
 
-/// Takes what the client still sends: closing at once could cost it the answer.
+/// Reads the client's remaining input: closing immediately could discard the response.
 Awaitable<void> Connection::linger() {
   while (!input_ended_ && !closed_) {
     input_.clear();
@@ -173,7 +172,7 @@ Awaitable<void> Connection::linger() {
   }
 }
 
-/// False if nothing more will come.
+/// False at the end of the input.
 Awaitable<bool> Connection::wait_for_input() {
   const std::size_t before = input_.size();
   while (input_.size() == before) {
@@ -199,7 +198,7 @@ Awaitable<void> Connection::serve() {
     try {
       response = co_await handler_(std::move(incoming.request));
     } catch (const std::exception& e) {
-      // Of a connection that is closed, somebody may have been told to end.
+      // A closed connection cancels its handlers.
       if (closed_) throw;
       log::error("a request has failed: {}", e.what());
       response = error_body_(500, "internal server error");
@@ -261,7 +260,7 @@ Awaitable<Connection::Incoming> Connection::read_request() {
     if (parser.is_done() || (progress && !input_.empty())) continue;
     const bool more = co_await wait_for_input();
     if (!more) {
-      // An end in the middle of a request is not worth an answer.
+      // No response to an incomplete request.
       co_return incoming;
     }
     if (std::exchange(idle_, false)) header_deadline();
@@ -275,8 +274,8 @@ Awaitable<Connection::Incoming> Connection::read_request() {
   co_return incoming;
 }
 
-/// Refuses requests that net/http's server refuses, because two servers could interpret them
-/// differently, and those that the application refuses.
+/// Rejects requests that Go's net/http server rejects because servers could interpret them
+/// differently, and those that the application rejects.
 std::optional<Response> Connection::check_head(const Request& head, unsigned version) const {
   constexpr unsigned kHttp11 = 11;
   if (version >= kHttp11 && !head.headers.contains("host"))
@@ -292,8 +291,8 @@ std::optional<Response> Connection::check_head(const Request& head, unsigned ver
   return std::nullopt;
 }
 
-/// Mostly the socket takes everything at once: without a coroutine, and without a deadline. False
-/// if something is left, which is then in `buffers`.
+/// Usually the socket accepts everything immediately, without a coroutine and a deadline. Returns
+/// false if data is left in `buffers`.
 bool Connection::write_now(std::vector<asio::const_buffer>& buffers) {
   std::size_t written = transport_->write_now(buffers);
   auto rest = buffers.begin();
@@ -313,13 +312,13 @@ Awaitable<void> Connection::write_rest(std::span<const asio::const_buffer> buffe
 }
 
 Awaitable<void> Connection::answer(Response response, bool head_only, bool chunked) {
-  // Without chunks the end of the connection is the end of the body.
+  // Without chunks, the end of the connection ends the body.
   if (draining_ || (response.stream && !chunked)) keep_alive_ = false;
   std::string head = fmt::format(
       "HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
       view(beast_http::obsolete_reason(static_cast<beast_http::status>(response.status))),
       http_date());
-  // An answer without a body has no type either.
+  // A response without a body has no content type.
   constexpr int kNoContent = 204;
   constexpr int kNotModified = 304;
   const bool nothing = response.status == kNoContent || response.status == kNotModified;
@@ -328,7 +327,7 @@ Awaitable<void> Connection::answer(Response response, bool head_only, bool chunk
   if (!keep_alive_) {
     head += "Connection: close\r\n";
   } else if (!chunked) {
-    // HTTP/1.0: clients wait for the end of the connection if they are not told.
+    // HTTP/1.0: without this header, clients wait for the end of the connection.
     head += "Connection: keep-alive\r\n";
   }
   if (response.stream) {
@@ -349,7 +348,7 @@ Awaitable<void> Connection::answer(Response response, bool head_only, bool chunk
 
 Awaitable<void> Connection::answer_with_stream(Response& response, std::string head, bool chunked) {
   BodyStream& stream = *response.stream;
-  // Whatever ends this, the stream is gone then.
+  // Resets the pointer on every exit.
   const StreamInUse in_use(stream_, stream);
   stream.cut_off = [executor = executor_, weak = weak_from_this(), which = &stream] {
     asio::post(executor, [weak, which] {

@@ -36,26 +36,26 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-/// How often connections are looked at for clients that take too long.
+/// How often to check the connections for timeouts.
 constexpr std::chrono::milliseconds kCheckInterval{500};
-/// When there are no more file descriptors, for example.
+/// The pause after an accept error, such as too many open files.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-/// Programs that this one starts get no part of it: a port would stay taken after the server's end.
+/// Otherwise child processes would inherit the socket and keep the port in use.
 void close_on_exec(int fd) { fcntl(fd, F_SETFD, FD_CLOEXEC); }
 
-/// One thread and what it serves.
+/// A thread and its connections.
 struct Worker {
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
-  /// In the order in which they came: what happens to all of them happens in that order, too.
+  /// In the order of arrival, so that operations on all connections have a fixed order.
   std::map<std::uint64_t, std::shared_ptr<Connection>> connections;
   std::uint64_t last_connection = 0;
   AsyncEvent check_bell{context.get_executor()};
   bool stopping = false;
   std::thread thread;
 
-  /// Calls `visit(connection)`. A connection that is closed may end at once.
+  /// Calls `visit(connection)`, which may close and so remove the connection.
   template <class Visit>
   void for_each_connection(Visit visit) {
     std::vector<std::shared_ptr<Connection>> all;
@@ -137,7 +137,7 @@ class Server::Impl {
       for (auto& worker : workers_) worker->thread.join();
     }
     acceptor_.reset();
-    // What still waits is dropped, while everything that it may refer to is there.
+    // Drops pending handlers while the objects that they refer to still exist.
     workers_.clear();
   }
 
@@ -153,7 +153,7 @@ class Server::Impl {
   }
 
   void connect(std::function<std::unique_ptr<Transport>(asio::any_io_executor)> make) {
-    // Until it is posted, the workers stay.
+    // Keeps the workers until the work is posted.
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
     Worker& worker = *workers_[next_++ % workers_.size()];
@@ -173,7 +173,7 @@ class Server::Impl {
     const auto address = asio::ip::make_address(options_.address, error);
     if (error) throw Error(fmt::format("'{}' is not an address to listen on", options_.address));
     if (address.is_unspecified()) {
-      // Both families on one socket, as Go's net.Listen; a machine without IPv6 has the one.
+      // IPv4 and IPv6 on one socket, as in Go's net.Listen; only IPv4 on machines without IPv6.
       error = listen_at({asio::ip::address_v6::any(), options_.port});
       if (error == asio::error::address_family_not_supported ||
           error == std::errc::address_not_available)
@@ -194,7 +194,7 @@ class Server::Impl {
     if (error) return error;
     close_on_exec(acceptor_->native_handle());
     acceptor_->set_option(asio::socket_base::reuse_address(true), error);
-    // Whatever the machine's default is (net.ipv6.bindv6only).
+    // Independent of the system's default (net.ipv6.bindv6only).
     if (endpoint.address().is_v6() && endpoint.address().is_unspecified())
       acceptor_->set_option(asio::ip::v6_only(false), error);
     acceptor_->bind(endpoint, error);
@@ -234,7 +234,7 @@ class Server::Impl {
     }
   }
 
-  /// Counts a connection of a client; false if it has too many.
+  /// Counts a connection of a client. False if the client has too many.
   bool enter(const std::string& client) {
     const std::size_t most = options_.max_connections_per_address;
     if (most == 0) return true;
@@ -244,7 +244,7 @@ class Server::Impl {
       ++known.connections;
       return true;
     }
-    // Once: the log is no place for a client to fill.
+    // Log this once, so that a client cannot fill the log.
     if (!std::exchange(known.is_known_to_log, true))
       log::warn("refused a connection: {} has {} connections", client, known.connections);
     return false;
@@ -262,7 +262,7 @@ class Server::Impl {
           client);
   }
 
-  /// `client` is empty if the connection is not counted for anybody.
+  /// `client` is empty if the connection is not counted for a client.
   void serve(Worker& worker, std::unique_ptr<Transport> transport, const std::string& client = {}) {
     auto connection =
         std::make_shared<Connection>(worker.context.get_executor(), std::move(transport),
@@ -278,7 +278,7 @@ class Server::Impl {
     if (worker.stopping) connection->drain();
   }
 
-  /// Until the worker ends: also while it drains, clients may be too slow.
+  /// Runs until the worker ends, as timeouts apply while it drains, too.
   Awaitable<void> check(Worker& worker) {
     for (;;) {
       const auto now = Connection::Clock::now();
@@ -323,7 +323,8 @@ class Server::Impl {
   std::uint16_t port_ = 0;
   std::atomic<std::size_t> count_{0};
   std::mutex mutex_;
-  std::size_t next_ = 0;  // the worker of the next connection without a socket; guarded by mutex_
+  std::size_t next_ =
+      0;  // index of the worker for the next connection without a socket; guarded by mutex_
   std::condition_variable empty_;
   struct Client {
     std::size_t connections = 0;

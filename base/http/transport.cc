@@ -31,7 +31,7 @@ std::string address_of(const tcp::socket& socket) {
   error_code error;
   const auto address = socket.remote_endpoint(error).address();
   if (error) return {};
-  // A client of IPv4, whichever socket it has come to.
+  // Show IPv4 clients of a dual-stack socket as IPv4.
   if (address.is_v6() && address.to_v6().is_v4_mapped())
     return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
   return address.to_string();
@@ -49,7 +49,7 @@ class PlainTransport final : public Transport {
 
   Awaitable<void> handshake() override { co_return; }
 
-  // A connection that waits holds no buffer.
+  // A waiting connection holds no buffer.
   Awaitable<bool> read(std::string& input) override {
     co_await socket_.async_wait(tcp::socket::wait_read, asio::use_awaitable);
     co_return read_what_is_there(input);
@@ -77,7 +77,7 @@ class PlainTransport final : public Transport {
   std::string client_address() const override { return address_; }
 
  private:
-  // Not in the coroutine, whose frame would hold the buffer for as long as it waits.
+  // Not in the coroutine, whose frame would hold the buffer while it waits.
   bool read_what_is_there(std::string& input) {
     std::array<char, kReadSize> buffer;  // NOLINT: filled before it is read
     error_code error;
@@ -129,7 +129,7 @@ class TlsTransport final : public Transport {
   }
 
   Awaitable<void> write(std::span<const asio::const_buffer> buffers) override {
-    // One record for many small pieces.
+    // Join small pieces into one TLS record.
     std::string joined;
     joined.reserve(asio::buffer_size(buffers));
     for (const auto& buffer : buffers)
@@ -137,9 +137,9 @@ class TlsTransport final : public Transport {
     co_await asio::async_write(stream_, asio::buffer(joined), asio::use_awaitable);
   }
 
-  // Says goodbye and does not wait for the other side's: that comes, as whatever is sent before it,
-  // to read(). A shutdown that waits takes what is still sent for an error, and ends the connection
-  // before the client has read its answer. OpenSSL does not wait for what it believes to have come.
+  // Sends close_notify without waiting for the peer's, which read() receives after all other data.
+  // A shutdown that waits treats other data as an error, and closes the connection before the client
+  // has read the response. OpenSSL does not wait if it has already received close_notify.
   Awaitable<void> shutdown() override {
     struct Outcome {
       explicit Outcome(const asio::any_io_executor& executor) : event(executor) {}
@@ -224,7 +224,7 @@ std::shared_ptr<asio::ssl::context> make_tls_context(const std::string& cert_fil
     STACK_OF(X509_NAME)* names = SSL_load_client_CA_file(client_ca_file.c_str());
     if (names != nullptr) SSL_CTX_set_client_CA_list(native, names);
     context->set_verify_mode(asio::ssl::verify_peer);
-    // A certificate that is no good is answered with 401, not with a broken connection.
+    // An invalid client certificate leads to a 401 response, not to a TLS error.
     context->set_verify_callback(
         [](bool /*valid*/, asio::ssl::verify_context& /*details*/) { return true; });
     SSL_CTX_set_session_id_context(native, reinterpret_cast<const unsigned char*>("lookout"), 7);
@@ -233,7 +233,7 @@ std::shared_ptr<asio::ssl::context> make_tls_context(const std::string& cert_fil
 }
 
 std::unique_ptr<Transport> make_plain_transport(tcp::socket socket) {
-  // Reads and writes are tried before they are waited for.
+  // Non-blocking: reads and writes are tried before waiting.
   error_code ignored;
   socket.non_blocking(true, ignored);
   return std::make_unique<PlainTransport>(std::move(socket));

@@ -18,7 +18,7 @@ std::string_view authority_of(std::string_view url) {
   return url.substr(0, url.find('/'));
 }
 
-/// The name or address, in lower case, without the port and without brackets; empty if it is none.
+/// The name or address in lower case, without port and brackets; empty if it is invalid.
 std::string host_name(std::string_view host) {
   std::string_view rest;
   if (host.starts_with('[')) {
@@ -59,12 +59,12 @@ bool announces_body(const Request& request) {
 }
 
 std::string why_foreign(const Request& request, const std::vector<std::string>& allowed_hosts) {
-  // A target such as "http://host/path" counts more than the header.
+  // An absolute target such as "http://host/path" overrides the header.
   std::string_view host = request.header("host");
   if (const auto of_target = authority_of(request.target);
       !request.target.starts_with('/') && !of_target.empty())
     host = of_target;
-  // HTTP/1.0 knows no Host. Browsers always send one.
+  // HTTP/1.0 does not require Host. Browsers always send it.
   const bool has_host = request.headers.contains("host") || !host.empty();
   if (has_host && !host_is_allowed(host, allowed_hosts)) {
     return fmt::format(

@@ -1,5 +1,5 @@
-// The jobs whose instructions bench/guard.sh counts: each runs once on a small fixed input. With
-// "heap": the bytes that objects occupy.
+// The jobs whose instructions bench/guard.sh counts. Each runs once with a small fixed input. "heap"
+// prints the bytes that objects occupy.
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -47,7 +47,7 @@ std::shared_ptr<cache::Indexer> filled_store() {
   return store;
 }
 
-/// Callgrind counts inside of this function only.
+/// Callgrind counts only inside this function.
 [[gnu::noinline]] void measured(const std::function<void()>& work) { work(); }
 
 std::size_t decode() {
@@ -77,7 +77,7 @@ std::size_t decode_list() {
   return kept.size();
 }
 
-/// The same pods in their envelopes, as a watch brings them.
+/// The same pods in their envelopes, as in a watch.
 std::vector<std::string> protobuf_pods() {
   api::ProtobufEncoder encoder;
   std::vector<std::string> out(kPods);
@@ -136,7 +136,7 @@ std::size_t list() {
   return found > 0 ? kStored : 0;
 }
 
-/// A dozen fields that controllers read, of each pod.
+/// Reads a dozen typical fields of each pod.
 std::size_t read_fields() {
   std::vector<k8s::core::v1::Pod> pods;
   for (std::size_t i = 0; i < kPods; ++i) pods.emplace_back(api::Object::parse(pod_json(i)));
@@ -159,7 +159,7 @@ std::size_t read_fields() {
   return read > 0 ? kPods : 0;
 }
 
-/// push() and drain() of the queue are counted, on whatever threads they run.
+/// Counts push() and drain() of the queue on all threads.
 std::size_t notification() {
   const auto loop = std::make_shared<EventLoop>(1);
   const auto pool = std::make_shared<informer::HandlerPool>(loop);
@@ -176,7 +176,7 @@ std::size_t notification() {
     notification.type = cache::Notification::Type::kUpdate;
     notification.object = notification.before = pod;
   }
-  // (One call: the counting would end where one of that name calls another.)
+  // (A single call: counting would stop in nested calls of the same name.)
   listener->push(
       std::make_shared<const std::vector<cache::Notification>>(std::move(notifications)));
   for (std::size_t n = handled; n != kNotifications; n = handled) handled.wait(n);
@@ -193,7 +193,7 @@ void print_heap() {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < kPods; ++i) {
     pods.push_back(api::Object::parse(object_json(*object_type("pods"), i, 6200)));
-    // (For the allocator it is memory like any other.)
+    // (The allocator treats it like other memory.)
     bytes += malloc_usable_size(const_cast<api::detail::ObjectHeader*>(pods.back().header()));
   }
   fmt::print("object_heap_bytes {}\n", bytes / kPods);

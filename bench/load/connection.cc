@@ -44,7 +44,7 @@ bool Connection::write(std::string_view bytes) {
 
 bool Connection::wait_gone(std::chrono::milliseconds time) {
   pollfd poll{fd_, POLLIN | POLLRDHUP, 0};
-  // Clients have nothing to say while they watch.
+  // Clients send nothing during a watch, so readable means closed.
   if (::poll(&poll, 1, static_cast<int>(time.count())) > 0) good_ = false;
   return !good_;
 }

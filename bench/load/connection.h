@@ -1,4 +1,4 @@
-// One connection of a client, plain or TLS, with blocking calls.
+// A client's connection, plain or TLS, with blocking calls.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -10,19 +10,19 @@ namespace lookout::bench {
 
 class Connection {
  public:
-  /// Takes the descriptor over. Null: plain.
+  /// Takes ownership of the descriptor. A null `tls` means plain.
   Connection(int fd, SSL_CTX* tls);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Whether it can be used.
+  /// Whether the connection is usable.
   bool good() const { return good_; }
   /// Reads the available bytes, at least one; 0 when the client has closed the connection.
   std::size_t read(char* into, std::size_t size);
-  /// False when the client has gone.
+  /// False if the client has disconnected.
   bool write(std::string_view bytes);
-  /// Waits until the client goes away, or that long; true if it has gone.
+  /// Waits up to `time` for the client to disconnect; true if it has.
   bool wait_gone(std::chrono::milliseconds time);
 
  private:

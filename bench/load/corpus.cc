@@ -13,7 +13,7 @@ namespace lookout::bench {
 
 ProtobufEncoder encoder_program(std::string command) {
   return [command = std::move(command)](const std::vector<std::string>& json) {
-    // Through files: with pipes both ends would have to be served at once.
+    // Uses a file: with two pipes, both ends would have to be served concurrently.
     char name[] = "/tmp/lookout-bench-XXXXXX";
     const int fd = mkstemp(name);
     std::FILE* in = fd < 0 ? nullptr : fdopen(fd, "w");

@@ -14,23 +14,23 @@
 
 namespace lookout::bench {
 
-/// The variants of a type of object at one size, encoded once.
+/// The encoded variants of a type of object at one size.
 struct Corpus {
   std::vector<Stamp> json;
-  /// As the items of a list are: without envelope. Empty if the type has no protobuf encoding, or
-  /// nothing here encodes it.
+  /// Without envelope, like list items. Empty if the type has no protobuf encoding, or there is no
+  /// encoder.
   std::vector<Stamp> protobuf;
 };
 
-/// Protobuf for the objects that have it: takes them as JSON, gives them back in their envelopes.
+/// Encodes JSON objects in protobuf, with their envelopes.
 using ProtobufEncoder =
     std::function<std::vector<std::string>(const std::vector<std::string>& json)>;
 
-/// A program that reads JSON, one object a line, and writes each in protobuf after its length in
-/// four bytes: `client-go-peer encode`.
+/// A program that reads JSON, one object per line, and writes each object in protobuf, preceded by
+/// its length in four bytes: `client-go-peer encode`.
 ProtobufEncoder encoder_program(std::string command);
 
-/// All there are, made when they are first asked for. May be used from any thread.
+/// All corpora, created on first use. Thread-safe.
 class Corpora {
  public:
   explicit Corpora(ProtobufEncoder encoder) : encoder_(std::move(encoder)) {}

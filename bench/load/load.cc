@@ -7,7 +7,7 @@
 namespace lookout::bench {
 namespace {
 
-/// The next piece of `text`, which loses it and the separator.
+/// Removes and returns the part of `text` before the separator.
 std::string_view cut(std::string_view& text, char separator) {
   const std::size_t at = text.find(separator);
   const std::string_view piece = text.substr(0, at);

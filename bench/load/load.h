@@ -11,17 +11,17 @@
 
 namespace lookout::bench {
 
-/// A load is named in the path, before the path of the API, so that any client can ask for any load
-/// by the URL of its server: http://127.0.0.1:8080/load/count=20000,bytes=6200/api/v1/pods
+/// A load is a prefix of the API's path, so that any client can select a load by its server URL:
+/// http://127.0.0.1:8080/load/count=20000,bytes=6200/api/v1/pods
 struct Load {
   std::size_t count = 1000;  ///< objects
-  std::size_t bytes = 6200;  ///< of JSON each, where the type can be chosen so
-  std::uint64_t events = 0;  ///< changes that a watch brings
-  std::uint64_t rate = 0;    ///< of them a second; 0: as fast as they are read
-  std::uint64_t delay = 0;   ///< milliseconds before the first of them
-  bool json_only = false;    ///< encoding=json: protobuf is not spoken even to those who ask for it
+  std::size_t bytes = 6200;  ///< of JSON per object, for types with a variable size
+  std::uint64_t events = 0;  ///< changes in a watch
+  std::uint64_t rate = 0;    ///< events per second; 0: as fast as they are read
+  std::uint64_t delay = 0;   ///< milliseconds before the first event
+  bool json_only = false;    ///< encoding=json: JSON even if the client accepts protobuf
 
-  /// "count=20000,bytes=6200"; nothing if it is none.
+  /// Parses "count=20000,bytes=6200"; nullopt if it is malformed.
   static std::optional<Load> parse(std::string_view text);
   /// "/load/count=..."
   std::string path() const;
@@ -36,7 +36,7 @@ struct LoadRequest {
   bool initial_events = false;
   std::size_t limit = 0;
   std::size_t offset = 0;  ///< the continue token
-  bool protobuf = false;   ///< the client asks for it
+  bool protobuf = false;   ///< the client accepts it
 
   /// Parses "GET target" and the value of the Accept header. Empty if there is no such resource.
   static std::optional<LoadRequest> parse(std::string_view target, std::string_view accept);

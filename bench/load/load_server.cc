@@ -46,7 +46,7 @@ class Body {
   bool flush_if_full() { return buffer_.size() < kPiece || flush(); }
   bool flush() {
     if (buffer_.empty()) return connection_.good();
-    // Head and tail of the chunk go in the same call.
+    // The chunk's head and tail are sent with the same call.
     chunk_.clear();
     fmt::format_to(std::back_inserter(chunk_), "{:x}\r\n", buffer_.size());
     chunk_ += buffer_;
@@ -62,7 +62,7 @@ class Body {
   std::string chunk_;
 };
 
-/// Writes what one request asks for.
+/// Writes the response to a request.
 class Answer {
  public:
   Answer(Connection& connection, const LoadRequest& request, const Corpus& corpus)
@@ -89,7 +89,7 @@ class Answer {
             .sent = now_};
   }
 
-  /// As if the objects had been made one after the other.
+  /// As if the objects had been created one after the other.
   std::uint64_t version_of(std::size_t number) const { return 1000 + number; }
   std::uint64_t list_version() const { return version_of(request_.load.count); }
 
@@ -154,7 +154,7 @@ class Answer {
       if (connection_.wait_gone(std::chrono::milliseconds(request_.load.delay))) return false;
       if (!(request_.load.rate > 0 ? changes_at_rate(body) : changes_flat_out(body))) return false;
     }
-    // And then nothing happens any more.
+    // No further events.
     while (!connection_.wait_gone(std::chrono::seconds(30))) {
       bookmark(body.buffer(), list_version() + request_.load.events, false);
       if (!body.flush()) break;
@@ -163,7 +163,7 @@ class Answer {
   }
 
   void change(std::string& out, std::uint64_t n) const {
-    // Neighbours in time are no neighbours in the store.
+    // Consecutive events are for objects that are not adjacent in the store.
     event(out, "MODIFIED", n * 7919 % request_.load.count, list_version() + 1 + n);
   }
 
@@ -171,7 +171,7 @@ class Answer {
     for (std::uint64_t n = 0; n < request_.load.events; ++n) {
       now_ = now_in_microseconds();
       change(body.buffer(), n);
-      // Pieces as an HTTP/2 server would make them.
+      // Flush pieces of the size that an HTTP/2 server would send.
       if (body.buffer().size() >= (32u << 10) && !body.flush()) return false;
     }
     return body.flush();
@@ -282,7 +282,7 @@ bool not_found(Connection& connection) {
       R"("message":"the load server has lists and watches only"})");
 }
 
-/// How many answers there were in each encoding.
+/// The number of responses in each encoding.
 struct Answers {
   std::atomic<std::uint64_t> json{0};
   std::atomic<std::uint64_t> protobuf{0};

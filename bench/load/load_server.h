@@ -1,4 +1,4 @@
-// A server that is never the bottleneck.
+// LoadServer: a server that is faster than any client.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,17 @@
 namespace lookout::bench {
 
 struct LoadServerOptions {
-  std::uint16_t port = 0;  ///< on 127.0.0.1; 0: a free one
+  std::uint16_t port = 0;  ///< on 127.0.0.1; 0: any free port
   std::string cert_file = {};
   std::string key_file = {};  ///< with both: TLS
   ProtobufEncoder encoder = {};
 };
 
-/// Answers lists and watches of objects that were encoded beforehand (load.h says which, objects.h
-/// of what), over HTTP/1.1, plain or TLS, each connection on a thread of its own. /answers
-/// says how many there were in each encoding, every other request gets 404.
+/// Serves lists and watches (load.h) of objects that are encoded in advance (objects.h), over
+/// HTTP/1.1, plain or TLS, with a thread per connection. /answers returns the number of responses in
+/// each encoding. All other requests get 404.
 ///
-/// Sending an object costs a copy and a few digits, so that a client is always slower: about 3 GB/s
-/// are made where a client takes 0.5 GB/s.
+/// Sending an object costs a copy and a few digits: about 3 GB/s, where a client reads 0.5 GB/s.
 class LoadServer {
  public:
   /// Listens; throws lookout::Error if it cannot.
@@ -29,7 +28,7 @@ class LoadServer {
   ~LoadServer();
 
   std::uint16_t port() const;
-  /// Serves for ever.
+  /// Serves forever.
   [[noreturn]] void run();
 
  private:

@@ -19,7 +19,7 @@ std::string join(const std::vector<std::string>& parts) {
   return fmt::format("{}", fmt::join(parts, ","));
 }
 
-/// metadata up to, but without, its closing brace.
+/// metadata without its closing brace.
 std::string metadata(const std::string& name_prefix, bool namespaced, const std::string& labels,
                      const std::string& annotations) {
   return fmt::format(
@@ -33,7 +33,7 @@ std::string metadata(const std::string& name_prefix, bool namespaced, const std:
 
 // ---------------------------------------------------------------------------------------- pods
 
-/// The value of the n-th setting of a container.
+/// The value of a container's n-th environment variable.
 std::string env_value(std::size_t n) {
   switch (n % 4) {
     case 0:
@@ -216,7 +216,7 @@ std::string small_pod(std::size_t variant) {
 
 std::string pod(std::size_t variant, std::size_t bytes) {
   if (bytes < 3000) return small_pod(variant);
-  // A container and its traces are about 2.5 KB; settings fill the rest evenly.
+  // A container takes about 2.5 KB in all; environment variables fill the rest.
   const std::size_t containers = std::clamp<std::size_t>(bytes / 5000, 1, 16);
   std::string out = full_pod(variant, containers, 0);
   for (std::size_t env = 1; out.size() < bytes; ++env) out = full_pod(variant, containers, env);

@@ -1,4 +1,4 @@
-// The objects that loads are made of, as a server would send them.
+// The objects of loads, as a server would send them.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace lookout::bench {
 
-/// Placeholders for values that differ between objects. An encoded object keeps its length when
-/// they are replaced by the same number of digits.
+/// Placeholders for values that differ between objects. Replacing them by the same number of digits
+/// keeps an encoded object's length.
 namespace marker {
 inline constexpr std::string_view kNumber = "7700000001";      ///< in name and uid
 inline constexpr std::string_view kVersion = "7700000002";     ///< the resourceVersion
@@ -17,17 +17,17 @@ inline constexpr std::string_view kNamespace = "ns-7703";      ///< the namespac
 inline constexpr std::string_view kSent = "7700000000000004";  ///< microseconds since 1970
 }  // namespace marker
 
-/// The annotation that says when the server sent an object.
+/// The annotation with the time at which the server sent an object.
 inline constexpr std::string_view kSentAnnotation = "lookout.dev/sent";
 
-/// A type of object that a load can have.
+/// A type of object for loads.
 struct ObjectType {
   std::string_view group_version;
   std::string_view kind;
   std::string_view plural;
   bool namespaced = true;
-  /// One of a few that differ in their values, about `bytes` of JSON long where the type can be
-  /// made longer or shorter (pods, config maps), with the markers in it.
+  /// A variant of the object with the markers, about `bytes` of JSON long if the type has a variable
+  /// size (pods, config maps).
   std::string (*json)(std::size_t variant, std::size_t bytes) = nullptr;
 };
 
@@ -36,10 +36,10 @@ const std::vector<ObjectType>& object_types();
 /// Null if there is none.
 const ObjectType* object_type(std::string_view plural);
 
-/// How many variants are worth having.
+/// The number of variants.
 inline constexpr std::size_t kVariants = 64;
 
-/// The JSON of one object without markers, for what needs no server.
+/// The JSON of an object without markers, for use without a server.
 std::string object_json(const ObjectType& type, std::size_t number, std::size_t bytes);
 
 }  // namespace lookout::bench

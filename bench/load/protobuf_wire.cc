@@ -28,7 +28,7 @@ std::size_t varint_size(std::uint64_t value) {
   return size;
 }
 
-// All fields here have numbers below 16 and are delimited by their length.
+// All fields here have numbers below 16 and are length-delimited.
 void append_field_head(std::string& out, unsigned number, std::size_t size) {
   append_varint(out, number << 3 | 2u);
   append_varint(out, size);

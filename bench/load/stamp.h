@@ -1,4 +1,4 @@
-// An encoded object with places for what differs.
+// Stamp: an encoded object with placeholders.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,8 @@
 
 namespace lookout::bench {
 
-/// One encoded object, in whatever encoding, to be sent any number of times under other names: the
-/// markers in it (objects.h) are written over while it is copied, which costs little more than the
-/// copy.
+/// An object in any encoding, to be sent many times under different names. The markers (objects.h)
+/// are overwritten while it is copied, which costs little more than the copy.
 class Stamp {
  public:
   struct Values {

@@ -1,4 +1,4 @@
-// Programs that a measurement needs beside it.
+// ChildProgram: a program that a measurement starts.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 namespace lookout::cmd::bench {
 
-/// A program that runs for as long as this object, or this process. What it prints goes to a file.
+/// A program that runs as long as this object or this process exists. Its output goes to a file.
 class ChildProgram {
  public:
   /// `command` is found on the PATH. Throws lookout::Error if it cannot be started.
@@ -25,7 +25,7 @@ class ChildProgram {
 
   /// A line of its /proc/PID/status, as process_status().
   std::int64_t status(const char* name) const;
-  /// The processor time that it has used.
+  /// The processor time of the program so far.
   std::chrono::duration<double> cpu() const;
 
  private:
@@ -33,7 +33,7 @@ class ChildProgram {
   pid_t child_ = -1;
 };
 
-/// A TCP port of 127.0.0.1 that nobody uses at this moment.
+/// A TCP port of 127.0.0.1 that is currently free.
 std::uint16_t free_port();
 
 }  // namespace lookout::cmd::bench

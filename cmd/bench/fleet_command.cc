@@ -90,7 +90,7 @@ int run(const FleetFlags& flags) {
       fmt::print("{}", json ? result.json() + "\n"
                             : table.line(table_row(policies, fault, result, outcome)));
       std::fflush(stdout);
-      // (Those of kratos are what is compared with.)
+      // (kratos' policies have no guarantees; they are only compared.)
       held = held && (outcome.holds() || !ours);
     }
   }

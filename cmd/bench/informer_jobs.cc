@@ -44,7 +44,7 @@ api::Resource resource_for(const JobOptions& options) {
   return out;
 }
 
-/// Informers as a program would have them.
+/// Informers like those of a program.
 class Informers {
  public:
   explicit Informers(const JobOptions& options)

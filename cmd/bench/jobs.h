@@ -35,37 +35,35 @@ struct JobOptions {
   std::vector<std::string> etcd_endpoints = {};
 };
 
-/// Throws what the client throws if the server does not list the objects. (Informers try again for
-/// ever.)
+/// Throws what the client throws if the server does not list the objects. (Informers would retry
+/// forever.)
 void check_server(const JobOptions& options);
 
-/// How few objects store_job() can measure with.
+/// The minimum number of objects for store_job().
 inline constexpr std::int64_t kFewestStored = 100;
 
-/// Throws lookout::Error for a name that is none of those above.
+/// Throws lookout::Error for a name that is not one of JobOptions::keep.
 api::Projection projection_for(const std::string& keep);
 
-/// An informer with one handler, from nothing until the handler has been told of everything.
+/// An informer with one handler, from the start until the handler has received all objects.
 Result sync_job(const JobOptions& options, std::stop_token stop);
-/// The same informer, and then `events` changes: how many a second, how long each takes from the
-/// server's sending to the handler.
+/// The same informer, followed by `events` changes: throughput, and latency from the server to the
+/// handler.
 Result events_job(const JobOptions& options, std::stop_token stop);
-/// Many informers, each of a namespace of its own, until all have synced.
+/// Many informers, each for its own namespace, until all are synced.
 Result informers_job(const JobOptions& options, std::stop_token stop);
-/// One informer for a long time: a line with memory and processor time every ten seconds goes to
-/// standard error.
+/// One informer for a long time. Prints memory and processor time to standard error every ten seconds.
 Result soak_job(const JobOptions& options, std::stop_token stop);
-/// The store alone: `objects` small objects, then updates, look-ups and lists, with and without an
+/// The store alone: `objects` small objects, then updates, lookups and lists, with and without an
 /// index.
 Result store_job(const JobOptions& options, std::stop_token stop);
-/// A `lookout serve --storage etcd` in a process of its own: `watchers` of one resource over HTTP,
-/// while `writers` connections replace its objects at a rate. How long each change takes from the
-/// sending of the write to each watcher, and what the server needs for it.
+/// A `lookout serve --storage etcd` in its own process, with `watchers` of one resource over HTTP and
+/// `writers` connections that replace its objects at a rate. Measures the time from sending a write to
+/// each watcher, and the server's resource usage.
 Result storage_job(const JobOptions& options, std::stop_token stop);
-/// A controller over `objects` config maps of a `lookout serve` in a process of its own: reconciles
-/// a second that do nothing, as a function and as a coroutine, and that patch their object; how
-/// long each change takes to its reconcile, at `rate`; as many coroutines waiting as there are
-/// objects.
+/// A controller for `objects` config maps of a `lookout serve` in its own process: no-op reconciles per
+/// second, as a function and as a coroutine; reconciles that patch their object; the latency of changes
+/// at `rate`; and one waiting coroutine per object.
 Result controller_job(const JobOptions& options, std::stop_token stop);
 
 }  // namespace lookout::cmd::bench

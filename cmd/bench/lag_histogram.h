@@ -1,4 +1,4 @@
-// Many durations in little memory.
+// LagHistogram: a compact histogram of durations.
 #pragma once
 
 #include <algorithm>

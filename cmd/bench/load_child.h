@@ -1,4 +1,4 @@
-// A load server in a process of its own.
+// LoadChild: a load server in a child process.
 #pragma once
 
 #include <sys/types.h>
@@ -9,8 +9,8 @@
 
 namespace lookout::cmd::bench {
 
-/// Runs a load server as a child process, so that what it uses is not counted as ours; ends it with
-/// this object, or with this process. To be made before there are other threads.
+/// Runs a load server as a child process, so that its resource usage is separate; ends it with this
+/// object or this process. Create it before other threads.
 class LoadChild {
  public:
   /// Throws lookout::Error if it cannot be started.

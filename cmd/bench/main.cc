@@ -1,4 +1,4 @@
-// lookout-bench: what `lookout bench` starts. It takes the same command line.
+// lookout-bench: the program that `lookout bench` starts. It takes the same command line.
 #include "cmd/bench/bench_command.h"
 
 int main(int argc, char** argv) {

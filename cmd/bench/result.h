@@ -10,16 +10,16 @@
 
 namespace lookout::cmd::bench {
 
-/// Named figures, in the order in which they were added. Names say the unit (wall_s, vm_hwm in
-/// bytes); bench/peers/ use the same.
+/// Named figures, in order of addition. Names contain the unit (wall_s; vm_hwm is in bytes); the programs
+/// in bench/peers/ use the same names.
 class Result {
  public:
   using Figure = std::variant<std::int64_t, double, std::string>;
 
   void set(std::string name, Figure figure);
-  /// Zero if there is none of that name.
+  /// 0 if there is no figure with this name.
   double number(std::string_view name) const;
-  /// One line of JSON, or lines to read.
+  /// One line of JSON, or a table.
   std::string json() const;
   std::string text() const;
 

@@ -31,16 +31,15 @@ double nanoseconds(Steady::duration duration) {
   return std::chrono::duration<double, std::nano>(duration).count();
 }
 
-/// Processor time of this thread: unlike the time of day it says what the work costs even if the
-/// machine has other things to do.
+/// Processor time of this thread: unlike wall time, it is meaningful on a busy machine.
 double thread_nanoseconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-/// How long this thread was ready to run while the processors did something else, in nanoseconds;
-/// what a loaded machine takes, and no fault of a program.
+/// The time in nanoseconds during which this thread was ready to run but other processes ran: an effect
+/// of the machine's load, not of the program.
 class ReadyTime {
  public:
   ReadyTime() : fd_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
@@ -50,7 +49,7 @@ class ReadyTime {
   ReadyTime(const ReadyTime&) = delete;
   ReadyTime& operator=(const ReadyTime&) = delete;
 
-  /// Zero where the kernel does not say.
+  /// 0 if the kernel does not provide it.
   double now() const {
     char text[64] = {};
     if (fd_ < 0 || pread(fd_, text, sizeof text - 1, 0) <= 0) return 0;
@@ -137,8 +136,8 @@ Result store_job(const JobOptions& options, std::stop_token stop) {
                                      found += pod ? 1u : 0u;
                                  }) / 1000);
 
-  // How long does an update take by the clock on the wall, alone and while full lists go on beside
-  // it? And without the time during which the machine did something else?
+  // The wall time of an update, alone and with concurrent full lists, and without the time in which the
+  // machine ran other processes.
   const auto time_updates = [&](const std::string& name) {
     std::vector<double> took;
     std::vector<double> undisturbed;

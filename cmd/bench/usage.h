@@ -22,12 +22,12 @@ struct Usage {
   double cpu_seconds_since(const Usage& before) const;
 };
 
-/// A line of /proc/self/status: bytes for what it gives in kB, else the number. Zero if there is
-/// none. Of another process, by its id, or of this one.
+/// A value in /proc/PID/status of this or another process: kB values in bytes, others as they are. 0 if
+/// there is no such line.
 std::int64_t process_status(const char* name, pid_t process = 0);
 
-/// Adds rss_anon, vm_hwm and threads as they are now, rss_anon_before as given, and
-/// rss_anon_settled after what is free has been given back.
+/// Adds the current rss_anon, vm_hwm and threads, the given rss_anon_before, and rss_anon_settled after
+/// free memory has been returned to the system.
 void report_memory(std::int64_t before, Result& result);
 
 }  // namespace lookout::cmd::bench

@@ -5,8 +5,8 @@
 
 namespace lookout::cmd::cluster {
 
-/// Pods start within milliseconds here, and each change of one reconciles its owner: dozens of times
-/// within a second is no hot loop.
+/// Disables the detection of hot loops: pods start within milliseconds, and each change of a pod
+/// reconciles its owner, dozens of times within a second.
 inline void expect_bursts(controller::ControllerOptions& options) { options.hot_loop = 0; }
 
 }  // namespace lookout::cmd::cluster

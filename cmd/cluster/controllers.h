@@ -1,4 +1,4 @@
-// The controllers of the simulated cluster: what kube-controller-manager does for workloads.
+// The controllers of the simulated cluster, for the workloads that kube-controller-manager handles.
 #pragma once
 
 #include "lookout/controller/manager.h"
@@ -10,7 +10,7 @@ namespace lookout::cmd::cluster {
 void add_deployment_controller(controller::Manager& manager);
 /// Pods of ReplicaSets.
 void add_replica_set_controller(controller::Manager& manager);
-/// Pods of StatefulSets, one after the other, with their claims; rolling updates from the last.
+/// Pods of StatefulSets, one after another, with their claims; rolling updates start with the last pod.
 void add_stateful_set_controller(controller::Manager& manager);
 /// A pod of each DaemonSet on each node that its nodeSelector admits.
 void add_daemon_set_controller(controller::Manager& manager);

@@ -1,4 +1,4 @@
-// Jobs, as the controllers of the simulated cluster see them.
+// Helpers for Jobs in the simulated cluster.
 #pragma once
 
 #include <string_view>

@@ -10,7 +10,7 @@ using k8s::core::v1::Node;
 
 namespace {
 
-/// As a kubelet reports it.
+/// The status of a node, as a kubelet reports it.
 api::Object status_of(unsigned number, const std::string& name) {
   return api::Object::parse(fmt::format(
       R"({{"status":{{"capacity":{{"cpu":"64","memory":"256Gi","pods":"1000"}},)"
@@ -36,7 +36,7 @@ void create_nodes(const rest::Client& client, unsigned count) {
     labels.set("kubernetes.io/arch", "amd64");
     try {
       nodes.create(node);
-      // New nodes are tainted as not ready; in a cluster a controller takes that away.
+      // New nodes have a not-ready taint, which a controller removes in a real cluster.
       nodes.patch(name, rest::PatchType::kMerge, R"({"spec":{"taints":null}})");
     } catch (const api::StatusError& e) {
       if (!api::is_already_exists(e)) throw;

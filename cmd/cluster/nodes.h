@@ -1,4 +1,4 @@
-// The simulated nodes, and what happens on them.
+// The simulated nodes, their scheduler and kubelets.
 #pragma once
 
 #include <chrono>
@@ -14,13 +14,13 @@
 
 namespace lookout::cmd::cluster {
 
-/// Creates the nodes node-1 to node-N where they are missing, and says that they are ready.
+/// Creates the missing nodes among node-1 to node-N and marks them as ready.
 void create_nodes(const rest::Client& client, unsigned count);
 
-/// Whether the nodeSelector of a pod's spec admits the node.
+/// True if the nodeSelector of a pod's spec matches the node.
 bool admits(api::Value pod_spec, const k8s::core::v1::Node& node);
 
-/// Gives pods to nodes, in turn, as far as their nodeSelector admits.
+/// Binds pods to nodes, round robin among those that match the nodeSelector.
 class Scheduler {
  public:
   /// The controller refers to this object.
@@ -35,21 +35,21 @@ class Scheduler {
 };
 
 struct KubeletOptions {
-  /// The time until a container runs, at least and at most.
+  /// The minimum and maximum time until a container runs.
   std::chrono::milliseconds starts_after_at_least{200};
   std::chrono::milliseconds starts_after_at_most{1000};
-  /// The time after which containers that do not run for ever succeed.
+  /// The time after which containers succeed, unless they run forever.
   std::chrono::milliseconds runs_for{2000};
-  /// Containers crash now and then, and start again.
+  /// Containers occasionally crash and restart.
   bool crashes = false;
   std::uint32_t seed = 0;
 };
 
-/// The annotation of a pod whose containers end with another exit code than 0, which it says.
+/// The pod annotation with the exit code of its containers; 0 by default.
 inline constexpr const char* kExitCode = "simulation.lookout/exit-code";
 
-/// Writes the status of pods as the kubelets of all nodes do: containers start and run, those that
-/// do not run for ever succeed or fail, deleted pods go.
+/// Writes the status of pods as the kubelets of all nodes do: containers start and run, finite ones
+/// succeed or fail, and deleted pods are removed.
 class Kubelet {
  public:
   explicit Kubelet(KubeletOptions options) : options_(options), random_(options.seed) {}
@@ -61,14 +61,14 @@ class Kubelet {
   using Duration = std::chrono::milliseconds;
 
   controller::Result reconcile(const controller::Request& request, controller::Context& context);
-  /// How long the pod's present phase lasts; zero: for ever.
+  /// The duration of the pod's current phase; 0: unlimited.
   Duration duration_of(const k8s::core::v1::Pod& pod);
-  /// Takes the pod to its next phase.
+  /// Moves the pod to its next phase.
   void advance(const k8s::core::v1::Pod& pod, controller::Context& context);
   std::string new_address(controller::Context& context);
   Duration random(Duration from, Duration to);
 
-  /// The end of a pod's present phase.
+  /// The end of a pod's current phase.
   struct Step {
     std::string id;  ///< of the pod and the phase
     Time at;
@@ -77,7 +77,7 @@ class Kubelet {
   const KubeletOptions options_;
   std::minstd_rand random_;
   std::map<std::string, Step> steps_;  // by the pods' keys
-  std::uint32_t last_address_ = 0;     // 10.244.0.0 and so many
+  std::uint32_t last_address_ = 0;     // offset from 10.244.0.0
 };
 
 }  // namespace lookout::cmd::cluster

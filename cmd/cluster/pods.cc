@@ -16,10 +16,10 @@ using api::Value;
 using k8s::core::v1::Pod;
 using k8s::core::v1::PodDraft;
 
-/// Characters that make no words: those of Kubernetes' generated names.
+/// The characters of Kubernetes' generated names, which form no words.
 constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
 
-/// The content as text, with the members of objects in the order of their names.
+/// Appends the content as text, with object members sorted by name.
 // NOLINTNEXTLINE(misc-no-recursion): an object is at most as deep as the server lets it be.
 void append_canonical(Value value, std::string_view left_out, std::string& out) {
   if (value.is_object()) {

@@ -1,4 +1,4 @@
-// Pods, as the controllers of the simulated cluster see them.
+// Helpers for pods in the simulated cluster.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace lookout::cmd::cluster {
 
-/// The time of day as objects have it.
+/// The current time, in the resolution of API objects.
 inline api::Time now() {
   return std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
 }
@@ -23,25 +23,24 @@ inline constexpr const char* kTemplateHash = "pod-template-hash";
 inline constexpr const char* kRevisionHash = "controller-revision-hash";
 
 bool is_ready(const k8s::core::v1::Pod& pod);
-/// Ready for at least `min_ready_seconds`.
+/// True if the pod has been ready for at least `min_ready_seconds`.
 bool is_available(const k8s::core::v1::Pod& pod, std::int32_t min_ready_seconds);
 /// True until the pod has ended or is being deleted.
 bool is_active(const k8s::core::v1::Pod& pod);
 
-/// The active and ended pods in the cache whose controller is `owner`; not those that are being
-/// deleted.
+/// The cached pods whose controller is `owner`, except those that are being deleted.
 std::vector<k8s::core::v1::Pod> pods_of(const api::Object& owner, controller::Context& context);
 
 /// A new pod from a pod template. The name is empty.
 k8s::core::v1::PodDraft pod_from(api::Value pod_template, std::string_view ns);
 
-/// Ten characters that depend on the template's content, not on the order of its members. The label
-/// pod-template-hash does not count.
+/// A hash of ten characters that is independent of the order of members and of the label
+/// pod-template-hash.
 std::string hash_of(api::Value pod_template);
-/// Whether the templates have the same content, the label pod-template-hash aside.
+/// True if the templates are equal, ignoring the label pod-template-hash.
 bool are_equal(api::Value pod_template, api::Value other);
 
-/// Deletes `count` pods: those that are not ready first, then the youngest.
+/// Deletes `count` pods: unready ones first, then the youngest.
 void remove_pods(std::vector<k8s::core::v1::Pod> pods, std::size_t count,
                  controller::Context& context);
 
@@ -53,7 +52,7 @@ struct PodCounts {
 };
 PodCounts count(const std::vector<k8s::core::v1::Pod>& pods, std::int32_t min_ready_seconds);
 
-/// Runs again when pods that are ready have been so for long enough to be available.
+/// Requeues when ready pods become available after min_ready_seconds.
 controller::Result after_min_ready(const PodCounts& counts, std::int32_t min_ready_seconds);
 
 }  // namespace lookout::cmd::cluster

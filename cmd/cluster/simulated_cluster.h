@@ -1,4 +1,4 @@
-// SimulatedCluster: a cluster around an API server, in which everything runs and nothing is real.
+// SimulatedCluster: simulates nodes and controllers for an API server.
 #pragma once
 
 #include <future>
@@ -15,9 +15,9 @@ struct Options {
   KubeletOptions kubelet = {};
 };
 
-/// Simulated nodes and the controllers of a cluster, at work while this object lives: Deployments,
-/// ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs, Services, service accounts, a scheduler and
-/// kubelets. Everything happens through the API server's API, with the rights of `client`.
+/// Runs simulated nodes and controllers while this object exists: Deployments, ReplicaSets, StatefulSets,
+/// DaemonSets, Jobs, CronJobs, Services, service accounts, a scheduler and kubelets. All of them use the
+/// API with the rights of `client`.
 class SimulatedCluster {
  public:
   /// Creates the nodes. Throws what the client throws.
@@ -26,7 +26,7 @@ class SimulatedCluster {
   SimulatedCluster(const SimulatedCluster&) = delete;
   SimulatedCluster& operator=(const SimulatedCluster&) = delete;
 
-  /// Stops everything; throws what has ended it before. Call it once.
+  /// Stops everything; rethrows the error that ended it earlier, if any. Call it once.
   void stop();
 
  private:

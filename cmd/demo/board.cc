@@ -32,7 +32,7 @@ std::string clock_text() {
   return api::format_time(now).substr(11, 8);
 }
 
-/// Unlike fmt::print(), this does not throw if nobody reads.
+/// Unlike fmt::print(), this does not throw on a closed pipe.
 void write_line(const std::string& line) {
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fputc('\n', stdout);
@@ -77,7 +77,7 @@ std::uint64_t Board::events() const {
   return events_;
 }
 
-/// Events a second over the last three seconds. Under the mutex.
+/// Events per second over the last three seconds. Requires the mutex.
 double Board::rate() {
   const auto now = std::chrono::steady_clock::now();
   history_.emplace_back(now, events_);

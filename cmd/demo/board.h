@@ -17,11 +17,11 @@
 
 namespace lookout::cmd {
 
-/// Collects what handlers tell and draws it: a live view on a terminal, plain lines elsewhere.
+/// Collects events from handlers and draws them: a live view on a terminal, plain lines elsewhere.
 /// Handlers call event() from their threads; one thread calls draw().
 class Board {
  public:
-  /// `live`: whether standard output is a terminal on which a text can be replaced.
+  /// `live`: true if standard output is a terminal with cursor movement.
   Board(std::string server, bool live);
   ~Board();
   Board(const Board&) = delete;
@@ -36,13 +36,13 @@ class Board {
     std::size_t services = 0;
     std::map<std::string, std::size_t, std::less<>> pods_by_status;
   };
-  /// Shows the present state.
+  /// Shows the current state.
   void draw(const Figures& figures);
-  /// Gives the terminal back; later output goes below.
+  /// Releases the terminal; later output goes below.
   void finish();
 
   std::uint64_t events() const;
-  /// Whether somebody still reads.
+  /// False if standard output is closed.
   static bool good();
 
  private:
@@ -53,7 +53,7 @@ class Board {
   };
 
   std::string frame(const Figures& figures);
-  /// The text in a colour, if the user wants colours.
+  /// The text in a colour, if colours are enabled.
   std::string painted(const char* colour, std::string_view text) const;
   double rate();
 

@@ -23,7 +23,7 @@ struct DemoFlags {
   std::chrono::milliseconds duration{0};
 };
 
-/// Tells the board of every change of one type.
+/// Reports every change of one type to the board.
 template <class T>
 void show_on(Board& board, const informer::SharedInformer<T>& informer) {
   const api::Resource resource(T::kResource);

@@ -1,4 +1,4 @@
-// The users of a small busy cluster, simulated.
+// Workload: the simulated users of a small busy cluster.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,13 @@
 
 namespace lookout::cmd {
 
-/// Does what people do to a cluster: deployments are made and scaled, services appear and
-/// disappear. Everything happens through the API of the server, from a thread of its own, until it
-/// is destroyed.
+/// Simulates the users of a cluster: creates and scales deployments, creates and deletes services. Uses
+/// the server's API, from its own thread, until it is destroyed.
 class Workload {
  public:
-  /// `client` is used from the workload's thread. `seed` decides what happens.
+  /// `client` is used on the workload's thread. `seed` determines the actions.
   Workload(rest::Client client, std::uint32_t seed);
-  /// Stops; waits for the step that is under way.
+  /// Stops; waits for the current step.
   ~Workload();
   Workload(const Workload&) = delete;
   Workload& operator=(const Workload&) = delete;

@@ -62,7 +62,7 @@ void add_new(CLI::App& app, Action& action) {
       "  lookout new website --kind Website --group example.com\n"
       "  lookout new my-site -o ~/src/my-site");
   command->callback([flags, &action] {
-    // Here, so that wrong names are wrong usage.
+    // Checked here, so that invalid names count as wrong usage.
     ProjectNames names;
     try {
       names = project_names(flags->name, flags->kind, flags->group);

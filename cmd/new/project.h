@@ -1,4 +1,4 @@
-// The project that `lookout new` makes.
+// The project that `lookout new` creates.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace lookout::cmd {
 
-/// A file that `lookout new` writes: its path and its text have {{words}} in them.
+/// A file that `lookout new` writes. Its path and its text contain {{placeholders}}.
 struct ProjectTemplate {
   std::string_view path;
   std::string_view text;
@@ -30,11 +30,11 @@ struct ProjectNames {
 /// example.com. Throws InvalidArgument for names that Kubernetes or C++ would refuse.
 ProjectNames project_names(std::string name, std::string kind, std::string group);
 
-/// "{{name}}" and its like in `text`, replaced.
+/// Replaces {{placeholders}} in `text`.
 std::string fill_in(std::string_view text, const ProjectNames& names);
 
-/// Writes the project into `folder`, which must not exist or be empty. Returns the paths of the
-/// files, in order. Throws Error if the folder has something in it or a file cannot be written.
+/// Writes the project into `folder`, which must be empty or not exist. Returns the paths of the files, in
+/// order. Throws Error if the folder is not empty or a file cannot be written.
 std::vector<std::filesystem::path> write_project(const std::filesystem::path& folder,
                                                  const ProjectNames& names);
 

@@ -9,7 +9,7 @@
 namespace lookout::cmd::registry_cmd {
 namespace {
 
-/// How far apart two readings of one moment may be: it is computed from two clocks.
+/// The maximum difference of two readings of the same time, which is computed from two clocks.
 constexpr std::chrono::seconds kSameMoment{1};
 
 bool same(const registry::Freshness& a, const registry::Freshness& b) {
@@ -61,7 +61,7 @@ void Catalog::run(const std::stop_token& stop) {
     try {
       publish(look(stop));
     } catch (const registry::NotSynced&) {
-      // What there is of the state says so.
+      // Publish the partial state.
       CatalogState waiting;
       waiting.freshness = discovery_->freshness();
       publish(std::move(waiting));
@@ -85,7 +85,7 @@ CatalogState Catalog::look(const std::stop_token& stop) {
                                   : watchers.insert(std::move(known)).position->second;
     out.services.push_back(watcher.latest());
   }
-  // Those that are left in the old map are of services that have gone.
+  // Watchers that are left in the old map belong to removed services.
   watchers_ = std::move(watchers);
   return out;
 }

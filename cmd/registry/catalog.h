@@ -1,4 +1,4 @@
-// All services of a registry, as they are now.
+// Catalog: the current state of all services of a registry.
 #pragma once
 
 #include <chrono>
@@ -22,12 +22,12 @@ struct Notes;
 struct CatalogState {
   /// Of two states, the one with the larger number is the newer; 0 before there is any data.
   std::uint64_t revision = 0;
-  /// False: nothing has come in yet.
+  /// False: there is no data yet.
   bool synced = false;
   registry::Freshness freshness;
-  /// In the order of their names.
+  /// Sorted by name.
   std::vector<registry::InstanceSetPtr> services;
-  /// Null if nobody takes notes.
+  /// Null without a function for notes.
   std::shared_ptr<const Notes> notes = {};
 
   /// Null if there is no such service.
@@ -35,14 +35,13 @@ struct CatalogState {
 };
 using CatalogStatePtr = std::shared_ptr<const CatalogState>;
 
-/// Returns the notes of the state that comes next; the same pointer as in `before` if they have not
-/// changed. Called for every look, on the catalog's thread.
+/// Returns the notes of the next state; the same pointer as in `before` if they have not changed. Called
+/// for every check, on the catalog's thread.
 using TakeNotes = std::function<std::shared_ptr<const Notes>(const CatalogState& before,
                                                              const CatalogState& next)>;
 
-/// Follows all services, and looks every now and then whether a set is another one than before:
-/// whatever happens in between is one change. What a look costs depends on the number of services,
-/// not on that of the changes.
+/// Follows all services and periodically checks whether sets have changed. Changes between two checks
+/// are combined, so the cost of a check depends on the number of services, not of changes.
 class Catalog {
  public:
   Catalog(std::shared_ptr<registry::Discovery> discovery, std::chrono::milliseconds interval,
@@ -51,15 +50,15 @@ class Catalog {
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
 
-  /// The newest. From any thread.
+  /// The newest state. From any thread.
   CatalogStatePtr state() const;
 
   /// `bell` is called whenever there is a newer state, on the catalog's thread, and must not block.
   std::uint64_t add_listener(std::function<void()> bell);
-  /// Afterwards it is not called any more.
+  /// Afterwards the listener is not called.
   void remove_listener(std::uint64_t id);
 
-  /// No bell rings afterwards.
+  /// Afterwards no listener is called.
   void stop();
 
  private:

@@ -15,7 +15,7 @@
 namespace lookout::cmd::registry_cmd {
 namespace {
 
-/// Two reports of one object may be told as one: then there is nothing to wait for.
+/// The wait for reports; two reports about one object may be combined, so it must be limited.
 constexpr std::chrono::milliseconds kTellingTime{200};
 
 }  // namespace
@@ -80,7 +80,7 @@ std::unique_ptr<registry::InformerDiscovery> make_discovery(const rest::Client& 
 }
 
 void finish_telling(registry::InformerDiscovery& registry, const Told& told) {
-  registry.services();  // waits until everything has been looked at
+  registry.services();  // waits until all objects have been processed
   const auto deadline = std::chrono::steady_clock::now() + kTellingTime;
   while (*told < registry.stats().malformed && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

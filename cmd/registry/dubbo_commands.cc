@@ -62,7 +62,7 @@ std::vector<std::string> keys_of(const Flags& flags) {
 }  // namespace
 
 int dubbo_register(const ConnectionFlags& connection, const Flags& flags) {
-  // First what the options say, which may be wrong: the client already changes the pod's labels.
+  // Parse the options first: creating the client already changes the pod's labels.
   const std::vector<std::string> keys = keys_of(flags);
   const rest::Client rest(connection.config());
   Client client(rest, writer(rest, flags));

@@ -1,4 +1,4 @@
-// Keys and values of style dubbo.
+// Commands for keys and values of style dubbo.
 #pragma once
 
 #include "cmd/connection.h"

@@ -1,4 +1,4 @@
-// What the commands of `lookout registry` are told.
+// The flags of `lookout registry`.
 #pragma once
 
 #include <string>

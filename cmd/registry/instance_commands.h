@@ -9,7 +9,7 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// What --metadata says. Throws CLI::ValidationError for what is not KEY=VALUE.
+/// The metadata from --metadata. Throws CLI::ValidationError for values that are not KEY=VALUE.
 std::map<std::string, std::string> metadata_of(const Flags& flags);
 
 /// Each returns the exit status.

@@ -1,4 +1,4 @@
-// Instances as JSON: what the commands print, and what the page is told.
+// Instances as JSON, for the commands and the page.
 #pragma once
 
 #include <rapidjson/stringbuffer.h>

@@ -1,4 +1,4 @@
-// lookout-registry: what `lookout registry` starts. It takes the same command line.
+// lookout-registry: the program that `lookout registry` starts. It takes the same command line.
 #include "cmd/registry/registry_command.h"
 
 int main(int argc, char** argv) {

@@ -6,7 +6,7 @@
 
 namespace lookout::cmd {
 
-/// Adds the command; when it is chosen, `action` is set.
+/// Adds the command; parsing it sets `action`.
 void add_registry(CLI::App& app, const CommonFlags& flags, Action& action);
 
 }  // namespace lookout::cmd

@@ -1,4 +1,4 @@
-// The flags that say which services.
+// The flags that select services.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ void add_style(CLI::App& command, Flags& flags, std::vector<std::string> styles)
 /// --style, --namespace, --all-namespaces and --selector.
 void add_scope(CLI::App& command, Flags& flags);
 
-/// Throws CLI::ValidationError if what add_scope() has added makes no sense.
+/// Throws CLI::ValidationError if the flags of add_scope() contradict each other.
 void check_scope(const Flags& flags);
 
 }  // namespace lookout::cmd::registry_cmd

@@ -6,7 +6,7 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// Returns the exit status when a signal has ended it.
+/// Runs until a signal arrives. Returns the exit status.
 int serve_page(const ConnectionFlags& connection, const Flags& flags);
 
 }  // namespace lookout::cmd::registry_cmd

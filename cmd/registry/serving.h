@@ -1,4 +1,4 @@
-// The commands that serve a registry until a signal ends them: `serve` and `xds`.
+// The common part of `serve` and `xds`, which serve a registry until a signal arrives.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,16 +14,16 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// The circumstances of such a command.
+/// The registry and the signals of such a command.
 class Serving {
  public:
-  /// Throws Error if the registry cannot be looked at.
+  /// Throws Error if the registry cannot be read.
   Serving(const ConnectionFlags& connection, const Flags& flags);
 
   const rest::Client& client() const { return client_; }
-  /// Where the data is from, for people: "kratos, namespace shop, https://10.0.0.1:6443".
+  /// The source of the data, for messages: "kratos, namespace shop, https://10.0.0.1:6443".
   const std::string& source() const { return source_; }
-  /// Says where it serves, and returns when a signal has come.
+  /// Prints the announcement, and returns when a signal has arrived.
   void announce_and_wait(const std::string& announcement) const;
 
  private:
@@ -32,7 +32,7 @@ class Serving {
   const std::string source_;
 };
 
-/// The server that `make` returns. An address that cannot be had gets advice.
+/// Returns make(). Adds advice to the error if the server cannot listen on the address.
 template <class Make>
 auto make_server(const Make& make) {
   try {

@@ -9,8 +9,8 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// Adds `xds` to `lookout registry`. If it is chosen, and its command line is right, `flags` are
-/// filled in and `chosen` is called.
+/// Adds `xds` to `lookout registry`. After parsing its command line, `flags` is filled in and
+/// `chosen` is called.
 void add_xds(CLI::App& group, const std::shared_ptr<Flags>& flags, std::function<void()> chosen);
 
 }  // namespace lookout::cmd::registry_cmd

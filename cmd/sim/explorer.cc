@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// The work of one process.
+/// Seeds per process.
 constexpr std::uint64_t kSeedsAtOnce = 50;
 constexpr std::chrono::milliseconds kLook{10};
 

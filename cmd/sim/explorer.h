@@ -1,4 +1,4 @@
-// The tests of a program over many seeds, on several processors.
+// Runs the tests of a program with many seeds, in several processes.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ struct ExplorerOptions {
   std::string program;
   std::string filter = "*";
   Seeds seeds;
-  /// Zero: until the seeds are used up.
+  /// Zero: no limit.
   std::chrono::milliseconds time{0};
   unsigned jobs = 1;
   bool keep_going = false;
@@ -33,22 +33,23 @@ struct TestFigures {
   std::uint64_t requests = 0;
   std::vector<std::uint64_t> failed_seeds = {};
   std::uint64_t failures = 0;
-  /// Runs no worlds, and was left out.
+  /// Runs no worlds, so it was skipped.
   bool other = false;
 };
 
-/// Hands out seeds, in order and to all tests in turn, to processes that run one test over a few of
-/// them.
+/// Distributes the seeds, in order and over all tests in turn, to processes. Each process runs one
+/// test with several seeds.
 class Explorer {
  public:
   /// Lists the tests. Throws lookout::Error if there is none.
   Explorer(ExplorerOptions options, std::string folder);
 
-  /// Called with the report of each failure, and now and then between them.
+  /// Called with the report of each failure.
   std::function<void(const std::string& test, const TestResult& result)> on_failure;
+  /// Called regularly during run().
   std::function<void()> on_progress;
 
-  /// Until the seeds or the time are used up, a stop is requested, or something fails.
+  /// Runs until the seeds or the time are used up, a stop is requested, or a test fails.
   void run(const std::stop_token& stop);
 
   const std::vector<TestFigures>& tests() const { return tests_; }
@@ -56,7 +57,7 @@ class Explorer {
   std::chrono::milliseconds elapsed() const;
   std::uint64_t worlds() const;
   std::uint64_t failures() const;
-  /// Tests that are not known to run no worlds.
+  /// The number of tests that run worlds or have not run yet.
   std::uint64_t world_tests() const;
 
  private:
@@ -79,7 +80,7 @@ class Explorer {
   std::chrono::steady_clock::time_point begin_;  // of run()
   std::vector<TestFigures> tests_;
   std::vector<Work> work_;                           // by test
-  std::deque<std::pair<std::size_t, Seeds>> again_;  // behind a failure
+  std::deque<std::pair<std::size_t, Seeds>> again_;  // the seeds after a failure
   std::vector<Running> running_;
   std::size_t next_ = 0;
   bool over_ = false;

@@ -12,7 +12,7 @@ using base::parse_number;
 
 Seeds Seeds::take(std::uint64_t most) {
   const Seeds out{first, first + std::min(most, count()) - 1};
-  // Behind the largest number there is none.
+  // There is no seed after the largest number.
   if (out.last == last) last = 0;
   first = std::max<std::uint64_t>(out.last + 1, 1);
   return out;

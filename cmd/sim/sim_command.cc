@@ -1,4 +1,4 @@
-// lookout sim: the simulated worlds of a test program, for many seeds.
+// lookout sim: runs the simulated worlds of a test program with many seeds.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ std::string readable(std::chrono::milliseconds time) {
   return fmt::format("{}h{:02}m{:02}s", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
-/// One line on standard error that is written again and again, if that is a terminal.
+/// A progress line on standard error, if it is a terminal.
 class ProgressBar {
  public:
   ~ProgressBar() { clear(); }
@@ -79,7 +79,7 @@ class ProgressBar {
   }
 
  private:
-  /// Whatever is nearer to its end, the seeds or the time.
+  /// The larger one of the shares of seeds and of time used.
   static double share_of(const Explorer& explorer) {
     const auto& options = explorer.options();
     double out = 0;
@@ -99,7 +99,7 @@ class ProgressBar {
   bool shown_ = false;
 };
 
-/// The tests that have run no world: the time was over before.
+/// The tests that have run no world because the time was over.
 std::vector<std::string> untried(const Explorer& explorer) {
   std::vector<std::string> out;
   for (const auto& test : explorer.tests()) {

@@ -1,4 +1,4 @@
-// Runs of a program of GoogleTest tests.
+// Runs a program with GoogleTest tests.
 #pragma once
 
 #include <sys/types.h>
@@ -14,9 +14,9 @@
 
 namespace lookout::cmd::sim {
 
-/// How the run of one test over some seeds has ended.
+/// The result of one test with some seeds.
 struct TestResult {
-  /// Whether it has run worlds: what a LOOKOUT_SIM_TEST reports.
+  /// Whether it has run worlds, as a LOOKOUT_SIM_TEST reports.
   bool has_worlds = false;
   std::uint64_t worlds = 0;
   std::uint64_t requests = 0;
@@ -24,17 +24,17 @@ struct TestResult {
   // If it failed:
   std::string report = {};
   std::optional<std::uint64_t> seed = {};
-  /// It fails without any fault, so it does with every seed.
+  /// It fails without faults, so it fails with every seed.
   bool without_faults = false;
 };
 
-/// One test that runs over some seeds, in a process of its own.
+/// A run of one test with some seeds, in its own process.
 class TestRun {
  public:
-  /// Files are made in `folder`. Throws lookout::Error if the program cannot be started.
+  /// Creates files in `folder`. Throws lookout::Error if the program cannot be started.
   TestRun(const std::string& program, const std::string& test, Seeds seeds,
           const std::string& folder);
-  /// Ends the process.
+  /// Kills the process.
   ~TestRun();
   TestRun(const TestRun&) = delete;
   TestRun& operator=(const TestRun&) = delete;
@@ -42,7 +42,7 @@ class TestRun {
   const std::string& test() const { return test_; }
   const Seeds& seeds() const { return seeds_; }
 
-  /// Nothing while it runs. To be called once after it has ended.
+  /// nullopt while it runs. Do not call it again after it has returned a result.
   std::optional<TestResult> poll();
 
  private:
@@ -53,15 +53,15 @@ class TestRun {
   pid_t child_ = -1;
 };
 
-/// The names of the tests ("Suite.Name") that pass GoogleTest's filter. Throws lookout::Error with
-/// what the program has said if it cannot say.
+/// The names of the tests ("Suite.Name") that match GoogleTest's filter. Throws lookout::Error with
+/// the program's output if it does not list tests.
 std::vector<std::string> list_tests(const std::string& program, const std::string& filter,
                                     const std::string& folder);
 
-/// The tests in what --gtest_list_tests prints.
+/// Parses the output of --gtest_list_tests.
 std::vector<std::string> parse_list(std::string_view text);
 
-/// Reads GoogleTest's JSON file about the one test that has run.
+/// Reads GoogleTest's JSON report of a single test.
 TestResult parse_result(const std::string& json);
 
 }  // namespace lookout::cmd::sim

@@ -1,4 +1,4 @@
-// Calls a gRPC service once a second, following its instances in the registry.
+// Calls a gRPC service once per second. Its instances come from the registry.
 //
 //   grpc_client lookout:///greeter
 #include <fmt/format.h>

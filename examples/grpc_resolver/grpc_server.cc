@@ -1,6 +1,6 @@
 // A gRPC service that announces its pod in the registry while it runs.
 //
-//   grpc_server SERVICE PORT        docs/registry.md says how it finds its pod: $POD_NAME ...
+//   grpc_server SERVICE PORT        docs/registry.md explains how it finds its pod: $POD_NAME ...
 #include <fmt/format.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
@@ -37,7 +37,7 @@ int main(int argc, char** argv) try {
     fmt::print(stderr, "usage: grpc_server SERVICE PORT\n");
     return 2;
   }
-  // Before any thread starts, so that all threads leave the signals to sigwait().
+  // Blocked before any thread starts, so that only sigwait() receives the signals.
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);

@@ -1,4 +1,4 @@
-// A caller: each call goes to an instance of the service, and to another one if it fails.
+// A caller: each call goes to an instance of the service; if it fails, another instance is tried.
 //
 //   caller NAME [CALLS [curl|beast]]
 #include <fmt/format.h>

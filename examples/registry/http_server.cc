@@ -14,7 +14,7 @@ namespace {
 namespace http = boost::beast::http;
 using boost::asio::ip::tcp;
 
-/// Waits until there is something to read, or to accept; false if the stop is requested first.
+/// Waits until the socket is readable; false if a stop is requested first.
 bool wait_readable(int socket, const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     pollfd waiting{socket, POLLIN, 0};

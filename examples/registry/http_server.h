@@ -1,4 +1,4 @@
-// A small HTTP server for the example: Boost.Beast, a thread for each connection.
+// A small HTTP server for the example: Boost.Beast with a thread per connection.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,14 @@ namespace example {
 
 class HttpServer {
  public:
-  /// Listens from here on; port 0 takes a free one.
+  /// Starts listening; port 0: any free port.
   explicit HttpServer(unsigned short port);
 
   unsigned short port() const { return port_; }
-  /// How many requests are being served.
+  /// The number of requests being served.
   std::size_t in_flight() const { return in_flight_; }
-  /// Answers each request with what `handler` makes of its path. Returns when the stop is requested
-  /// and the last connection has ended.
+  /// Responds to each request with handler(path). Returns after a stop is requested and the last
+  /// connection has ended.
   void serve(const std::stop_token& stop,
              const std::function<std::string(const std::string& path)>& handler);
 

@@ -2,8 +2,8 @@
 //
 //   server NAME [PORT]
 //
-// In a pod there is nothing to configure; k8s/ has the manifests. Elsewhere POD_NAME and
-// POD_NAMESPACE name the pod to announce on.
+// A pod needs no configuration; k8s/ has the manifests. Outside a pod, POD_NAME and POD_NAMESPACE
+// name the pod for the announcement.
 #include <fmt/format.h>
 
 #include <cstdio>

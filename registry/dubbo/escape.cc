@@ -23,7 +23,7 @@ std::string_view cut(std::string_view& text, char separator) {
 }
 
 std::string query_escape(std::string_view text) {
-  // libcurl leaves the same characters alone, and of an empty text it would take the length.
+  // libcurl escapes the same characters. For a length of 0, it would call strlen().
   if (text.empty()) return {};
   const CurlText escaped(curl_easy_escape(nullptr, text.data(), static_cast<int>(text.size())),
                          curl_free);

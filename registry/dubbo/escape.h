@@ -1,4 +1,4 @@
-// Escaping in URLs as Go does it, and taking texts apart.
+// URL escaping as in Go, and splitting of strings.
 #pragma once
 
 #include <string>
@@ -6,15 +6,15 @@
 
 namespace lookout::registry::dubbo {
 
-/// The part before the separator; `text` is what comes after it.
+/// Returns the part before the separator, and sets `text` to the part after it.
 std::string_view cut(std::string_view& text, char separator);
 
 /// Go's url.QueryEscape(): a space becomes '+'.
 std::string query_escape(std::string_view text);
-/// Undoes it. What is no escape stays as it is.
+/// Reverses query_escape(). Keeps invalid escapes.
 std::string query_unescape(std::string_view text);
-/// Whether it is UTF-8 without NUL bytes: escapes can stand for any bytes, but JSON and protobuf
-/// take only UTF-8, and a NUL byte ends the text for libcurl.
+/// Whether the text is UTF-8 without NUL bytes. Escapes can encode any bytes, but JSON and protobuf
+/// accept only UTF-8, and libcurl ends a text at a NUL byte.
 bool is_text(std::string_view unescaped);
 
 }  // namespace lookout::registry::dubbo

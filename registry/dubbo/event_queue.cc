@@ -12,14 +12,14 @@ void EventQueue::push(Event event) {
   events_.push_back(std::move(event));
   if (events_.size() > compact_at_) {
     compact();
-    // Looking for what can be dropped costs as much as there is: not for each event again.
+    // Compaction takes linear time, so do not repeat it for each event.
     compact_at_ = std::max(max_pending_, events_.size() * 2);
   }
   changed(std::move(lock));
 }
 
 void EventQueue::compact() {
-  /// The events of one key in the queue: the type of the first, and the place of the last.
+  /// A key's events in the queue: the type of the first, and the position of the last.
   struct Span {
     EventType first;
     std::size_t last;

@@ -1,4 +1,4 @@
-// The events that wait for a watcher.
+// EventQueue: the queued events of a watcher.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,16 @@ class EventQueue : public registry::detail::WaitPoint<NextEvent> {
   const std::string& key() const { return key_; }
   bool prefix() const { return prefix_; }
 
-  /// Never waits for the watcher.
+  /// Does not block.
   void push(Event event);
-  /// Ends it; the first reason counts. What waits is dropped.
+  /// Ends the queue; only the first reason counts. Drops queued events.
   void end(NextOutcome reason);
   std::size_t pending() const;
 
  private:
   std::optional<NextEvent> take_locked() override;
   bool ready_locked() const override { return end_ || !events_.empty(); }
-  /// Makes one event of those of a key, in the place of the last.
+  /// Merges each key's events into one, at the position of the last.
   void compact();
 
   const std::string key_;

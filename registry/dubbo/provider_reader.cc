@@ -24,7 +24,7 @@ std::string_view value_of(const ServiceInstance& instance, const char* name) {
   return found == instance.metadata.end() ? std::string_view() : found->second;
 }
 
-/// When a provider was announced, in seconds since 1970; 0 if it does not say.
+/// When a provider was announced, in seconds since 1970; 0 if unknown.
 std::int64_t announced_at(const ServiceInstance& instance) {
   const std::string_view text = value_of(instance, "timestamp");
   std::int64_t out = 0;
@@ -38,8 +38,8 @@ std::string service_with(ProviderUrl url, const std::string& group, const std::s
   return url.service();
 }
 
-/// A program that starts again in its pod leaves the records of its last life behind: those of the
-/// same protocol with another pid, or of the same endpoint.
+/// A program that was restarted in its pod leaves stale records: those of the same protocol with
+/// another pid, or of the same endpoint.
 bool is_of_a_later_life(const ServiceInstance& one, const ServiceInstance& other) {
   const Endpoint& a = one.endpoints.front();
   const Endpoint& b = other.endpoints.front();
@@ -47,7 +47,7 @@ bool is_of_a_later_life(const ServiceInstance& one, const ServiceInstance& other
          (a == b || (a.scheme() == b.scheme() && value_of(one, "pid") != value_of(other, "pid")));
 }
 
-/// All that one pod announces for one service.
+/// Merges all announcements of one pod for one service.
 ServiceInstance one_of(std::vector<ServiceInstance> all) {
   ServiceInstance out;
   for (auto& one : all) {
@@ -88,7 +88,7 @@ std::optional<Provider> read_provider(std::string_view key, std::string& error) 
   ProviderUrl url;
   try {
     const std::string text = query_unescape(rest);
-    // How dubbo says that there is no provider.
+    // dubbo's notation for "no provider".
     if (text.starts_with("empty:")) return std::nullopt;
     url = ProviderUrl::parse(text);
   } catch (const InvalidArgument& e) {
@@ -141,7 +141,7 @@ bool ProviderReader::is_listed(std::string_view service) const {
 
 void ProviderReader::read(const api::Object& pod, std::string_view service,
                           std::vector<InstancePtr>& instances) const {
-  // The address is in the record, so that a pod may say what it likes of itself, as in dubbo-go.
+  // As in dubbo-go, the address is the record's, so a pod can announce any address.
   const bool ready = registry::detail::pod_is_running(pod) && registry::detail::pod_is_ready(pod);
   if (!ready && !include_unready_) return;
 
@@ -153,7 +153,7 @@ void ProviderReader::read(const api::Object& pod, std::string_view service,
       of_services[provider->service].push_back(std::move(provider->instance));
   }
   if (of_services.empty()) return;
-  // A pod is one instance. Of several services that a wildcard means, any will do: the last.
+  // A pod is one instance. If a wildcard matches several of its services, take the last one.
   ServiceInstance found = one_of(std::move(of_services.rbegin()->second));
   found.origin = pod.key();
   found.ready = ready;

@@ -1,4 +1,4 @@
-// Instances out of the records of pods.
+// Reads instances from the records of pods.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ class ProviderReader : public registry::detail::InstanceReader {
   ProviderReader(std::string annotation, bool include_unready)
       : annotation_(std::move(annotation)), include_unready_(include_unready) {}
 
-  /// The fields of a pod that it reads.
+  /// The pod's fields that it reads.
   api::Projection projection() const;
 
   void services_of(const api::Object& pod, cache::IndexValues& services) const override;
@@ -31,18 +31,18 @@ class ProviderReader : public registry::detail::InstanceReader {
   const bool include_unready_;
 };
 
-/// One provider, as its key says.
+/// A provider, from its key.
 struct Provider {
   /// "group/interface:version".
   std::string service;
-  /// The services with "*" for the group, for the version and for both, which consumers may ask for.
+  /// The service with "*" for the group, for the version and for both; consumers may request these.
   std::array<std::string, 3> wildcards;
-  /// With one endpoint; nothing of the pod yet.
+  /// With one endpoint; without the pod's data.
   ServiceInstance instance;
 };
 
-/// Reads "/ROOT/INTERFACE/providers/URL". Nothing for the keys of other things; and for a provider
-/// whose URL cannot be read: `error` then says why.
+/// Reads "/ROOT/INTERFACE/providers/URL". nullopt for other keys, and for a malformed URL: then
+/// `error` is set.
 std::optional<Provider> read_provider(std::string_view key, std::string& error);
 
 }  // namespace lookout::registry::dubbo

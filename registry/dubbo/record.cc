@@ -21,7 +21,7 @@ namespace {
 using rapidjson::Document;
 using rapidjson::Value;
 
-/// Far deeper than any record; writing JSON takes stack for each level.
+/// Records are much flatter; writing JSON is recursive.
 constexpr int kMaxDepth = 64;
 
 std::string encode_base64url(std::string_view bytes) {
@@ -58,14 +58,14 @@ bool too_deep(std::string_view json) {
   return false;
 }
 
-/// Stops at a string that is not UTF-8. RapidJSON 1.1 makes one of "\udc00", half a character.
+/// Stops at a string that is not UTF-8. RapidJSON 1.1 decodes "\udc00", a lone surrogate, to one.
 struct Utf8Check : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Utf8Check> {
   static bool String(const char* text, rapidjson::SizeType size, bool) {
     return find_invalid_utf8({text, size}) == std::string_view::npos;
   }
 };
 
-/// The array; an empty one for an empty annotation. Returns what is wrong, if anything is.
+/// Parses the array; an empty annotation is an empty array. Returns an error text or "".
 std::string parse(std::string_view annotation, Document& out) {
   out.SetArray();
   if (annotation.empty()) return {};
@@ -91,7 +91,7 @@ std::string_view text_of(const Value& value) {
   return {value.GetString(), value.GetStringLength()};
 }
 
-/// The member as Go's decoder finds it: in any case of its name.
+/// Finds the member like Go's decoder, which ignores the case of names.
 const Value* member(const Value& object, char name) {
   const Value* found = nullptr;
   for (const auto& [key, value] : object.GetObject()) {
@@ -101,7 +101,7 @@ const Value* member(const Value& object, char name) {
   return found;
 }
 
-/// Key and value, or why there are none.
+/// Reads key and value. Returns an error text or "".
 std::string read(const Value& element, Record& out) {
   if (!element.IsObject()) return "is not an object";
   const Value* key = member(element, 'k');
@@ -183,7 +183,7 @@ std::string with_record(std::string_view annotation, const Record& record) {
   for (auto& element : document.GetArray()) {
     Record present;
     if (!read(element, present).empty() || present.key != record.key) continue;
-    // All of them: others may take the first or the last for the value.
+    // Replace all duplicates: readers may use the first or the last.
     known = true;
     if (present.value != record.value) element = make_element(record, allocator);
   }

@@ -7,7 +7,7 @@
 namespace lookout::registry::dubbo::detail {
 namespace {
 
-/// Kubernetes promises that the resourceVersions of one resource can be compared as numbers.
+/// Kubernetes guarantees that resource versions of one resource can be compared as numbers.
 std::uint64_t number(std::string_view version) {
   std::uint64_t out = 0;
   std::from_chars(version.data(), version.data() + version.size(), out);
@@ -34,7 +34,7 @@ void RecordSet::change(const std::string& key, const std::string& pod, Change ch
   } else if (*before == current->value) {
     return;
   }
-  // Under the mutex, so that all of them see events in one order; nobody waits in push().
+  // Under the mutex, so that all queues get the events in the same order; push() does not block.
   for (const auto& queue : queues_) {
     if (queue->wants(key)) queue->push(event);
   }
@@ -47,7 +47,7 @@ void RecordSet::apply(const std::string& pod, const std::vector<Record>& records
   if (pod != own_pod_) return;
   const std::uint64_t now = number(version);
   for (auto it = own_.begin(); it != own_.end();) {
-    // A server that lost its memory counts anew: equal content is as good.
+    // After a server has lost its data, versions start over: equal content confirms the write, too.
     const auto& own = *keys_.at(it->first).own;
     const bool same = std::ranges::any_of(records, [&](const Record& r) {
       return own.present && r.key == it->first && r.value == own.holder.value;

@@ -1,4 +1,4 @@
-// All records, and who has them.
+// RecordSet: all records and their holders.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@
 
 namespace lookout::registry::dubbo::detail {
 
-/// Keys with the pods that hold them. A key has the value of the holder that came last; it is there
-/// as long as it has a holder. What this client itself has written counts before what the server
-/// says, until the server has come to that version of the pod.
+/// Keys with the pods that hold them. A key exists while it has a holder, and has the value of its
+/// newest holder. This client's own writes override the watched state until the watch has reached
+/// their resource version.
 class RecordSet {
  public:
-  /// The pod has these records and no others, in this version (a resourceVersion).
+  /// Sets the pod's records in this resource version.
   void apply(const std::string& pod, const std::vector<Record>& records, std::string_view version);
-  /// There is no such pod any more.
+  /// The pod was deleted.
   void gone(const std::string& pod);
-  /// This client has written to its own pod, and this version came of it.
+  /// This client has written to its own pod; `version` is the result.
   void written(const std::string& pod, const Record& record, std::string_view version);
   void erased(const std::string& pod, const std::string& key, std::string_view version);
 
@@ -43,13 +43,13 @@ class RecordSet {
     std::string pod;
     std::string value;
   };
-  /// This client's own write of a key to its pod, until the server confirms it.
+  /// This client's write of a key to its pod, until the watch confirms it.
   struct Own {
     Holder holder;
-    bool present = true;  // false: it has taken the key off
+    bool present = true;  // false: removed
   };
   struct Key {
-    std::vector<Holder> holders;  // in the order in which they came
+    std::vector<Holder> holders;  // in the order of arrival
     std::optional<Own> own;
 
     const Holder* current() const {
@@ -65,7 +65,7 @@ class RecordSet {
   void write_locked(const std::string& key, Own own, std::string_view version);
   void apply_locked(const std::string& pod, const std::vector<Record>& records);
 
-  /// Changes a key, and tells the watchers what became of it.
+  /// Changes a key, and notifies the watchers.
   template <class Change>
   void change(const std::string& key, const std::string& pod, Change change);
 
@@ -74,7 +74,7 @@ class RecordSet {
   Keys keys_;
   std::unordered_map<std::string, std::map<std::string, std::string>> pods_;
   std::string own_pod_;
-  std::map<std::string, std::uint64_t> own_;  // what was written here, and its version
+  std::map<std::string, std::uint64_t> own_;  // own writes, with their versions
   registry::detail::InOrder<std::shared_ptr<EventQueue>> queues_;
   std::optional<NextOutcome> end_;
 };

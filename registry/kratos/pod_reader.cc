@@ -18,12 +18,12 @@ using detail::StringMap;
 
 constexpr const char* kZoneMetadata = "zone";
 
-/// Whether kratos takes the text for an absent value.
+/// Whether kratos treats the text as an absent value.
 bool stands_for_nothing(std::string_view text) {
   return text.empty() || text == "{}" || text == "null" || text == "nil" || text == "[]";
 }
 
-/// False if the annotation cannot be read; `error` then names it.
+/// False if the annotation is malformed; then `error` is set.
 bool read_annotation(const api::Object& pod, std::string_view name, StringMap& out,
                      std::string& error) {
   const std::string_view text = pod.annotations()[name].as_string();
@@ -93,7 +93,7 @@ void PodReader::read(const api::Object& object, std::string_view,
       const std::string number = std::to_string(port.container_port());
       Endpoint endpoint(fmt::format("{}://{}:{}", protocol_of(port, number, protocols),
                                     detail::bracketed(status.pod_ip()), number));
-      // The annotation tells the program's own ports from those of its sidecars.
+      // The annotation distinguishes the program's ports from those of its sidecars.
       endpoint.set_announced(protocols.empty() || protocols.contains(number));
       instance.endpoints.push_back(std::move(endpoint));
     }

@@ -1,4 +1,4 @@
-// Instances out of pods.
+// Reads instances from pods.
 #pragma once
 
 #include "registry/hub.h"

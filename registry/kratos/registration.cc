@@ -1,4 +1,4 @@
-// The patches of register and deregister.
+// The patches for registering and deregistering.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <rapidjson/stringbuffer.h>

@@ -20,7 +20,7 @@ namespace {
 detail::HubSource source(const Options& options) {
   return {
       .resource = k8s::core::v1::Pod::kResource,
-      // A pod that was deregistered keeps the label, without a value.
+      // A deregistered pod keeps the label with an empty value.
       .label_selector = fmt::format("{0},{0}!=", kServiceNameLabel),
       .projection = pod_projection(),
       .reader = std::make_shared<const PodReader>(options.include_unready),
@@ -29,7 +29,7 @@ detail::HubSource source(const Options& options) {
 
 }  // namespace
 
-/// The outcome of earlier registrations.
+/// The results of earlier registrations.
 class Registry::Known {
  public:
   std::string uid_of(const PodIdentity& pod) const {

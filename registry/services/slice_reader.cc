@@ -12,7 +12,7 @@ namespace lookout::registry::services {
 namespace {
 
 std::string protocol_of(const k8s::discovery::v1::EndpointPort& port) {
-  // "kubernetes.io/h2c", "example.com/rpc": the domain says who has defined the protocol.
+  // "kubernetes.io/h2c", "example.com/rpc": drop the domain.
   std::string_view protocol = port.app_protocol();
   protocol.remove_prefix(protocol.rfind('/') + 1);
   if (!protocol.empty()) return std::string(protocol);
@@ -57,7 +57,7 @@ void SliceReader::read(const api::Object& object, std::string_view,
     instance.name = object.labels()[kServiceNameLabel].as_string();
     instance.ready = ready;
     instance.zone = endpoint.zone();
-    // Several addresses of one endpoint are as good as each other: kube-proxy takes the first, too.
+    // An endpoint's addresses are interchangeable; kube-proxy uses the first, too.
     const std::string_view address = endpoint.addresses()[0];
     const auto target = endpoint.target_ref();
     if (target.kind() == "Pod" && !target.name().empty()) {
@@ -71,7 +71,7 @@ void SliceReader::read(const api::Object& object, std::string_view,
     if (!endpoint.node_name().empty()) instance.metadata["node"] = endpoint.node_name();
     if (!endpoint.hostname().empty()) instance.metadata["hostname"] = endpoint.hostname();
     for (const auto port : slice.ports()) {
-      if (!port.port()) continue;  // "all ports" is no endpoint
+      if (!port.port()) continue;  // "all ports" is not an endpoint
       if (*port.port() < 1 || *port.port() > 65535) continue;
       instance.endpoints.emplace_back(protocol_of(port), address,
                                       static_cast<std::uint16_t>(*port.port()));
@@ -87,7 +87,7 @@ InstancePtr SliceReader::merged(const InstancePtr& a, const InstancePtr& b) cons
       out.endpoints.push_back(endpoint);
     }
   }
-  // The slices come in no order.
+  // Slices are unordered.
   std::ranges::sort(out.endpoints);
   out.metadata.insert(b->metadata.begin(), b->metadata.end());
   if (out.zone.empty()) out.zone = b->zone;

@@ -1,4 +1,4 @@
-// Instances out of EndpointSlices.
+// Reads instances from EndpointSlices.
 #pragma once
 
 #include "registry/hub.h"
@@ -7,11 +7,11 @@ namespace lookout::registry::services {
 
 class SliceReader : public detail::InstanceReader {
  public:
-  /// `qualified`: services are called "namespace/name".
+  /// `qualified`: service names are "namespace/name".
   SliceReader(bool qualified, bool include_unready)
       : qualified_(qualified), include_unready_(include_unready) {}
 
-  /// The fields of a slice that it reads.
+  /// The slice's fields that it reads.
   static const api::Projection& projection();
 
   void services_of(const api::Object& slice, cache::IndexValues& services) const override;

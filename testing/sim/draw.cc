@@ -19,7 +19,7 @@ int status_for(const RequestNote& request, Random& random) {
   return out[random.below(out.size())];
 }
 
-/// Whether a fault of time can strike the process.
+/// True if this timed fault can strike the process.
 bool strikes(FaultKind kind, const std::string& process) {
   const bool of_etcd =
       kind == FaultKind::kNoLeader || kind == FaultKind::kCompact || kind == FaultKind::kLag;
@@ -158,7 +158,7 @@ Plan draw(const FaultOptions& options, std::uint64_t seed, const std::string& pr
   Plan out;
   if (possible.empty() || to <= from) return out;
   Random random(mix(seed ^ hash_of(process) ^ 0x74696d65));
-  // One chance a second.
+  // One draw per second.
   const double each = options.per_minute / 60.0;
   for (milliseconds second = from; second < to; second += milliseconds(1000)) {
     if (!random.chance(each)) continue;

@@ -1,4 +1,4 @@
-// Which faults strike.
+// Draws faults.
 #pragma once
 
 #include <chrono>
@@ -12,23 +12,23 @@
 
 namespace lookout::sim {
 
-/// The fault of a request. It depends on the seed, the process and the number of the request alone,
-/// so that it stays where it is when other faults go.
+/// Draws the fault of a request. It depends only on the seed, the process and the request's number,
+/// so it stays the same when other faults are removed.
 std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed,
                           const RequestNote& request);
 
-/// The same of a call to etcd: it depends on the seed, and which of a client's calls of that kind for
-/// that key it is.
+/// Draws the fault of a call to etcd. It depends only on the seed, the client, the method, the key and
+/// the call's number among those.
 std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed, const EtcdCall& call);
 
-/// The faults of time of a process, in a span of the world's time.
+/// Draws the timed faults of a process for a period.
 Plan draw(const FaultOptions& options, std::uint64_t seed, const std::string& process,
           std::chrono::milliseconds from, std::chrono::milliseconds to);
 
-/// A fault of that kind for a request that it fits, with a usual duration and status.
+/// A fault of this kind for a suitable request, with a typical duration and status.
 Fault typical(FaultKind kind, const RequestNote& request);
 
-/// Whether a request can have that fault.
+/// True if this fault can strike the request.
 bool fits(FaultKind kind, const RequestNote& request);
 bool fits(FaultKind kind, const EtcdCall& call);
 

@@ -1,4 +1,4 @@
-// The outcome of a world, and how it travels from one process to another.
+// The outcome of a world, and its encoding for another process.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ struct Ended {
 
 std::string encode(const Ended& ended);
 std::string encode(const Fault& fault);
-/// Throws lookout::Error if the text is cut off.
+/// Throws lookout::Error if the text is truncated.
 Ended decode(std::string_view text);
-/// Several faults, one behind the other.
+/// Decodes a sequence of faults.
 Plan decode_faults(std::string_view text);
 
 }  // namespace lookout::sim

@@ -144,7 +144,7 @@ std::array<unsigned, 3> numbers_of(std::string_view version) {
   return parts;
 }
 
-/// Whether a range of keys without their values has their leases.
+/// True if a range request with keys_only returns leases.
 bool has_leases_of_keys(std::string_view version) {
   constexpr std::array<unsigned, 3> kIn38 = {3, 8, 0};
   return numbers_of(version) < kIn38;
@@ -330,7 +330,7 @@ bool EtcdData::holds(std::string_view compare) const {
     case 2:
       return compares<Revision>(result, kv->mod_revision, number_in(compare, compare_field::kMod));
     case 3:
-      // What is not there has no value to compare.
+      // An absent key has no value to compare.
       return there && compares<std::string_view>(result, kv->value,
                                                  bytes_in(compare, compare_field::kValue));
     default:
@@ -340,11 +340,11 @@ bool EtcdData::holds(std::string_view compare) const {
 
 namespace {
 
-/// What both branches of a transaction must be, whichever is taken.
+/// Validates a branch of a transaction, whether or not it is taken.
 void check_keys(const std::vector<std::string_view>& operations) {
   for (const auto operation : operations) {
     for_each_field(operation, [&](std::uint64_t, const WireContent& content) {
-      // The key has the same number in each.
+      // The key has field number 1 in each operation.
       if (bytes_in(content.bytes, 1).empty()) throw no_key();
     });
   }
@@ -396,7 +396,7 @@ std::string EtcdData::txn(std::string_view request, std::uint64_t member) {
   const bool succeeded =
       std::all_of(compares.begin(), compares.end(), [&](auto compare) { return holds(compare); });
   const auto& branch = succeeded ? success : failure;
-  // Nothing is done unless all of it can be.
+  // A transaction is atomic: check everything first.
   for (const auto operation : branch) {
     const auto lease = signed_in(bytes_in(operation, operation_field::kPut), put_field::kLease);
     if (lease != 0 && !leases_.contains(lease)) throw no_lease();
@@ -434,7 +434,7 @@ void EtcdData::compact(Revision revision) {
   if (revision <= compacted_) throw forgotten();
   if (revision > revision_) throw future();
   compacted_ = revision;
-  // What was true at that revision stays, but for deletions.
+  // Keeps the state at that revision, except deleted keys.
   const bool keeps_deletion = keeps_last_deletion(options_.version);
   for (auto key = keys_.begin(); key != keys_.end();) {
     std::vector<Version>& versions = key->second;
@@ -540,7 +540,7 @@ Proto EtcdData::event(const Change& change, bool previous) const {
   Proto out;
   out.number(1, change.deleted ? 1 : 0).message(2, proto_of(change.kv));
   const Revision before = change.kv.mod_revision - 1;
-  // The state before may have been compacted already.
+  // The previous state may have been compacted already.
   const bool known = previous && before >= compacted_;
   const KeyValue* const kv = known ? find(change.kv.key, before) : nullptr;
   if (kv != nullptr) out.message(3, proto_of(*kv));

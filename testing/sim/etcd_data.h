@@ -1,4 +1,4 @@
-// What an etcd keeps, and how it answers: the part of its model that has neither time nor network.
+// EtcdData: the data of a simulated etcd and its requests, without time and network.
 #pragma once
 
 #include <chrono>
@@ -17,13 +17,12 @@ namespace lookout::sim {
 namespace etcd3 = apiserver::storage::etcd3;
 using apiserver::storage::Revision;
 
-/// A message of protobuf that is being written. Numbers that are 0 and texts that are empty are left
-/// out, as the Go library does.
+/// Builds a protobuf message. Omits zero numbers and empty texts, as the Go library does.
 class Proto {
  public:
   Proto& number(unsigned field, std::uint64_t value);
   Proto& bytes(unsigned field, std::string_view value);
-  /// Also if it is empty.
+  /// Written even if it is empty.
   Proto& message(unsigned field, std::string_view value);
   Proto& message(unsigned field, const Proto& value) { return message(field, value.text_); }
   const std::string& text() const { return text_; }
@@ -34,12 +33,12 @@ class Proto {
   std::string text_;
 };
 
-/// The fields of a request that are numbers and bytes; the last one of each number counts.
+/// A number and a text in a request, by field number; if a field is repeated, the last one counts.
 std::uint64_t number_in(std::string_view message, std::uint64_t field);
 std::string_view bytes_in(std::string_view message, std::uint64_t field);
 bool has_field(std::string_view message, std::uint64_t field);
 
-/// A range of keys as etcd's requests name it: one key if `end` is empty, all from `key` on if it is
+/// A range of keys, as in etcd's requests: one key if `end` is empty; all keys from `key` on if `end` is
 /// "\0".
 struct EtcdRange {
   std::string key;
@@ -48,9 +47,9 @@ struct EtcdRange {
   bool contains(std::string_view other) const;
 };
 
-/// The keys of an etcd with all their versions since the last compaction, and its leases. Requests
-/// and answers are messages of etcdserverpb. Refusals are EtcdErrors with etcd's codes and words. A
-/// copy of which the same is asked is the same. Not thread-safe.
+/// The keys of an etcd with all versions since the last compaction, and its leases. Requests and
+/// responses are messages of etcdserverpb. Errors are EtcdErrors with etcd's codes and messages.
+/// Deterministic: the same requests have the same effect on a copy. Not thread-safe.
 class EtcdData {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -58,20 +57,20 @@ class EtcdData {
     std::uint64_t cluster_id = 0xc1;
     /// "3.5.16"
     std::string version;
-    /// The revision to begin with.
+    /// The first revision.
     Revision revision = 1;
-    /// Requests may be so large.
+    /// The maximum size of a request.
     std::size_t max_request_bytes = 1536u << 10;
-    /// Leases last at least so long.
+    /// The minimum TTL of a lease.
     std::chrono::seconds shortest_lease{1};
   };
 
   explicit EtcdData(Options options) : options_(std::move(options)), revision_(options_.revision) {}
 
   Revision revision() const { return revision_; }
-  /// Nothing is known of what was before it; 0: of everything.
+  /// The compacted revision; 0: none.
   Revision compacted() const { return compacted_; }
-  /// The pairs with this prefix, by their keys.
+  /// The pairs with this prefix, by key.
   std::map<std::string, etcd3::KeyValue> contents(std::string_view prefix) const;
 
   std::string range(std::string_view request, std::uint64_t member) const;
@@ -84,25 +83,25 @@ class EtcdData {
   std::string grant(std::string_view request, std::uint64_t member, TimePoint now);
   std::string revoke(std::string_view request, std::uint64_t member);
   std::string keep_alive(std::string_view request, std::uint64_t member, TimePoint now);
-  /// Leases that have expired, and are still to be revoked.
+  /// The expired leases that have not been revoked yet.
   std::vector<std::int64_t> expired(TimePoint now) const;
-  /// Removes a lease that there is, and what hangs on it.
+  /// Removes an existing lease and its keys.
   void revoke(std::int64_t id);
-  /// When the next lease expires.
+  /// The time at which the next lease expires.
   std::optional<TimePoint> next_expiry() const;
-  /// Another leader: every lease gets its whole time again.
+  /// A new leader extends every lease to its full TTL.
   void renew_leases(TimePoint now);
 
-  /// A change, as a watch tells it.
+  /// A change, as a watch delivers it.
   struct Change {
     bool deleted = false;
     etcd3::KeyValue kv;
   };
-  /// Those of a revision; none if nothing is known of it.
+  /// The changes of a revision; null if it is not in the history.
   const std::vector<Change>* changes_at(Revision revision) const;
-  /// The first revision from `from` on of which changes are known.
+  /// The first revision in the history at or after `from`.
   std::optional<Revision> next_change(Revision from) const;
-  /// An event for a change, with the pair before it if `previous` and if that is known.
+  /// The event for a change; with the previous pair if `previous` is set and the pair is known.
   Proto event(const Change& change, bool previous) const;
 
   Proto header(Revision revision, std::uint64_t member) const;
@@ -117,14 +116,14 @@ class EtcdData {
     TimePoint expires;
     std::set<std::string> keys;
   };
-  /// One revision in the making.
+  /// A revision under construction.
   struct Writing {
     Revision revision = 0;
     std::vector<Change> changes = {};
   };
 
   const etcd3::KeyValue* find(const std::string& key, Revision at) const;
-  /// Throws if a key is missing or a revision is not there.
+  /// Throws if the key is missing or the revision is not available.
   void check_range(std::string_view request) const;
   std::string range_at(std::string_view request, Revision now, std::uint64_t member) const;
   std::string put_in(std::string_view request, Writing& writing, std::uint64_t member);
@@ -147,8 +146,8 @@ class EtcdData {
   std::int64_t next_lease_ = 0x1000;
 };
 
-/// Whether an etcd of that version keeps the deletion of a key at the very revision of a compaction,
-/// so that a watch from there still sees it.
+/// True if an etcd of this version keeps a deletion at the compacted revision itself, so that a watch
+/// from there still sees it.
 bool keeps_last_deletion(std::string_view version);
 
 }  // namespace lookout::sim

@@ -1,4 +1,4 @@
-// A function that runs in a process of its own.
+// ForkedCall: runs a function in a child process.
 #pragma once
 
 #include <atomic>
@@ -10,14 +10,13 @@
 
 namespace lookout::sim {
 
-/// Forks, runs the function in the child, and waits for its end. Nothing that the child does is
-/// seen here but what the function returns. There must be no other threads in this process: the
-/// child would find their locks locked.
+/// Forks, runs the function in the child, and waits for its end. The parent sees only the function's
+/// result. This process must have no other threads, whose locks would stay locked in the child.
 class ForkedCall {
  public:
   explicit ForkedCall(const std::function<std::string()>& function);
 
-  /// Nothing if the function has returned: else "the world was ended by signal 6 (Aborted)".
+  /// Empty if the function has returned; otherwise "the world was ended by signal 6 (Aborted)".
   const std::optional<std::string>& why_it_died() const { return why_; }
   const std::string& result() const { return result_; }
 
@@ -26,8 +25,7 @@ class ForkedCall {
   std::optional<std::string> why_;
 };
 
-/// Text that a process and those forked from it share: what a child has added is there when it has
-/// died.
+/// Text that a process shares with its children. It survives the death of a child.
 class SharedText {
  public:
   /// Throws std::system_error if there is no memory.
@@ -36,7 +34,7 @@ class SharedText {
   SharedText(const SharedText&) = delete;
   SharedText& operator=(const SharedText&) = delete;
 
-  /// Does nothing if the text has become too long.
+  /// Does nothing if the text is full.
   void add(std::string_view text);
   std::string_view text() const;
 

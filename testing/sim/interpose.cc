@@ -1,6 +1,5 @@
-// The C library's functions that wait, tell the time or make random bytes. A program that links the
-// simulator gets these in place of the C library's own; on threads of no world they only pass the
-// call on.
+// Replacements of the C library's functions that wait, read clocks or make random bytes, for programs
+// that link the simulator. On threads outside of a world they forward to the C library.
 #define OPENSSL_SUPPRESS_DEPRECATED  // RAND_METHOD; its successor is a provider
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -35,8 +34,8 @@ namespace lookout::sim {
 namespace {
 
 constexpr Nanos kSecond = 1'000'000'000;
-/// What the clocks show when a world begins: the steady one, and the one on the wall (1 January
-/// 2026, 00:00 UTC).
+/// The clocks at the start of a world: the steady clock, and the wall clock (1 January 2026, 00:00
+/// UTC).
 constexpr Nanos kSteadyBase = 1'000'000 * kSecond;
 constexpr Nanos kWallBase = 1'767'225'600 * kSecond;
 
@@ -45,7 +44,7 @@ void find(F& function, const char* name) {
   function = reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
 }
 
-/// The sanitizer's own versions, if there is a sanitizer: it has to know the threads.
+/// The sanitizer's versions, if there is a sanitizer: it must know the threads.
 template <class F>
 void find_interceptor(F& function, const char* name) {
   if (void* found = dlsym(RTLD_DEFAULT, name)) function = reinterpret_cast<F>(found);
@@ -137,12 +136,12 @@ bool is_steady(clockid_t clock) {
          clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_BOOTTIME;
 }
 
-/// What a clock shows beyond the world's time.
+/// The difference between a clock and the world's time.
 Nanos offset(clockid_t clock) {
   return is_wall(clock) ? kWallBase + Kernel::current()->group->clock_error : kSteadyBase;
 }
 
-/// Clocks end in 292 years: who waits until shortly before that waits for ever.
+/// Clocks end in 292 years: a wait until shortly before that is endless.
 constexpr Nanos kEndOfClocks = 9'000'000'000 * kSecond;
 
 Nanos nanos(const timespec& time) {
@@ -189,7 +188,7 @@ int lock_rw(Kernel& k, pthread_rwlock_t* rwlock, Try attempt, Nanos deadline = k
   }
 }
 
-/// The clock that pthread_condattr_setclock() has given it.
+/// The clock that was set with pthread_condattr_setclock().
 clockid_t clock_of(const pthread_cond_t& condition) {
   constexpr unsigned kMonotonic = 2;  // in glibc's internals
   return (condition.__data.__wrefs & kMonotonic) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
@@ -205,7 +204,7 @@ int wait_for_semaphore(Kernel& k, sem_t* semaphore, Nanos deadline) {
   }
 }
 
-/// A barrier that was made in a world.
+/// A barrier that was created in a world.
 struct Barrier {
   unsigned threads = 0;
   unsigned waiting = 0;
@@ -263,8 +262,8 @@ long futex(Kernel& k, int* word, int operation, int value, const timespec* timeo
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET: {
       const int woken = k.wake(word, value);
-      // The standard library may wake where nobody waits, if the address of another atomic that
-      // somebody waits for is similar: that must not change what is drawn next.
+      // The standard library may wake an address without waiters, because addresses of atomics share
+      // buckets. That must not change the next draw.
       if (woken > 0) k.preempt();
       return woken;
     }
@@ -274,19 +273,18 @@ long futex(Kernel& k, int* word, int operation, int value, const timespec* timeo
   }
 }
 
-/// Objects are hashed in the same way in every process, from its beginning. Otherwise stores would
-/// keep them in an order that depends on addresses, which are not the same in two processes.
+/// Fixes the hash seed of objects. Otherwise stores would keep objects in an order that differs between
+/// processes.
 struct HashSeed {
   HashSeed() {
     constexpr std::uint64_t kSeed = 0x6c6f6f6b6f7574;
     api::detail::fix_hash_seed(kSeed);
   }
 };
-// Before the static objects of the program, which may have objects.
+// Initialised before the program's static objects, which may contain API objects.
 [[gnu::init_priority(101), maybe_unused]] const HashSeed hash_seed;
 
-/// Functions of pthread_once that run now: a second caller would wait where the kernel cannot see
-/// it.
+/// The running functions of pthread_once: a second caller would wait outside of the kernel's control.
 std::set<pthread_once_t*>& in_progress() {
   static std::set<pthread_once_t*> out;
   return out;
@@ -295,7 +293,7 @@ std::set<pthread_once_t*>& in_progress() {
 }  // namespace
 
 const LibC& libc() {
-  // Not a static with a constructor: these are called before such things work.
+  // Not a static with a constructor: these functions are called before constructors run.
   static LibC found;
   static bool looked_up = false;
   if (!looked_up) {
@@ -650,7 +648,7 @@ int getentropy(void* out, size_t size) {
   return 0;
 }
 
-// Outside of worlds, too, they read the system's random bytes, as older C libraries do not have them.
+// Outside of worlds, they read the system's random bytes: older C libraries lack these functions.
 
 void arc4random_buf(void* out, size_t size) {
   auto* bytes = static_cast<unsigned char*>(out);
@@ -667,7 +665,7 @@ std::uint32_t arc4random() {
 
 std::uint32_t arc4random_uniform(std::uint32_t bound) {
   if (bound < 2) return 0;
-  // The numbers below this are too many for the bound.
+  // Rejects numbers below this, for an unbiased result.
   const std::uint32_t least = (0U - bound) % bound;
   for (;;) {
     const std::uint32_t out = arc4random();
@@ -695,7 +693,7 @@ int gethostname(char* out, size_t size) {
   return 0;
 }
 
-/// There are no limits to processors but get_nprocs(): base::usable_processors() looks here.
+/// Hides the system's processor limits, which base::usable_processors() reads; get_nprocs() counts.
 FILE* fopen64(const char* path, const char* mode) {
   if (kernel() != nullptr && std::strcmp(path, "/proc/self/cgroup") == 0) {
     errno = ENOENT;
@@ -712,8 +710,8 @@ void let_openssl_draw() {
   static const RAND_METHOD kMethod{nullptr, &fill_for_openssl, nullptr,
                                    nullptr, &fill_for_openssl, &always_ready};
   RAND_set_rand_method(&kMethod);
-  // OpenSSL sets itself up with the first key, and looks up a hash when it is first used, with
-  // locks: that must not be part of the first world's trace.
+  // OpenSSL initialises itself with the first key and the first use of a hash, with locks. That must
+  // not be part of the first world's trace.
   EVP_PKEY_free(EVP_EC_gen("P-256"));
   std::array<unsigned char, SHA512_DIGEST_LENGTH> hash{};
   SHA256(hash.data(), 0, hash.data());

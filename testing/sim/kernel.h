@@ -1,4 +1,4 @@
-// Deterministic threads on virtual time.
+// Kernel: schedules threads deterministically on virtual time.
 #pragma once
 
 #include <poll.h>
@@ -20,26 +20,26 @@ struct epoll_event;
 
 namespace lookout::sim {
 
-/// Nanoseconds since the world began.
+/// Nanoseconds since the start of the world.
 using Nanos = std::int64_t;
 inline constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 
-/// Threads that belong together: a simulated process. Frozen, none of them runs.
+/// The threads of a simulated process. While the group is frozen, none of them runs.
 struct ThreadGroup {
   std::string name;
   Nanos frozen_until = 0;
-  /// How far its clock on the wall is ahead of the world's.
+  /// The difference of its wall clock from the world's.
   Nanos clock_error = 0;
 };
 
-/// A thread of the operating system that runs only when the kernel says so.
+/// An operating system thread that runs only when the kernel schedules it.
 struct Thread {
   enum class State { kRunnable, kBlocked, kFinished };
 
   int id = 0;
   ThreadGroup* group = nullptr;
   State state = State::kRunnable;
-  /// An address that a wake-up names; null: only the deadline ends the wait.
+  /// The address that wakes it; null: only the deadline ends the wait.
   const void* waits_on = nullptr;
   const char* reason = "";
   Nanos deadline = kNever;
@@ -55,14 +55,13 @@ struct Thread {
   bool detached = false;
 };
 
-/// Runs the threads of a world one at a time and decides at every wait which one goes on. Time
-/// passes only when all of them wait: then it jumps to the first deadline. Every choice is drawn
-/// from the seed, so two runs with one seed make the same choices.
+/// Runs the threads of a world one at a time and selects the next thread at every wait. Time passes
+/// only when all threads wait: then it jumps to the first deadline. Every choice is drawn from the
+/// seed, so two runs with the same seed make the same choices.
 ///
-/// The threads are real ones, with stacks, thread-local storage and names that a debugger shows;
-/// the functions of the C library that wait, ask for the time or for random bytes come here
-/// (interpose.cc). There is at most one kernel in a process. Only the thread that runs touches it,
-/// so it needs no lock.
+/// The threads are real, with stacks, thread-local storage and names that a debugger shows. C library
+/// functions that wait, read clocks or make random bytes call the kernel (interpose.cc). A process has
+/// at most one kernel. Only the running thread accesses it, so it needs no lock.
 class Kernel {
  public:
   /// The calling thread becomes the first thread of the world.
@@ -72,18 +71,17 @@ class Kernel {
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
-  /// Null: the calling thread is none of a world's.
+  /// Null if the calling thread does not belong to a world.
   static Thread* current();
   static Kernel* instance();
-  /// Whether there is or was one in this process, or in one that it was forked from.
+  /// True if there is or was a kernel in this process or in the process that it was forked from.
   static bool has_been();
-  /// Sets up what a process needs once, which takes milliseconds. The first kernel calls it; a call
+  /// One-time initialisation of a process, which takes milliseconds. The first kernel calls it; a call
   /// before a fork saves the children that time.
   static void prepare();
 
-  /// While it lives, what the calling thread does is no part of its world: the functions of the C
-  /// library are the C library's. For what takes a short time, waits for no other thread and is not
-  /// the same in each run.
+  /// While it exists, the calling thread is outside of its world and uses the C library's functions. For
+  /// short operations that wait for no other thread of the world and may differ between runs.
   class Apart {
    public:
     Apart();
@@ -99,37 +97,36 @@ class Kernel {
   const Thread* running() const { return running_; }
   Nanos now() const { return now_; }
   Random& random() { return random_; }
-  /// For texts that are random but decide nothing: UIDs, tokens.
+  /// For random texts that affect no decision: UIDs, tokens.
   Random& content() { return content_; }
   std::uint64_t switches() const { return switches_; }
-  /// A hash of all choices so far. Two runs that did the same have the same one.
+  /// A hash of all choices so far; equal for equal runs.
   std::uint64_t digest() const { return digest_; }
 
   ThreadGroup& world() { return world_; }
-  /// For threads that the calling thread starts from now on, and for itself.
+  /// Moves the calling thread, and the threads that it will start, into a group.
   void enter(ThreadGroup& group);
   void freeze(ThreadGroup& group, Nanos until);
 
-  /// One waiting thread a line: its process, and what it waits for.
+  /// One line per waiting thread: its process, and the reason for its wait.
   std::string describe_threads() const;
   bool has_threads_of(const ThreadGroup& group) const;
-  /// Called, on the last thread that waited, when every thread waits for ever. It does not return
-  /// to the threads: the process ends after it.
+  /// Called on a deadlock, on the last thread that started to wait. The process ends afterwards.
   std::function<void(const std::string&)> on_deadlock;
 
-  // --- for interpose.cc: what the C library's functions do in a world
+  // --- for interpose.cc: the C library's functions in a world
 
-  /// Waits until somebody wakes the address or the deadline passes; false: it passed.
+  /// Waits until the address is woken or the deadline passes; returns false in the latter case.
   bool wait(const void* address, Nanos deadline, const char* reason);
-  /// Makes up to `most` threads runnable that wait on an address, drawn if there are more; returns
-  /// how many.
+  /// Wakes up to `most` threads that wait on the address, drawn if there are more; returns their
+  /// number.
   int wake(const void* address, int most);
   bool anybody_waits() const { return waiting_ > 0; }
-  /// Lets another thread go on, if one can; else some time passes, at most until the next deadline.
+  /// Lets another thread run, if one can; otherwise some time passes, at most until the next deadline.
   void yield();
-  /// A place where another thread may go on.
+  /// A point where another thread may run.
   void preempt();
-  /// Code that reads the clock until it has changed must come to an end.
+  /// Advances the time after many reads, so that code that polls the clock ends.
   Nanos read_clock();
 
   int create(pthread_t* out, const pthread_attr_t* attributes, void* (*start)(void*), void* arg);
@@ -137,7 +134,7 @@ class Kernel {
   int detach(pthread_t handle);
 
   int wait_for_events(int epoll, epoll_event* events, int most, Nanos deadline);
-  /// An event may have come in on some descriptor.
+  /// Some descriptor may have an event.
   void poll_soon() { poll_ = true; }
   int create_timer(int clock);
   bool is_timer(int fd) const { return timers_.contains(fd); }
@@ -150,23 +147,23 @@ class Kernel {
     int clock = 0;
     Nanos deadline = kNever;
     Nanos interval = 0;  // 0: it rings once
-    bool rung = false;   // and its descriptor not read since
+    bool rung = false;   // and its descriptor has not been read since
   };
 
   static void* entry(void* thread);
   static void at_exit(void* thread);
 
   void block(Thread& self, Nanos deadline, const char* reason);
-  /// Hands the baton on; returns when the calling thread has it again. At once if it is drawn
+  /// Passes the baton on; returns when the calling thread has it again, immediately if it is drawn
   /// itself.
   void reschedule(Thread& self);
   Thread& choose();
   void make_runnable(Thread& thread);
-  /// Looks whether threads in epoll_wait have events.
+  /// Checks whether threads in epoll_wait have events.
   void poll_descriptors();
   /// Moves to the first deadline; false if there is none.
   bool advance();
-  /// The time at which something happens if all threads wait; kNever: nothing does.
+  /// The time of the next event if all threads wait; kNever if there is none.
   Nanos first_deadline() const;
   void step();
   /// Moves to this time.
@@ -194,7 +191,7 @@ class Kernel {
   std::uint64_t switches_ = 0;
   std::uint64_t clock_reads_ = 0;
   std::uint64_t yields_ = 0;
-  cpu_set_t processors_{};  // on which the first thread could run before
+  cpu_set_t processors_{};  // the affinity of the first thread before
   std::uint64_t digest_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The C library's own functions, behind those of interpose.cc.
+// The C library's functions that interpose.cc replaces.
 #pragma once
 
 #include <poll.h>
@@ -71,8 +71,8 @@ struct LibC {
 
 const LibC& libc();
 
-/// OpenSSL takes its random bytes from getrandom(), not from a generator of its own that is seeded
-/// once for all worlds of a process.
+/// Makes OpenSSL read random bytes from getrandom() instead of its own generator, which is seeded only
+/// once per process.
 void let_openssl_draw();
 
 }  // namespace lookout::sim

@@ -1,4 +1,4 @@
-// What a world logs takes no part in it.
+// Keeps logging from affecting a world.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ class sink;
 
 namespace lookout::sim {
 
-/// spdlog's loggers and where they print, to be put back in the end.
+/// The sinks of spdlog's loggers, to be restored.
 class LogSinks {
  public:
   LogSinks();
@@ -28,9 +28,9 @@ class LogSinks {
   std::vector<std::pair<std::shared_ptr<spdlog::logger>, Sinks>> before_;
 };
 
-/// Has the sinks of spdlog's loggers work outside of the world, for as long as it lives: they lock a
-/// mutex for each line, and every unlocked mutex is a place where the kernel draws. A world must be
-/// the same whether its lines are printed or not. A sink must not wait for a thread of the world.
+/// While it exists, the sinks of spdlog's loggers work outside of the world. They lock a mutex for each
+/// line, and each unlock is a preemption point; a world must not depend on whether its log is printed.
+/// A sink must not wait for a thread of the world.
 class LogsApart {
  public:
   LogsApart();
@@ -39,8 +39,7 @@ class LogsApart {
   const LogSinks before_;
 };
 
-/// Has nothing printed that is logged. The levels stay as they are: lines that nobody prints are made
-/// all the same, with the time that they show.
+/// Suppresses log output. Levels do not change: lines are still formatted, including their time.
 class Quiet {
  public:
   explicit Quiet(bool quiet);

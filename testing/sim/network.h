@@ -15,26 +15,26 @@
 
 namespace lookout::sim {
 
-/// A request of a process, as the story tells it.
+/// A request of a process, for the story.
 struct RequestNote {
   std::string process;
   std::uint64_t number = 0;  // of the process
   std::string method;
   std::string target;
   std::optional<Fault> fault;
-  /// If not empty: the server is asked for this instead of `target`.
+  /// If not empty, the server receives this target instead of `target`.
   std::string asked = {};
   std::uint64_t entry = 0;  // in the story
-  /// The answer comes that much later.
+  /// The additional delay of the response.
   std::chrono::milliseconds held{0};
-  /// Which of the API servers answers.
+  /// The index of the API server that responds.
   unsigned server = 0;
 
   bool writes() const { return method != "GET"; }
   bool watches() const;
   /// A list that any replica may answer from its cache.
   bool asks_any_version() const;
-  /// A watch that begins with the whole state, of a client that has no state yet.
+  /// A watch list of a client that has no state yet.
   bool asks_first_state() const;
   /// Without the query.
   std::string path() const { return target.substr(0, target.find('?')); }
@@ -46,7 +46,7 @@ class NetworkEvents {
   virtual ~NetworkEvents() = default;
   /// A request begins: numbers it and draws its fault.
   virtual void on_request(RequestNote& note) = 0;
-  /// Its answer has begun (status), or it has failed (0, with a reason).
+  /// The response has begun (status), or the request has failed (0, with a reason).
   virtual void on_answer(const RequestNote& note, int status, const std::string& why) = 0;
   /// A fault ends the process.
   virtual void on_crash(const std::string& process) = 0;
@@ -58,10 +58,10 @@ class NetworkEvents {
   virtual void expire(const RequestNote& note) = 0;
 };
 
-/// Clients of one life of a process get their transports here.
+/// Creates the transports of clients of one life of a process.
 class NetworkOf : public rest::detail::TransportFactory {
  public:
-  /// `events` outlives all transports.
+  /// `events` must outlive all transports.
   NetworkOf(std::string process, std::shared_ptr<Link> link, NetworkEvents& events,
             unsigned server = 0)
       : process_(std::move(process)), link_(std::move(link)), events_(events), server_(server) {}
@@ -73,7 +73,7 @@ class NetworkOf : public rest::detail::TransportFactory {
   const std::string process_;
   const std::shared_ptr<Link> link_;
   NetworkEvents& events_;
-  const unsigned server_;  // at first
+  const unsigned server_;  // the initial one
 };
 
 }  // namespace lookout::sim

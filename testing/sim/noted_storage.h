@@ -1,4 +1,4 @@
-// A storage in memory that tells of writes.
+// NotedStorage: a storage in memory that reports writes.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,7 @@
 
 namespace lookout::sim {
 
-/// Calls a function behind each write, whoever has asked for it: clients, or the controllers of the
-/// server itself.
+/// Calls a function after each write of clients and of the server's own controllers.
 class NotedStorage : public apiserver::storage::Backend {
  public:
   NotedStorage(apiserver::storage::Revision first_revision, std::function<void()> on_write);

@@ -1,4 +1,4 @@
-// Bytes on their way through a simulated network.
+// Link and Pipe: the connections of a simulated network.
 #pragma once
 
 #include "lookout/base/detail/asio.h"  // before Asio
@@ -21,7 +21,7 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 class Pipe;
 
-/// The way between a process and the API servers. Safe to use from any thread.
+/// The link between a process and the API servers. Safe to use from any thread.
 class Link : public std::enable_shared_from_this<Link> {
  public:
   struct Latency {
@@ -30,26 +30,26 @@ class Link : public std::enable_shared_from_this<Link> {
   };
   Link(std::uint64_t seed, Latency latency) : random_(seed), latency_(latency) {}
 
-  /// Nothing passes until then. What was sent meanwhile arrives afterwards.
+  /// Cuts the link until then; data that is sent meanwhile arrives afterwards.
   void cut_until(SteadyTime time);
-  /// The process is gone: nothing passes any more, and all connections end.
+  /// The process has crashed: cuts the link permanently and ends all connections.
   void end();
 
   /// One direction of a new connection.
   std::shared_ptr<Pipe> pipe(boost::asio::any_io_executor reader);
 
   bool ended() const;
-  /// The time since when nothing passes.
+  /// The time since which the link is cut.
   std::optional<SteadyTime> cut_since() const;
   SteadyTime cut_until() const;
 
-  /// When something that is sent now arrives.
+  /// The arrival time of data that is sent now.
   SteadyTime arrival();
-  /// How much of `size` bytes is read at once.
+  /// How many of `size` bytes are read at once.
   std::size_t piece(std::size_t size);
 
  private:
-  /// Has all readers look again.
+  /// Wakes all readers.
   void ring_all();
 
   mutable std::mutex mutex_;
@@ -61,33 +61,32 @@ class Link : public std::enable_shared_from_this<Link> {
   bool ended_ = false;
 };
 
-/// One direction of a connection. One side writes, one coroutine reads; each on a thread of its
-/// own.
+/// One direction of a connection. One side writes, one coroutine reads, each on its own thread.
 class Pipe {
  public:
   Pipe(std::shared_ptr<Link> link, boost::asio::any_io_executor reader)
       : link_(std::move(link)), bell_(std::move(reader)) {}
 
   void write(std::string bytes);
-  /// No more bytes: behind those that are on their way.
+  /// Ends the stream after the bytes in flight.
   void end();
-  /// At once: what is on its way is lost.
+  /// Breaks the stream immediately; bytes in flight are lost.
   void break_off();
 
   struct Taken {
     std::string bytes = {};
     bool ended = false;
     bool broken = false;
-    /// Nothing yet: when to look again.
+    /// If nothing has arrived: the time to check again.
     SteadyTime again = SteadyTime::max();
   };
   /// The bytes that have arrived.
   Taken take();
-  /// Waits until there may be something to take, or until then.
+  /// Waits until data may have arrived, or until then.
   Awaitable<void> wait(SteadyTime until) { return bell_->wait(until); }
-  /// Has the reader look again.
+  /// Wakes the reader.
   void ring();
-  /// By the reader, when it reads no more: its executor need not exist any longer.
+  /// Called by the reader when it stops reading; its executor may then be destroyed.
   void leave();
 
  private:

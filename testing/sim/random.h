@@ -1,4 +1,4 @@
-// A small generator of random numbers whose sequence is the same on every machine.
+// Random: a small generator whose sequence is the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace lookout::sim {
 
-/// Mixes a number so that neighbours differ in all bits (SplitMix64's finalizer).
+/// Mixes a number so that consecutive numbers differ in all bits (SplitMix64's finalizer).
 constexpr std::uint64_t mix(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -14,7 +14,7 @@ constexpr std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// The standard library's distributions differ between implementations; these do not.
+/// Unlike the standard library's distributions, these do not differ between implementations.
 class Random {
  public:
   explicit constexpr Random(std::uint64_t seed) : state_(seed) {}
@@ -37,7 +37,7 @@ class Random {
   std::uint64_t state_;
 };
 
-/// A number for a text, the same on every machine (FNV-1a).
+/// A hash of a text that is the same on every machine (FNV-1a).
 constexpr std::uint64_t hash_of(std::string_view text) {
   std::uint64_t out = 0xcbf29ce484222325;
   for (const char c : text) out = (out ^ static_cast<unsigned char>(c)) * 0x100000001b3;

@@ -23,7 +23,7 @@ bool differs_between_runs(std::string_view key) {
          key.ends_with("Time") || key.ends_with("Timestamp");
 }
 
-/// Writes without what differs; members in the order of their keys.
+/// Writes a value without the fields that differ between runs; members sorted by key.
 void write(const Value& value, rapidjson::Writer<rapidjson::StringBuffer>& out) {
   if (value.IsArray()) {
     out.StartArray();
@@ -66,7 +66,7 @@ bool is_compared(const rest::ApiResource& resource) {
          plural != "leasecandidates" && plural != "componentstatuses" && plural != "ipaddresses";
 }
 
-/// The first place where two texts are not the same, with a bit of both.
+/// The first difference between two texts, with some context of both.
 std::string around(const std::string& expected, const std::string& actual) {
   constexpr std::size_t kShown = 60;
   std::size_t i = 0;

@@ -1,4 +1,4 @@
-// The state of a cluster, as far as two runs can be compared.
+// The state of a cluster, in a form that can be compared between runs.
 #pragma once
 
 #include <map>
@@ -8,11 +8,11 @@
 
 namespace lookout::sim {
 
-/// All objects but Events, Leases and IPAddresses by "resource.group/namespace/name", as JSON with
+/// All objects except Events, Leases and IPAddresses, by "resource.group/namespace/name", as JSON with
 /// sorted keys and without UIDs, resourceVersions, generations, cluster IPs and times.
 std::map<std::string, std::string> snapshot_of(const rest::Client& client);
 
-/// What differs, a line each: "missing: ...", "left over: ...", "differs: ... /spec/replicas".
+/// One line per difference: "missing: ...", "left over: ...", "differs: ... /spec/replicas".
 std::string difference(const std::map<std::string, std::string>& expected,
                        const std::map<std::string, std::string>& actual);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kAround = 3;
 constexpr std::size_t kWidest = 96;
-/// Requests that say little where nothing is wrong with them.
+/// Requests that are of little interest unless they fail.
 bool is_routine(const Story::Entry& entry) {
   return !entry.is_important() &&
          (!entry.writes || entry.what.find("/leases") != std::string::npos ||
@@ -39,8 +39,8 @@ void Story::answer(std::size_t number, std::string text) {
 
 std::string Story::print(std::size_t lines) const {
   const std::lock_guard lock(mutex_);
-  // The most important entries come first, while there is room: faults, then other writes next to
-  // them, then the end.
+  // Selects the most important entries first: faults, then the writes next to them, then the last
+  // entries.
   const bool all = lines >= entries_.size();
   std::vector<char> shown(entries_.size(), all ? 1 : 0);
   std::size_t left = lines;

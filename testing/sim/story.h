@@ -1,4 +1,4 @@
-// The story of a world: a table for people to read.
+// Story: the log of a world, printed as a table.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace lookout::sim {
 
-/// Entries in the order in which things began. Safe to use from any thread.
+/// Entries, ordered by start time. Safe to use from any thread.
 class Story {
  public:
   struct Entry {
     Nanos time = 0;
     std::string process;
-    /// "PUT /api/v1/...", or what else happened.
+    /// "PUT /api/v1/...", or another event.
     std::string what;
-    /// "200", or why there was no answer; empty: none yet.
+    /// "200", or the reason for a missing response; empty: none yet.
     std::string answer;
     std::string fault;
     bool writes = false;
-    /// A note of the world's own: shown like a fault.
+    /// A note of the world itself, shown like a fault.
     bool is_note = false;
 
     bool is_important() const { return is_note || !fault.empty(); }
@@ -32,7 +32,7 @@ class Story {
   std::size_t add(Entry entry);
   void answer(std::size_t number, std::string text);
 
-  /// At most so many lines: faults and notes, the writes around them, and the last ones.
+  /// Prints at most `lines` lines: faults and notes, the writes around them, and the last ones.
   std::string print(std::size_t lines) const;
   std::uint64_t digest() const;
 

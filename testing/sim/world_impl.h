@@ -47,7 +47,7 @@ class Life : public Process {
 
   ThreadGroup group;
   std::thread thread;
-  /// Set if it has ended by itself.
+  /// Set if the process has ended by itself.
   std::string why_ended;
 
  private:
@@ -63,8 +63,8 @@ class Life : public Process {
   std::atomic<bool> threw_{false};
 };
 
-/// Everything happens on the world's first thread, but for what the network and the processes
-/// report: they leave it under the mutex, and wake the first thread.
+/// All work happens on the world's first thread. The network and the processes leave their reports under
+/// the mutex and wake that thread.
 class World::Impl : public NetworkEvents, public EtcdEvents {
  public:
   Impl(std::uint64_t seed, WorldOptions options);
@@ -95,7 +95,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
     faults_ = std::move(options);
   }
   void faults(const Plan& plan);
-  /// These faults and no others: the scenario must not ask for any.
+  /// Fixes the faults; the scenario must not set any.
   void have_only(FaultOptions options, const Plan& plan) {
     set_faults(std::move(options));
     Plan of_requests;
@@ -125,19 +125,19 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   void enter(std::string_view name, const Process& process);
   void leave(std::string_view name, const Process& process);
   void fail(std::string what);
-  /// What an oracle has found, or fail() has said.
+  /// The violation that an oracle or fail() has reported, if any.
   std::optional<std::string> violation() const {
     const std::lock_guard lock(mutex_);
     return violation_;
   }
-  /// The scenario is over. Throws Violation if there is one that nobody has seen yet.
+  /// Call after the scenario. Throws Violation if there is one, or if a check has not run.
   void conclude();
-  /// Asks all lives to end, and waits for it. None begins any more.
+  /// Stops all lives and waits for their end; no new ones begin.
   void end_processes();
 
-  /// The end of the run without faults, to be compared with; null: not compared.
+  /// The final state of the run without faults, to compare with; null: do not compare.
   void expect(const std::map<std::string, std::string>* state) { expected_ = state; }
-  /// Nobody compares the end with anything: it need not be read.
+  /// Skips reading the final state.
   void forget_end() { keeps_end_ = false; }
   /// Called at each fault that strikes.
   std::function<void(const Fault&)> on_struck;
@@ -161,7 +161,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   std::optional<Fault> on_call(EtcdCall& call) override;
   void on_answer(const EtcdCall& call, const std::string& how) override;
 
-  /// The server has written, perhaps by itself. On whatever thread.
+  /// The server has written an object. Called on any thread.
   void on_stored();
 
   /// On the thread of the life.
@@ -188,7 +188,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   void strike_etcd(const Fault& fault);
   void tell_user(RequestNote& request);
   void let_user_edit(const RequestNote& request);
-  /// The one that is planned or drawn for a request or a call. With the mutex held.
+  /// The planned or drawn fault of a request or a call. Requires the mutex.
   template <class Request>
   std::optional<Fault> fault_of(const Moment& moment, const Request& request) const;
   unsigned choose_server(const RequestNote& request) const;
@@ -202,7 +202,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   /// With the mutex held.
   void note_struck(const Fault& fault);
   void demand_own_faults() const;
-  /// Somebody has written: what must always hold is to be checked.
+  /// Schedules the checks of always() after a write.
   void note_written();
   void check_always();
   void check_writes_at_rest(const std::map<std::string, std::uint64_t>& before) const;
@@ -215,8 +215,8 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   void ask_a_replica(RequestNote& request);
   std::string stale_target(const std::string& target, const Fault& fault);
   apiserver::storage::Revision revision();
-  /// Planned faults do not strike later either: a plan with fewer faults leads to fewer requests, so
-  /// the numbers of some of them may come only now.
+  /// Also ends planned faults: with fewer faults there are fewer requests, so some request numbers of a
+  /// plan may only be reached after the faults have ended.
   void end_faults() {
     const std::lock_guard lock(mutex_);
     drawing_ = false;
@@ -229,7 +229,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
 
   const std::uint64_t seed_;
   const WorldOptions options_;
-  // First: the world's threads end before it.
+  // First, so that it is destroyed last: the world's threads must end before it.
   Kernel kernel_;
   LogsApart logs_apart_;
   Story story_;
@@ -241,7 +241,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   std::vector<Check> eventually_;
   std::vector<std::pair<std::string, std::function<void()>>> edits_;
   FaultOptions faults_;
-  Plan timed_;  // strikes in run(), as what is drawn does
+  Plan timed_;  // strikes during run(), like drawn faults
   std::map<Moment, Fault> plan_;
   const std::map<std::string, std::string>* expected_ = nullptr;
   std::map<std::string, std::string> final_state_;
@@ -259,7 +259,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   std::map<std::string, std::uint64_t> writes_of_;
   std::uint64_t requests_ = 0;
   std::set<std::string> expired_;         // "process path"
-  std::map<std::string, Fault> lagging_;  // "process path": which replica answers
+  std::map<std::string, Fault> lagging_;  // "process path": the replica that responds
   std::map<std::string, std::set<const Process*>> inside_;
   Plan struck_;
   std::vector<Traced> trace_;

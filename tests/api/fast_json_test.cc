@@ -1,5 +1,4 @@
-// The usual JSON is taken apart by a parser of our own, what is unusual in it by RapidJSON: both
-// must make the same of the same text.
+// FastJson parses the usual JSON, RapidJSON the rest: both must produce equal objects.
 #include "lookout/api/detail/fast_json.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +12,8 @@
 namespace lookout::api {
 namespace {
 
-/// The value as it is decoded next to what only the general parser takes (a number with a
-/// fraction), or next to nothing of the kind.
+/// The decoded value, with or without a sibling that only the general parser accepts (a number with a
+/// fraction).
 Object decode(std::string_view value, bool by_general_parser, const Projection& projection = {}) {
   std::string text = by_general_parser ? R"({"z":1.5,"a":)" : R"({"z":1,"a":)";
   text.append(value).append("}");
@@ -41,7 +40,7 @@ TEST_P(FastJsonTest, StepsOverTheSameTexts) {
 }
 
 constexpr std::string_view kTexts[] = {
-    // Good ones.
+    // Valid ones.
     R"({})",
     R"([])",
     R"([[],{},[{}]])",
@@ -80,7 +79,7 @@ constexpr std::string_view kTexts[] = {
     R"({"b":1,"b":2})",
     R"({"name":"x","kind":"y","name":"z"})",
     R"({"":""})",
-    // Bad ones.
+    // Invalid ones.
     R"()",
     R"({)",
     R"([)",
@@ -123,7 +122,7 @@ constexpr std::string_view kTexts[] = {
 
 INSTANTIATE_TEST_SUITE_P(Texts, FastJsonTest, testing::ValuesIn(kTexts));
 
-/// Takes everything.
+/// Accepts everything.
 struct Listener {
   bool Null() { return true; }
   bool Bool(bool) { return true; }
@@ -145,7 +144,7 @@ struct Listener {
   std::string last;
 };
 
-// Go writes <, > and & so: the objects that have them are not taken apart twice.
+// Go escapes <, > and & like this: such objects must not be parsed twice.
 TEST(FastJson, TakesUnicodeEscapesItself) {
   Listener listener;
   detail::FastJson<Listener> parser(listener);
@@ -170,7 +169,7 @@ TEST(FastJson, ControlCharactersAreRefusedByBothParsersWhereverTheyAre) {
 }
 
 TEST(FastJson, LeavesNoTraceOfWhatItGaveUpOn) {
-  // The type that items get by default, and members before the unusual one, once each.
+  // The items' default type, and members before the unusual one, once each.
   JsonDecoder decoder;
   decoder.set_default_type("v1", "Pod");
   std::string text = R"({"metadata":{"name":"a"},"spec":{"x":["y"],"share":0.5}})";

@@ -1,4 +1,4 @@
-// Field sets of managed fields have a form of their own in an object. Nobody who reads may notice.
+// Field sets of managed fields have a special form in objects, which readers must not notice.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -76,7 +76,7 @@ std::vector<std::string> places(const std::string& value) {
           R"({"a":[)" + value + "," + value + "]}", value};
 }
 
-/// The object, made in every way there is.
+/// The object, created in all ways.
 std::vector<Object> by_every_way(const std::string& json) {
   const Object object = Object::parse(json);
   std::vector<Object> out{object, Object::parse(object.to_json()),
@@ -166,7 +166,7 @@ TEST(FieldSetTest, TheOrderOfArrivalDoesNotMatter) {
   }
 }
 
-// Most that real field sets consist of takes a byte.
+// Most elements of real field sets take one byte.
 TEST(FieldSetTest, IsSmall) {
   const auto size = [](const std::string& set) {
     return Object::parse(R"({"a":{"fieldsV1":)" + set + "}}").memory_size() -

@@ -23,7 +23,7 @@ std::string reason_of(std::string_view selector) {
 }
 
 TEST(FieldsTest, AnswersLikeARealServer) {
-  // Which fields there are to select by is not for the parser to say.
+  // The parser does not check whether fields are selectable.
   test::expect_recorded_answers(
       "field.json", [](const std::string& text) { return fields::parse(text); },
       "field label not supported");
@@ -49,7 +49,7 @@ TEST(FieldsTest, ParsesTerms) {
       {R"(a=x\,y\=z\\)", {{"a", R"(x,y=z\)", true}}, R"(a=x\,y\=z\\)"},
       {"a=!b", {{"a", "!b", true}}, "a=!b"},
       {"a=\xC3\xA9", {{"a", "\xC3\xA9", true}}, "a=\xC3\xA9"},
-      // Like Go's, the parser replaces what is not UTF-8 where it has something to unescape.
+      // Like Go's, the parser replaces invalid UTF-8 if there are escapes.
       {"a=\xFF", {{"a", "\xFF", true}}, "a=\xFF"},
       {"a=\\\\\xFF", {{"a", "\\\xEF\xBF\xBD", true}}, "a=\\\\\xEF\xBF\xBD"},
   };

@@ -23,7 +23,7 @@ using detail::key_in_protobuf;
 using test::decode_list;
 using test::decode_watch;
 
-/// An object of so many levels, half of them arrays.
+/// An object with this many levels, half of them arrays.
 std::string nested(std::size_t levels, std::string_view more = "") {
   std::string out = R"({"kind":"Thing","apiVersion":"x.io/v1","metadata":{"name":"deep",)"
                     R"("namespace":"shop","resourceVersion":"7"},)";
@@ -38,7 +38,7 @@ std::string nested(std::size_t levels, std::string_view more = "") {
   return out + "}";
 }
 
-/// Runs it with a stack of 256 KiB, in which no recursion gets far.
+/// Runs it with a stack of 256 KiB, too small for deep recursion.
 void on_a_short_stack(std::function<void()> work) {
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
@@ -55,7 +55,7 @@ void on_a_short_stack(std::function<void()> work) {
 
 TEST(HiddenObjectTest, WhatKubeApiserverTakesIsRead) {
   on_a_short_stack([] {
-    // Both parsers: an escape makes the fast one give up.
+    // Both parsers: FastJson rejects the escape.
     for (const std::string_view more : {"", "\"x\":[\"\\u00e4\"],"}) {
       const std::string object = nested(kMaxServedDepth, more);
       const auto list = decode_list("{\"items\":[" + object + "]}");
@@ -78,7 +78,7 @@ TEST(HiddenObjectTest, WhatKubeApiserverTakesIsRead) {
   });
 }
 
-/// As large as an object may be in etcd, all of it at the bottom.
+/// The maximum size of an object in etcd, at the innermost level.
 TEST(HiddenObjectTest, SoIsOneThatIsLargeAndDeep) {
   std::string object = nested(kMaxServedDepth - 1);
   const std::size_t bottom = object.find("[]");

@@ -1,5 +1,4 @@
-// Single objects from JSON: what a real server said comes back whole, and what nobody should say
-// is refused.
+// Single objects from JSON: a real server's objects are unchanged, and malformed ones are rejected.
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
@@ -187,7 +186,7 @@ TEST(JsonDecoderTest, EscapesAreReadAndLoneSurrogatesReplaced) {
   };
   Object object;
   for (const auto& [json, text] : cases) EXPECT_EQ(member(object, json).as_string(), text) << json;
-  // As Go does, also next to a number that the fast parser does not take.
+  // As in Go, also next to a number that FastJson rejects.
   const std::pair<std::string, std::string> lone[] = {
       {R"(\uD83D)", "\uFFFD"},
       {R"(\uDFFF)", "\uFFFD"},
@@ -230,7 +229,7 @@ TEST(JsonDecoderTest, NestingIsLimited) {
     EXPECT_THAT(error_of(nested(1001, open, close)), HasSubstr("nested too deeply"));
     EXPECT_THAT(error_of(nested(1000000, open, close)), HasSubstr("nested too deeply"));
 
-    // An event may hold what a list may.
+    // An event may contain the same objects as a list.
     JsonDecoder decoder;
     std::string event = "{\"type\":\"ADDED\",\"object\":" + deep + "}";
     EXPECT_TRUE(decoder.decode_event(event));
@@ -264,7 +263,7 @@ TEST(JsonDecoderTest, NumbersKeepTheirValue) {
       {"-9223372036854775808", "-9223372036854775808", I::min(), {}, -0x1p63},
       {"9223372036854775808", "9223372036854775808", {}, std::uint64_t{1} << 63, 0x1p63},
       {"18446744073709551615", "18446744073709551615", {}, U::max(), 0x1p64},
-      // More digits than 64 bits or a double hold: kept as text.
+      // Too many digits for 64 bits or a double: kept as text.
       {"18446744073709551616", "18446744073709551616", {}, {}, 0x1p64},
       {"-9223372036854775809", "-9223372036854775809", {}, {}, -0x1p63},
       {"123456789012345678901234567890",
@@ -313,7 +312,7 @@ TEST(JsonDecoderTest, AnIntegerIsNotAFloatingPointNumber) {
   EXPECT_NE(decode(R"({"a":0})"), decode(R"({"a":-0})"));
 }
 
-// Nobody can mean these; Go refuses them, too.
+// Go rejects these, too.
 TEST(JsonDecoderTest, NumbersFarBeyondADoubleAreRefused) {
   for (const std::string& text : {std::string("1e400"), std::string("-1e400"),
                                   std::string("1e99999999999999999999"), std::string(400, '9')}) {
@@ -443,7 +442,7 @@ TEST(JsonDecoderTest, Events) {
     ASSERT_TRUE(one);
     EXPECT_EQ(one->type, type);
   }
-  // In any order, with members that nobody knows, twice.
+  // In any order, with unknown members and duplicates.
   for (const char* text :
        {R"({"object":{"kind":"Pod"},"type":"ADDED"})",
         R"({"x":[1,{"type":"DELETED"}],"type":"ADDED","y":"z","object":{"kind":"Pod"},"n":null})",

@@ -124,13 +124,13 @@ TEST(JsonPatchText, WhatIsNoListOfOperationsIsNoPatch) {
         R"([{"op":"move","path":"/a"}])", R"([{"op":"copy","path":"/a"}])",
         R"([{"op":"remove","path":1}])", R"([{"op":1,"path":"/a"}])"})
     EXPECT_THROW(patched(R"({"a":1})", bad), DecodeError) << bad;
-  // It is looked at before anything is carried out.
+  // The patch is validated before any operation.
   EXPECT_THROW(patched("{}", R"([{"op":"remove","path":"/none"},{"op":"spam","path":"/a"}])"),
                DecodeError);
 }
 
 TEST(JsonPatchText, CannotMakeAnObjectOfAnySize) {
-  // Every copy doubles: forty of them would be a terabyte.
+  // Every copy doubles the size: forty copies would be a terabyte.
   std::string patch = R"([{"op":"add","path":"/a","value":["0123456789"]})";
   for (int i = 0; i < 40; ++i) patch += R"(,{"op":"copy","from":"/a","path":"/a/-"})";
   EXPECT_THROW(patched("{}", patch + "]"), PatchError);

@@ -1,4 +1,4 @@
-// List and watch bodies, whole and in pieces, and what must not bring them down.
+// List and watch bodies, whole and in pieces, and hostile ones.
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
@@ -119,7 +119,7 @@ TEST_P(RecordedWatch, MayBeCutAnywhere) {
   const std::string body = test::watch_body(GetParam());
   const DecodedWatch whole = decode_watch(body);
   EXPECT_EQ(decode_watch(body, {}, test::byte_by_byte()), whole);
-  // Two events at a time: the decoder knows nothing of those before.
+  // Two events at a time: the decoder keeps no earlier ones.
   const auto lines = lookout::test::lines(body);
   for (std::size_t line = 0; line < lines.size(); ++line) {
     std::string two = lines[line] + "\n";
@@ -179,7 +179,7 @@ TEST(JsonStreamTest, ItemsGetTheTypeOfTheirList) {
   EXPECT_EQ(
       type_of(R"({"kind":"PodList","apiVersion":"v1","items":[{"kind":"A","apiVersion":"b/v2"}]})"),
       "b/v2 A");
-  // Custom resources: the list says what it is behind its items, but those say it themselves.
+  // Custom resources: the list's type follows its items, which have their own types.
   EXPECT_EQ(
       type_of(R"({"apiVersion":"a/v1","items":[{"kind":"A","apiVersion":"a/v1"}],"kind":"AList"})"),
       "a/v1 A");

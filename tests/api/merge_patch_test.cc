@@ -104,7 +104,7 @@ void remove_server_side(Document& object) {
   object.RemoveMember("status");
 }
 
-/// Everything that `part` says is so in `whole`, which may say more (defaults).
+/// Checks that `whole` contains `part`; it may have more fields (defaults).
 void expect_contains(const rapidjson::Value& whole, const rapidjson::Value& part) {
   if (part.IsObject()) {
     ASSERT_TRUE(whole.IsObject());

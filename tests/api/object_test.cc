@@ -82,9 +82,9 @@ TEST(ObjectTest, IdentityOfTheWrongKindReadsAsEmpty) {
     EXPECT_EQ(Object::parse("{\"metadata\":" + std::string(metadata) + "}").key(), "");
 }
 
-// The header keeps 16-bit offsets; what lies farther in is looked up.
+// The header has 16-bit offsets; fields beyond are searched for.
 TEST(ObjectTest, IdentityIsFoundHoweverFarInItLies) {
-  // A member that is sorted before metadata, one before the identity in it, or both.
+  // A member that is sorted before metadata, one before the names in metadata, or both.
   for (const std::size_t size :
        {std::size_t{10}, std::size_t{65400}, std::size_t{65500}, std::size_t{65530},
         std::size_t{65535}, std::size_t{65536}, std::size_t{200000}}) {
@@ -157,7 +157,7 @@ TEST(ObjectTest, DecodingAllocatesOnce) {
     text = kPod;
     return decoder.decode(text);
   };
-  for (int i = 0; i < 5; ++i) decode();  // (the second one begins to look for repeated values)
+  for (int i = 0; i < 5; ++i) decode();  // (the second object enables RepeatedValues)
   EXPECT_EQ(lookout::test::allocations_of(decode), 1u);
 }
 
@@ -165,7 +165,7 @@ TEST(ObjectTest, TheHashOfTheKeyIsThatOfNamespaceAndName) {
   EXPECT_EQ(Object::parse(kPod).key_hash(), key_hash("b", "a"));
   EXPECT_NE(key_hash("b", "a"), key_hash("a", "b"));
   EXPECT_NE(key_hash("", "ab"), key_hash("a", "b"));
-  // No part of a name is left out, whatever its length; nor are the low or high bits empty.
+  // The hash uses all of a name, for any length, and sets low and high bits.
   for (std::size_t length = 0; length < 20; ++length) {
     std::set<std::uint32_t> hashes, low, high;
     for (int i = 10000; i < 20000; ++i) {

@@ -1,4 +1,4 @@
-// Reading what a projection has left out. (Nothing is said in builds with NDEBUG.)
+// Reading fields that a projection drops. (Not reported in builds with NDEBUG.)
 #include "lookout/api/detail/projected_objects.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(ProjectedObjectsTest, WhatWasLeftOutIsToldOnceForEachPath) {
               [&] { EXPECT_FALSE(object["spec"]["containers"][0]["name"].exists()); });
   expect_said(".status.podIP", [&] { EXPECT_FALSE(object["status"]["podIP"].exists()); });
   expect_said(".metadata.labels", [&] { EXPECT_FALSE(object.labels().exists()); });
-  // Also what this object does not happen to have.
+  // Also fields that this object does not have.
   expect_said(".data", [&] { EXPECT_FALSE(object["data"].exists()); });
 }
 

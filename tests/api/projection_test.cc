@@ -40,7 +40,7 @@ constexpr const char* kIdentity =
     R"("kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"7")";
 
 TEST(ProjectionTest, KeepsWhatItNames) {
-  const std::string annotations = R"(,"annotations":{})";  // on the way to a bookmark's annotation
+  const std::string annotations = R"(,"annotations":{})";  // on the path to a bookmark's annotation
   const struct {
     std::initializer_list<std::string_view> paths;
     std::string json;
@@ -156,7 +156,7 @@ TEST(ProjectionTest, OfSkippedContainersOnlyBracketsAndQuotesCount) {
       decode(drop, "{\"x\":" + std::string(100000, '[') + std::string(100000, ']') + ",\"a\":1}"),
       Object::parse(R"({"a":1})"));
   EXPECT_EQ(decode(drop, "{\"x\":[\0],\"a\":1}"sv), Object::parse(R"({"a":1})"));
-  // But it must end, and everything must be UTF-8; single values are looked at.
+  // But it must be complete, and valid UTF-8; single values are checked.
   for (const auto text :
        {"{\"x\":["sv, "{\"x\":[{\"name\":1,\"kind\":{},\"name\":2},{\"b\":[],\"a\":3}"sv,
         "{\"x\":[\"]}"sv, "{\"x\":[]"sv, "{\"x\":tru}"sv, "{\"x\":01}"sv, "{\"x\":\"\\q\"}"sv,

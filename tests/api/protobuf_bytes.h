@@ -1,4 +1,4 @@
-// Builds and takes apart protobuf messages.
+// Builds and parses protobuf messages.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// Objects from protobuf: the same, byte for byte, as from JSON; and what nobody should send is
-// refused.
+// Objects from protobuf: equal, byte by byte, to those from JSON; malformed ones are rejected.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -91,7 +90,7 @@ TEST_P(RecordedListTest, IsRefusedWhereverItIsCutOff) {
 INSTANTIATE_TEST_SUITE_P(All, RecordedListTest, testing::ValuesIn(test::lists_in_both_encodings()),
                          [](const auto& parameter) { return test::test_name(parameter.param); });
 
-// The JSON that Go makes of a message that is the whole input.
+// Go's JSON for a message that is the whole input.
 struct Rule {
   const char* name;
   const char* api_version;
@@ -260,7 +259,7 @@ TEST(ProtobufDecoderTest, NumbersAreSpelledAsGoSpellsThem) {
               HasSubstr("JSONSchemaProps.maximum"));
 }
 
-// Most of what is JSON in protobuf takes a short way; all of it must come out as by the long one.
+// Most JSON in protobuf takes a fast path, which must give the same results as the slow path.
 TEST(ProtobufDecoderTest, FieldSetsAreWhatTheirJsonIs) {
   for (const char* text : {R"({})",
                            R"({"f:a":{}})",

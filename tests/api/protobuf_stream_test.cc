@@ -1,4 +1,4 @@
-// Lists and watches in protobuf, as their bytes come in.
+// Lists and watches in protobuf, decoded incrementally.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -54,7 +54,7 @@ TEST_P(RecordedListStreamTest, SaysWhenItEndsTooSoon) {
   const std::string bytes = test::protobuf_recording("list/" + GetParam() + ".pb");
   const DecodedList whole = decode_protobuf_list(bytes);
   const std::size_t step = 1 + bytes.size() / 200;
-  // Behind the list there are the last, empty fields of the envelope.
+  // After the list are the last, empty fields of the envelope.
   for (std::size_t size = 0; size < bytes.size() - 4; size += step) {
     const DecodedList part = decode_protobuf_list(std::string_view(bytes).substr(0, size));
     EXPECT_FALSE(part.complete) << size;
@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "ends in the middle"}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
-// (No parameter: each start of the program would make it.)
+// (Not a parameter, which would be created at each program start.)
 TEST(BadLists, OneWithAHugeTypeIsRefused) {
   expect_refused({"HugeType", magic() + bytes_field(1, std::string(2u << 20, 'x')), "too large"});
 }
@@ -276,7 +276,7 @@ TEST(ProtobufWatchDecoderTest, RecordedEventsAreTheSameAsTheirJson) {
     DecodedWatch events = decode_protobuf_watch(bytes, options);
     EXPECT_TRUE(events == decode_protobuf_watch(bytes, options, test::byte_by_byte()));
     ASSERT_TRUE(events.complete) << events.error;
-    // When there is a bookmark is up to the server, and was not the same in the two recordings.
+    // The time of bookmarks differs between the two recordings.
     const auto bookmark = [](const WatchEvent& e) { return e.type == EventType::kBookmark; };
     EXPECT_GT(std::erase_if(events.events, bookmark), 0u);
     std::erase_if(expected.events, bookmark);

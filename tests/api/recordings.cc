@@ -120,7 +120,7 @@ bool DecodedWatch::operator==(const DecodedWatch&) const = default;
 
 namespace {
 
-/// Decodes a body. What the decoder says of it goes to `out`, its values to `take`.
+/// Decodes a body. The decoder's result goes to `out`, its values to `take`.
 template <class Decoder, class Take>
 std::unique_ptr<Decoder> decode_by(std::string_view body, const StreamOptions& options,
                                    const Pieces& pieces, Decoded& out, const Take& take) {

@@ -1,4 +1,4 @@
-// Recorded answers of a real API server, and ways to feed them to a decoder.
+// Recorded responses of a real API server, and functions that feed them to a decoder.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -16,16 +16,16 @@ namespace lookout::api::test {
 std::vector<std::string> recorded_lists();
 /// The recorded watches, by the names of their files.
 std::vector<std::string> recorded_watches();
-/// Those of the lists that were recorded in protobuf too.
+/// The lists that were also recorded in protobuf.
 std::vector<std::string> lists_in_both_encodings();
 /// A file of the recordings: "list/v1_pods.pb".
 std::string protobuf_recording(const std::string& file);
-/// The text with what no name of a test may have replaced.
+/// The text with characters replaced that are invalid in test names.
 std::string test_name(std::string text);
 std::string list_body(const std::string& name);
 std::string watch_body(const std::string& name);
 
-/// Fails the test if the text is no JSON.
+/// Fails the test if the text is not JSON.
 rapidjson::Document parse_json(std::string_view text);
 std::string to_json(const rapidjson::Value& value);
 /// The items of a recorded list as single objects, each with its apiVersion and kind.
@@ -33,7 +33,7 @@ std::vector<std::string> recorded_items(const std::string& name);
 /// The same of all lists.
 std::vector<std::string> all_recorded_items();
 
-/// Hands a body to a decoder in pieces; returns the decoder's last answer.
+/// Passes a body to a decoder in pieces; returns the decoder's last result.
 using Feed = std::function<bool(std::string_view)>;
 using Pieces = std::function<bool(std::string_view body, const Feed& feed)>;
 Pieces in_one_piece();

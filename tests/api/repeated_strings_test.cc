@@ -1,4 +1,4 @@
-// A string that an object has more than once is written once. Nobody who reads may notice.
+// Repeated strings in an object are stored once, which readers must not notice.
 #include "lookout/api/detail/repeated_strings.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(RepeatedStringsTest, ShortOnesAndSymbolsStay) {
   EXPECT_EQ(object["a"][6].as_string(), very_long);
 }
 
-// Lengths of containers and distances are right, whatever lies in between.
+// Container lengths and distances are correct for all contents in between.
 TEST(RepeatedStringsTest, WhateverLiesInBetween) {
   const std::string text = "registry.example.com/shop/web:v1";
   std::size_t again = 0;
@@ -193,7 +193,7 @@ TEST(RepeatedStringsTest, EqualContentIsEqualByEveryWay) {
 }
 
 TEST(RepeatedStringsTest, OtherContentIsNotEqual) {
-  // The bytes of x are the same: what they lead back to is not.
+  // The bytes of x are equal, but refer to different strings.
   const Object a =
       Object::parse(R"({"a":"a-text-with-number-1","x":{"b":"a-text-with-number-1"}})");
   const Object b =

@@ -1,5 +1,5 @@
-// A decoder that has seen a text before must make of it, and of all that only begins like it, what
-// a decoder makes that has seen nothing.
+// For repeated texts, and for texts with the same beginning, a decoder must have the same results as a
+// new one.
 #include "api/repeated_values.h"
 
 #include <gtest/gtest.h>
@@ -154,7 +154,7 @@ TEST(RepeatedValuesTest, WithProjections) {
     comparison.teach(kLabelledPod);
     comparison.decode(with(kLabelledPod, "web:1", "web:2"));
     comparison.decode(with(kLabelledPod, "300", "301"));
-    // What is kept whole here is not kept whole there.
+    // A part that the projection keeps in one place is dropped in the other.
     comparison.decode(R"({"status":{"containers":[{"name":"web","image":"web:1","ports":)"
                       R"([{"containerPort":80,"protocol":"TCP"}]}]},"spec":{"containers":)"
                       R"([{"name":"web","image":"web:1","ports":)"
@@ -180,7 +180,7 @@ TEST(RepeatedValuesTest, RecordedObjects) {
   }
 }
 
-// The events of a thread share what they remember.
+// The events of a thread share a cache.
 TEST(RepeatedValuesTest, Events) {
   const auto compare = [](const std::string& object) {
     JsonDecoder fresh;
@@ -282,7 +282,7 @@ TEST(RepeatedValuesTest, MessagesOfAnotherType) {
   }
 }
 
-// More than there is room for, and texts that never come again.
+// More texts than the cache can hold, and texts that never repeat.
 TEST(RepeatedValuesTest, WhenTheMemoryIsFull) {
   Comparison comparison;
   for (int i = 0; i < 400; ++i) {
@@ -300,7 +300,7 @@ TEST(RepeatedValuesTest, WhenTheMemoryIsFull) {
 
 class RepeatedValuesPlace : public testing::Test {
  protected:
-  /// Whether a text is found after it came as often as it takes to be kept.
+  /// Whether a text is found after enough repetitions to be cached.
   bool keeps(const std::string& text, std::size_t levels = 1) {
     for (int i = 0; i < 2; ++i) values_.keep(text, "\x03", levels);
     return values_.find(text).text_size == text.size();
@@ -336,7 +336,7 @@ TEST_F(RepeatedValuesPlace, KeepsNeitherTheShortNorTheLongNorTheDeep) {
 }
 
 TEST_F(RepeatedValuesPlace, WhatIsFoundStaysAndWhatIsNotGoes) {
-  // So many texts that each place is wanted by others.
+  // Enough texts for collisions in each slot.
   const auto text = [](int i) {
     return "[\"" + std::to_string(1000000 + i) + std::string(30, 'x') + "\"]";
   };

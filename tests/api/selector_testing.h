@@ -17,7 +17,7 @@
 
 namespace lookout::api::test {
 
-/// Why `f` refuses a selector; empty if it does not.
+/// The error of `f` for a selector; empty if it accepts it.
 template <class F>
 std::string refusal_by(const F& f) {
   try {
@@ -28,7 +28,7 @@ std::string refusal_by(const F& f) {
   return "";
 }
 
-/// That `f` refuses a selector, at this byte of it, and says all of `parts`.
+/// Checks that `f` rejects a selector at this byte, with all `parts` in the error.
 template <class F>
 void expect_refusal_at(std::size_t position, std::initializer_list<const char*> parts, const F& f) {
   try {
@@ -40,8 +40,8 @@ void expect_refusal_at(std::size_t position, std::initializer_list<const char*> 
   }
 }
 
-/// Holds `parse` against what a real server answered to the selectors in `file`. Refusals that
-/// begin with `not_the_parsers` are passed over.
+/// Compares `parse` with a real server's responses to the selectors in `file`. Skips errors that begin
+/// with `not_the_parsers`.
 template <class Parse>
 void expect_recorded_answers(const char* file, const Parse& parse,
                              std::string_view not_the_parsers = {}) {

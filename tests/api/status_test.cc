@@ -164,7 +164,7 @@ TEST(StatusTest, OnlyAStatusIsOne) {
   EXPECT_TRUE(Status::from(Object::parse(R"({"kind":"Status","apiVersion":"meta.k8s.io/v1"})")));
 }
 
-// A name in a URL may be anything; clients refuse JSON that is not UTF-8.
+// A name in a URL may have any bytes; clients reject JSON that is not UTF-8.
 TEST(StatusTest, TextsAreUtf8) {
   const StatusError error = StatusError::not_found("", "pods", "a\xff\xC3\u00e9");
   const Object object = to_object(error);
@@ -193,7 +193,7 @@ TEST(StatusTest, AnErrorWithoutAMessageStillSaysSomething) {
   EXPECT_STREQ(StatusError(status).what(), "the server answered 503 ServiceUnavailable");
 }
 
-/// Each predicate with the reason and the code that it stands for.
+/// Each predicate with its reason and code.
 struct Predicate {
   bool (*ask)(const std::exception&);
   std::string_view reason;
@@ -249,7 +249,7 @@ TEST(StatusTest, CausesAndDelays) {
   EXPECT_TRUE(has_status_cause(too_large, "ResourceVersionTooLarge"));
   EXPECT_FALSE(has_status_cause(too_large, "Other"));
   EXPECT_EQ(suggests_client_delay(too_large), 1s);
-  // As servers before 1.19 said it.
+  // The form of servers before 1.19.
   EXPECT_TRUE(is_too_large_resource_version(
       StatusError::timeout("Too large resource version: 9, current: 7", 1)));
   EXPECT_FALSE(is_too_large_resource_version(StatusError::timeout("slow", 1)));

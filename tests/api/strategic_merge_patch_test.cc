@@ -19,7 +19,7 @@ using test::to_json;
 const GroupVersionKind kPodKind{"", "v1", "Pod"};
 const GroupVersionKind kDeployment{"apps", "v1", "Deployment"};
 
-/// Both sides of a comparison, without what a server changes of its own accord.
+/// Both sides of a comparison, without fields that the server sets.
 std::string comparable(const rapidjson::Value& object) {
   rapidjson::Document copy;
   copy.CopyFrom(object, copy.GetAllocator());

@@ -63,7 +63,7 @@ TEST(StructuralScannerTest, AnswersTheSameHoweverTheTextIsCut) {
   for (int round = 0; round < 20000; ++round) {
     std::string text = "{";
     const std::size_t size = random() % 300;
-    // Rarely anything but letters, or everything ends at once.
+    // Mostly letters; otherwise the text ends too early.
     const std::size_t letters = random() % 20;
     for (std::size_t i = 0; i < size; ++i) {
       const std::size_t pick = random() % (kAlphabet.size() + letters);

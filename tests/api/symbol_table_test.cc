@@ -46,7 +46,7 @@ std::map<std::string, std::set<std::string>> well_known_lists() {
   return out;
 }
 
-/// Those of them that are symbols.
+/// The symbols among them.
 std::set<std::string> well_known() {
   std::set<std::string> out;
   for (const auto& [heading, names] : well_known_lists()) {
@@ -101,7 +101,7 @@ TEST(SymbolTableTest, NothingElseIsFound) {
        {""sv, "\0"sv, "metadat"sv, "metadata\0"sv, "Metadata"sv, "f:metadata"sv, "xmetadata"sv}) {
     EXPECT_FALSE(Symbol::find(text)) << text;
   }
-  // Near misses of every known string, and random ones.
+  // Strings similar to each symbol, and random ones.
   std::mt19937 random(1);
   const auto expect_unknown = [&](const std::string& text) {
     EXPECT_TRUE(known.contains(text) || !Symbol::find(text)) << text;
@@ -172,7 +172,7 @@ TEST(SymbolTableTest, NamesInFieldSetsLeadBack) {
   for (const auto& name : common) EXPECT_TRUE(detail::is_field_set_name(name)) << name;
 }
 
-// Otherwise each of them would be sorted when it is decoded.
+// Otherwise each object would be sorted during decoding.
 TEST(SymbolTableTest, MembersOfCommonObjectsStandAsTheServerWritesThem) {
   const auto orders = well_known_lists()["[member-orders]"];
   ASSERT_GT(orders.size(), 30u);
@@ -187,7 +187,7 @@ TEST(SymbolTableTest, MembersOfCommonObjectsStandAsTheServerWritesThem) {
   }
 }
 
-// A walk over members ends at the first short code that is greater.
+// A member search ends at the first greater short code.
 TEST(SymbolTableTest, ShortCodesStandInTheOrderOfMembers) {
   std::map<std::uint8_t, std::uint16_t> ranks;
   for (const auto& field : schema_fields()) {

@@ -105,7 +105,7 @@ std::string written_field(const rapidjson::Value& field) {
   return out + ") map=" + text(field, "mapType");
 }
 
-/// Compares a type with the facts, and what its fields lead to with it.
+/// Compares a type and the types of its fields with the facts.
 class Comparison {
  public:
   explicit Comparison(const rapidjson::Document& facts) : facts_(facts) {}

@@ -1,4 +1,4 @@
-// The generated views, over what a real server sent.
+// The generated views, with a real server's objects.
 #include "lookout/api/typed_object.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace lookout::api {
 namespace {
 
-/// The first object of a recorded list, as that type; checks that they belong together.
+/// The first object of a recorded list as this type; checks that the types match.
 template <ResourceObject T>
 T recorded() {
   const ResourceType type = T::kResource;
@@ -35,7 +35,7 @@ T recorded() {
   return object;
 }
 
-/// Copies what a range of views gives.
+/// Copies the elements of a range of views.
 template <class Range, class F>
 auto collect(const Range& range, F f) {
   std::vector<std::string> out;
@@ -76,7 +76,7 @@ TEST(TypedObjectTest, Pod) {
   EXPECT_FALSE(pod.status().start_time());
 }
 
-/// Members of one part with what the views give for them.
+/// The members of one part with the views' results.
 struct ReadPart {
   std::string_view part;
   std::vector<std::pair<std::string_view, Value>> values;
@@ -127,7 +127,7 @@ std::vector<ReadPart> read_parts(const k8s::core::v1::Pod& pod) {
             {"qosClass", status.qos_class()}}}};
 }
 
-/// Every field through the views, beside a look through all members.
+/// Every field through the views, compared with a search through all members.
 void expect_found_by_name(const k8s::core::v1::Pod& pod) {
   const auto member = [](Value object, std::string_view wanted) {
     for (const auto& [name, value] : object.members()) {
@@ -144,8 +144,8 @@ void expect_found_by_name(const k8s::core::v1::Pod& pod) {
   }
 }
 
-// The offsets of the header are short cuts to some fields, and to those behind them: whatever is
-// there and whatever is not, they lead to the same.
+// The header's offsets are shortcuts to some fields and those after them: for any combination of
+// existing fields, they must give the same results.
 TEST(TypedObjectTest, FieldsOfPartsOfAllShapes) {
   std::mt19937 random(1);
   const auto far = [&] { return random() % 40 == 0 ? std::string(70'000, 'x') : "x"; };
@@ -183,7 +183,7 @@ TEST(TypedObjectTest, FieldsOfPartsOfAllShapes) {
   expect_found_by_name(none);
 }
 
-// The spec of a template is no spec of the object: the offsets of the header are not its own.
+// A template's spec is not the object's spec, so it must not use the header's offsets.
 TEST(TypedObjectTest, TheSameClassBelowTheParts) {
   const k8s::apps::v1::Deployment deployment(Object::parse(
       R"({"metadata":{"name":"outer","labels":{"of":"outer"}},"spec":{"nodeName":"outer",)"

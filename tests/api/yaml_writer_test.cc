@@ -22,7 +22,7 @@ TEST(YamlWriter, WritesAsGoDoes) {
             "a: \"2026-01-01T00:00:00Z\"\nb: \"tab\\there\"\nc: ' lead'\nd: |-\n  x\n\n  y\n");
 }
 
-// Go's reader takes some of them for the ends of lines, and refuses a document with one of the others.
+// Go's reader treats some of them as line breaks, and rejects a document with the others.
 TEST(YamlWriter, EscapesWhatYamlReadersRefuseOrFold) {
   EXPECT_EQ(to_yaml("{\"a\":\"x\u0085y\",\"b\":\"\u2028\u2029\",\"c\":\"\ufeff\",\"d\":"
                     "\"\u007f\u0080\u009f\"}"),
@@ -40,7 +40,7 @@ d: "\u007F\u0080\u009F"
             "a: \u00a0\u2027\u202a\ufefe\ufffd\u20ac\n");
 }
 
-// Readers of YAML 1.1 take it for a time, with a small t too.
+// YAML 1.1 readers interpret it as a time, also with a lower-case t.
 TEST(YamlWriter, QuotesTimes) {
   for (const std::string text :
        {"2001-12-14T21:59:43Z", "2001-12-14t21:59:43Z", "2001-12-14 21:59:43", "2001-12-14"}) {
@@ -64,7 +64,7 @@ TEST(YamlWriter, ReadsBackAsWhatItWas) {
     const std::string yaml = to_yaml(json);
     const std::string back = to_json(YamlTree(yaml).root());
     EXPECT_EQ(to_yaml(back), yaml) << yaml;
-    // The order of members apart, that is the text itself.
+    // Apart from the order of members, the texts are equal.
     EXPECT_EQ(back.size(), json.size()) << back << "\n" << yaml;
   }
 }

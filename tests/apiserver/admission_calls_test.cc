@@ -183,7 +183,7 @@ TEST_F(AdmissionTest, AClientThatGoesAwayEndsTheCall) {
   const auto failures = server_.stats().failures;
   client.close();
   EXPECT_TRUE(eventually([&] { return server_.stats().failures > failures; }));
-  // Nobody waits for it, so it is not written, though failures of the webhook are ignored.
+  // The client has disconnected, so it is not written, although failures of the webhook are ignored.
   EXPECT_EQ(status_of([&] { maps().get("a"); }).code, 404);
 }
 
@@ -242,7 +242,7 @@ TEST_F(AdmissionTest, AServiceIsFoundByItsEndpoints) {
                       R"({"spec":{"ports":[{"port":443,"name":"https"}]}})");
   EXPECT_EQ(message(), failed + "no endpoints available for service \"hook\"");
   const api::Resource slices{"discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true};
-  // (Nobody but the server itself may be on the loopback interface.)
+  // (Only the server itself may have a loopback address.)
   in(slices).create(from_json(fmt::format(
       R"({{"metadata":{{"name":"kubernetes","labels":{{"kubernetes.io/service-name":"hook"}}}},)"
       R"("addressType":"IPv4","ports":[{{"name":"https","port":{}}}],)"

@@ -27,7 +27,7 @@ inline std::string denied(const api::Object& review, const std::string& message)
       review, fmt::format(R"("allowed":false,"status":{{"message":"{}","code":403}})", message));
 }
 
-/// An answer that adds an item to the data of a config map.
+/// A response that adds an item to the data of a config map.
 inline TestWebhook::Answer adds(const std::string& key, const std::string& value = "yes") {
   return [=](const api::Object& review) {
     return patched(review,
@@ -46,7 +46,7 @@ class AdmissionTest : public ClientTest {
  protected:
   using ClientTest::ClientTest;
 
-  /// Begins to ask a webhook; more of the same name go into one configuration.
+  /// Registers a webhook; several with the same name are in one configuration.
   void validate_with(const TestWebhook& hook, const std::string& what = kMaps,
                      const std::string& more = "") const {
     all(kValidating)

@@ -96,7 +96,7 @@ TEST_F(AdmissionMetricsTest, ARefusalWithACodeThatHttpCannotSayIs400) {
 }
 
 TEST_F(AdmissionMetricsTest, FailuresAreRejectionsOrGoOn) {
-  // Neither answers: nobody listens there any more.
+  // Neither responds: their ports are closed.
   std::string gone;
   {
     const TestWebhook hook([](const auto& review) { return allowed(review); });

@@ -1,4 +1,4 @@
-// Which requests a webhook is called for, and which answers of it count: decision tables.
+// Decision tables: the requests for which a webhook is called, and its valid responses.
 #include <gtest/gtest.h>
 
 #include <ostream>

@@ -1,4 +1,4 @@
-// Admission webhooks: the requests that they see, and the effect of their answers.
+// Admission webhooks: the requests that they receive, and the effect of their responses.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST_F(AdmissionTest, AReviewSaysEverythingAboutTheRequest) {
   EXPECT_EQ(request["namespace"].as_string(), "default");
   EXPECT_EQ(request["operation"].as_string(), "CREATE");
   EXPECT_EQ(request["userInfo"]["username"].as_string(), "system:unsecured");
-  // A validating webhook sees what will be kept.
+  // A validating webhook receives the object to be stored.
   EXPECT_EQ(request["object"]["metadata"]["uid"].as_string(), created.uid());
   EXPECT_EQ(request["object"]["kind"].as_string(), "ConfigMap");
   EXPECT_TRUE(request["oldObject"].is_null());
@@ -103,7 +103,7 @@ TEST_F(AdmissionTest, MutatingWebhooksChangeWhatIsWritten) {
   mutate_with(hook);
   EXPECT_EQ(held(maps().create(config_map("a")))["data"]["added"].as_string(), "yes");
   EXPECT_EQ(item("a", "added"), "yes");
-  // It comes back with every change.
+  // It is added again by every change.
   maps().patch("a", rest::PatchType::kMerge, R"({"data":{"added":null}})");
   EXPECT_EQ(item("a", "added"), "yes");
 }
@@ -326,7 +326,7 @@ TEST_F(AdmissionTest, TokensOfServiceAccountsAreCreationsToo) {
   EXPECT_EQ(request["name"].as_string(), "robot");
   const auto asked = request["object"];
   EXPECT_EQ(asked["spec"]["expirationSeconds"].as_int(), 7200);
-  // Validating webhooks see what the server fills in, mutating ones what the client says.
+  // Validating webhooks receive the server's defaults, mutating ones the client's object.
   EXPECT_EQ(asked["metadata"]["name"].as_string(), "robot");
   EXPECT_EQ(asked["spec"]["audiences"].size(), 1u);
   const auto first = longer.reviews();
@@ -385,7 +385,7 @@ TEST_F(AdmissionTest, ADryRunAsksThoseWithoutSideEffects) {
   EXPECT_EQ(status_of([&] { maps().get("a"); }).code, 404);
 }
 
-// Configurations of the old version may say so: they are in the storage, and no longer written.
+// Stored configurations of the old version may have this; it can no longer be written.
 TEST_F(AdmissionTest, ADryRunIsRefusedForThoseWithSideEffects) {
   const TestWebhook hook([](const auto& review) { return allowed(review); });
   EventLoop loop(1);
@@ -431,7 +431,7 @@ TEST_F(AdmissionTest, AWebhookIsAskedAgainIfALaterOneChangesTheObject) {
   EXPECT_EQ(last.reviews().size(), 1u);
 }
 
-// The request that waits for the webhook must not be in the way of those that it makes.
+// The request that waits for the webhook must not block the webhook's own requests.
 TEST_F(AdmissionTest, AWebhookMayCallTheServer) {
   const TestWebhook hook([this](const api::Object& review) {
     const rest::Client own(server_.client_config());

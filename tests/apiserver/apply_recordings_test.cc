@@ -19,7 +19,7 @@ namespace {
 using api::Object;
 using api::Value;
 
-/// An answer without what is different on each server.
+/// A response without server-specific values.
 struct Comparable {
   std::string content;
   /// Within a second, entries are in the order of their managers; so their order is the times'.
@@ -64,14 +64,14 @@ class ApplyRecordings : public testing::Test {
   HttpAnswer send(Value step) {
     const std::string method(step["method"].as_string());
     const std::string path(step["path"].as_string());
-    // The recorder called itself so.
+    // The recorder's user agent.
     HttpClient::Headers headers = {{"User-Agent", "recorder/1.0"}};
     if (step["type"].is_string())
       headers.emplace_back("Content-Type", std::string(step["type"].as_string()));
     return http(server_.port(), method, path, body_of(step, method, path), headers);
   }
 
-  /// The body, with this server's versions in the place of the recorded ones.
+  /// The body, with this server's versions instead of the recorded ones.
   std::string body_of(Value step, const std::string& method, const std::string& path) {
     const Value body = step["body"];
     if (!body.exists() || body.is_null()) return "";

@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// "ann [group1 group2]": whom the server takes the client for.
+/// "ann [group1 group2]": the authenticated user.
 std::string who_am_i(const rest::Client& client) {
   const auto review = client
                           .resource({"authentication.k8s.io", "v1", "SelfSubjectReview",
@@ -33,7 +33,7 @@ std::string who_am_i(const rest::Client& client) {
   return std::string(user["username"].as_string()) + " [" + groups + "]";
 }
 
-/// 200, or the code of the refusal.
+/// 200, or the error code.
 int code_for(const rest::Client& client) {
   try {
     client.resource(kPods, "default").list({});
@@ -91,7 +91,7 @@ TEST_F(Authentication, TokensAreOfUsers) {
   EXPECT_EQ(who_am_i(with_token("se,cret\"3")), "carl [dev system:authenticated]");
   for (const char* wrong : {"secret", "secret-11", "SECRET-1", "ann"})
     EXPECT_EQ(code_for(with_token(wrong)), 401) << wrong;
-  // kube-apiserver says so to those who have not said who they are.
+  // kube-apiserver's message for anonymous users.
   EXPECT_EQ(code_for(with_token("")), 403);
   // The credentials for clients in the server's own process.
   EXPECT_EQ(code_for(rest::Client(server_->client_config())), 200);
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Server, AuthorizationHeaders,
                                          HeaderCase{"Bearer   secret ", 200},
                                          HeaderCase{"Bearer secreT", 401},
                                          HeaderCase{"Bearer secret secret", 401},
-                                         // No credentials that it knows: those of nobody.
+                                         // Unknown credentials are treated as none.
                                          HeaderCase{"Bearer", 403}, HeaderCase{"Bearer ", 403},
                                          HeaderCase{"Basic c2VjcmV0", 403},
                                          HeaderCase{"secret", 403}, HeaderCase{"", 403}));
@@ -150,7 +150,7 @@ TEST_F(Authentication, WhoHasCredentialsMayActAsSomebodyElse) {
   EXPECT_EQ(as([](auto& to) { to.user = "system:serviceaccount:shop:cart"; }),
             "system:serviceaccount:shop:cart [system:serviceaccounts system:serviceaccounts:shop "
             "system:authenticated]");
-  // Somebody who has not said who they are may see nothing.
+  // Anonymous users may see nothing.
   EXPECT_EQ(code_for(with([](rest::Config& config) {
               config.bearer_token = "secret";
               config.as.user = "system:anonymous";
@@ -225,7 +225,7 @@ TEST_F(Authentication, CertificatesAreOfUsers) {
   };
   const test::KeyPair bob = authority_.issue({.common_name = "bob"});
   EXPECT_EQ(who_am_i(with_certificate(bob)), "bob [system:authenticated]");
-  // The certificate comes first.
+  // The certificate takes precedence.
   EXPECT_EQ(who_am_i(with_certificate(bob, "secret")), "bob [system:authenticated]");
   EXPECT_EQ(who_am_i(with_token("secret")), "ann [system:authenticated]");
   EXPECT_EQ(code_for(with_token("")), 403);
@@ -377,7 +377,7 @@ TEST_F(Authentication, OnlySignersSayWhatBecomesOfARequest) {
               "certificatesigningrequests.certificates.k8s.io \"a\" is forbidden: user not "
               "permitted to sign requests with signerName \"example.com/signer\"");
   }
-  // It is about nothing else.
+  // It has no other effect.
   EXPECT_NO_THROW(patch(""));
   grant("sign", R"({"verbs":["sign"],"apiGroups":["certificates.k8s.io"],"resources":["signers"],
                     "resourceNames":["example.com/*"]})");

@@ -1,4 +1,4 @@
-// The objects that a new server has, compared with those that a kube-apiserver 1.36 has at its start.
+// The initial objects of a new server, compared with those of a kube-apiserver 1.36.
 #include "apiserver/bootstrap/bootstrap.h"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ const api::Resource kLevels{kFlowControl, "v1", "PriorityLevelConfiguration",
 const api::Resource kApiServices{"apiregistration.k8s.io", "v1", "APIService", "apiservices",
                                  false};
 
-/// Without what differs from server to server: times, uids, versions.
+/// Without server-specific values: times, uids, versions.
 json::Document comparable(const Object& object) {
   json::Document document = object.to_document();
   for (const char* field : {"apiVersion", "kind"}) json::erase(document, field);
@@ -55,7 +55,7 @@ json::Document comparable(const Object& object) {
   return document;
 }
 
-/// What controllers outside of a kube-apiserver fill in, and this server itself.
+/// Fields that external controllers set in Kubernetes, and this server itself.
 void take_aggregated_rules(json::Document& role) {
   if (json::find(role, "aggregationRule") == nullptr) return;
   ASSERT_NE(json::find(role, "rules"), nullptr);
@@ -79,7 +79,7 @@ std::string path_of(const Object& recorded) {
   return out + fmt::format("{}/{}", resource.substr(slash + 1), object.name());
 }
 
-/// Replaces what the recorded server had otherwise.
+/// Replaces values of the recorded server.
 std::string adapted(std::string text, std::uint16_t port) {
   const std::map<std::string, std::string> other = {{"10.9.8.7", "127.0.0.1"},
                                                     {":16443", fmt::format(":{}", port)}};

@@ -1,4 +1,4 @@
-// A server and a client of it, for tests of what the server does with objects.
+// A server and its client, for tests of the server's handling of objects.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,8 +34,8 @@ inline const api::Resource kDefinitions{"apiextensions.k8s.io", "v1", "CustomRes
                                         "customresourcedefinitions", false};
 inline const api::Resource kThings{"example.com", "v1", "Thing", "things", true};
 
-/// The definition of the kind Thing of example.com, up to what its version v1 says beyond that it
-/// is served and stored.
+/// The definition of the kind Thing of example.com, up to the members of its version v1, which is served
+/// and stored.
 inline constexpr const char* kThingDefinition = R"({"metadata":{"name":"things.example.com"},
   "spec":{"group":"example.com","scope":"Namespaced",
     "names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
@@ -69,10 +69,10 @@ inline api::Object pod(const std::string& name, const std::string& spec = "") {
                    R"("},"spec":{"containers":[{"name":"main","image":"nginx:1"}])" + spec + "}}");
 }
 
-/// The object with a change by merge patch made on this side.
+/// The object with a merge patch, applied in the client.
 api::Object changed(const api::Object& object, const std::string& patch);
 
-/// "field: message" of each cause of a refusal.
+/// "field: message" of each cause of a rejection.
 std::vector<std::string> causes_of(const HttpAnswer& answer);
 
 /// The object after operations of a JSON Patch, which are separated by commas.

@@ -1,5 +1,4 @@
-// Conversion webhooks of custom resources: a server that asks, and webhooks that answer well or
-// badly.
+// Conversion webhooks of custom resources, with valid and invalid responses.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
@@ -27,7 +26,7 @@ const api::Resource kNew{"shop.example.com", "v1", "Box", "boxes", true};
 const api::Resource kOld{"shop.example.com", "v1beta1", "Box", "boxes", true};
 
 using Allocator = rapidjson::Document::AllocatorType;
-/// Changes an answer before it goes: its response.
+/// Changes a review's response before it is sent.
 using Tamper = std::function<void(Value& response, Allocator& allocator)>;
 
 /// Converts between v1, with the field size, and v1beta1, with the field oldSize.
@@ -186,7 +185,7 @@ TEST_F(ConversionWebhookTest, ALimitCountsTheObjectsThatAreSelected) {
     pages.push_back(names);
     if (version.empty()) {
       version = page.resource_version;
-      newer().create(box("8", "even"));  // all pages show the moment of the first one
+      newer().create(box("8", "even"));  // all pages have the revision of the first one
     }
     EXPECT_EQ(page.resource_version, version);
     EXPECT_FALSE(page.remaining_item_count);
@@ -300,7 +299,7 @@ TEST_F(ConversionWebhookTest, ObjectsThatAreStoredInAnOlderVersionAreConverted) 
   EXPECT_EQ(reviews(), before);
 }
 
-// The defaults of the version that an object is stored in come before it is converted.
+// The defaults of an object's stored version are set before the conversion.
 TEST_F(ConversionWebhookTest, ObjectsAreConvertedWithTheDefaultsOfTheirVersion) {
   newer().create(from_json(
       R"({"apiVersion":"shop.example.com/v1","kind":"Box","metadata":{"name":"a"},"spec":{}})"));
@@ -384,7 +383,7 @@ TEST_F(ConversionWebhookTest, AWebhookThatIsNotThereIsAnError) {
   EXPECT_EQ(
       failure([&] { older().patch("a", rest::PatchType::kMerge, R"({"spec":{"oldSize":"1"}})"); }),
       from_new);
-  // Nothing has been written, and the storage version needs nobody. Nor does deleting all.
+  // Nothing was written, and the storage version needs no webhook. Nor does deleting all.
   EXPECT_EQ(newer().list().items.size(), 1u);
   newer().patch("a", rest::PatchType::kMerge, R"({"spec":{"size":"2"}})");
   const auto event = watch.next();

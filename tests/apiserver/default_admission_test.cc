@@ -184,7 +184,7 @@ TEST_F(Growth, IsRefusedToOtherClaims) {
                   "\" is forbidden: only dynamically provisioned pvc can be resized and the "
                   "storageclass that provisions the pvc must support resize");
     EXPECT_EQ(resize(name, "2Gi", "?dryRun=All").code, 403);
-    // That is no growth.
+    // This is not an expansion.
     EXPECT_EQ(resize(name, "1024Mi").code, 200);
     in(kVolumeClaims).patch(name, rest::PatchType::kMerge, R"({"metadata":{"labels":{"a":"b"}}})");
   }
@@ -522,7 +522,7 @@ TEST_F(PodSecurityOfNamespaces, WarnsAboutPodsAndTemplates) {
                         "(hostNetwork=true)"));
   EXPECT_EQ(warning_of(post_pod("soft", "b")), "");
 
-  // What is enforced is not enforced of templates, but warned of.
+  // The enforced standard is not enforced for templates, but causes warnings.
   create_namespace("strict", {{"enforce", "baseline"}});
   const auto post_deployment = [&](const std::string& name, const std::string& spec) {
     return http(server_.port(), "POST", "/apis/apps/v1/namespaces/strict/deployments",
@@ -602,7 +602,7 @@ TEST_F(PodSecurityOfNamespaces, WarnsAboutThePodsThatAreThere) {
       "z: allowPrivilegeEscalation != false, unrestricted capabilities, seccompProfile";
   EXPECT_THAT(warning_of(label("a", "enforce", "restricted", "?dryRun=All")), HasSubstr(warning));
   EXPECT_THAT(warning_of(label("a", "enforce", "restricted")), HasSubstr(warning));
-  // That is no stricter.
+  // This is not stricter.
   EXPECT_EQ(warning_of(label("a", "enforce", "baseline")), "");
 
   const std::vector<Object> pods = {pod("y"), pod("x"), pod("z", R"(,"hostPID":true)")};

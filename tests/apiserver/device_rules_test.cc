@@ -60,7 +60,7 @@ const std::string kPolicy = "spec.devices[0].capacity[m].requestPolicy";
 std::string without(const std::string& path) {
   return R"({"op":"remove","path":"/spec)" + path + R"("})";
 }
-/// A list of texts that `one` makes of the numbers from 0.
+/// A list of the results of `one` for the numbers from 0.
 std::string list(std::size_t size, const std::function<std::string(const std::string&)>& one) {
   std::string out;
   for (std::size_t i = 0; i < size; ++i) out += (i == 0 ? "" : ",") + one(std::to_string(i));
@@ -78,7 +78,7 @@ std::string entries(std::size_t size, const std::string& value) {
          "}";
 }
 
-/// A change of one object, and what it is refused for. Nothing if it is accepted.
+/// A change of one object and the expected errors; none if it is accepted.
 struct Case {
   std::string changes;
   std::vector<std::string> causes;
@@ -491,7 +491,7 @@ TEST_F(DeviceRules, AChangedClaimIsImmutableAndNothingElse) {
       ElementsAre(AllOf(StartsWith("spec: Invalid value: {"), EndsWith(": field is immutable"))));
 }
 
-// --- what is allocated
+// --- allocations
 
 std::string allocation(const std::string& result, const std::string& configs = "[]") {
   return R"({"status":{"allocation":{"devices":{"results":[{"request":"r","driver":"d.x",)"

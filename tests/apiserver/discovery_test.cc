@@ -52,7 +52,7 @@ class Discovery : public testing::Test {
   std::string content_type_;
 };
 
-// kubectl keeps documents on disk and asks whether they are still valid.
+// kubectl caches documents on disk and revalidates them.
 TEST_F(Discovery, IsNotSentAgainToWhoHasIt) {
   for (const char* path : {"/apis", "/openapi/v2", "/openapi/v3/apis/apps/v1"}) {
     const HttpAnswer first = http(server_.port(), "GET", path, {}, {{"Accept", kAggregated}});
@@ -93,7 +93,7 @@ TEST_F(Discovery, TellsUnknownVersionsFromUnknownGroups) {
     EXPECT_EQ(http(server_.port(), "GET", path).body, "404 page not found\n") << path;
 }
 
-// What cannot be done with any object has no path.
+// Unsupported operations have no path.
 TEST_F(Discovery, WhatIsOnlyAskedHasNoObjects) {
   for (const char* path : {"/api/v1/namespaces/default/bindings/b",
                            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/r"})
@@ -153,7 +153,7 @@ TEST_F(Discovery, ForgetsADefinitionThatIsDeleted) {
   EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v1").code, 200);
   http(server_.port(), "DELETE",
        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com");
-  // It goes with its instances, which takes a moment.
+  // It is deleted after its instances, asynchronously.
   int code = 200;
   for (int i = 0; i < 5000 && code == 200; ++i)
     code = http(server_.port(), "GET", "/apis/stable.example.com/v1").code;

@@ -1,4 +1,4 @@
-// Which resources are encrypted, and with what.
+// The encrypted resources and their keys.
 #include "lookout/apiserver/encryption.h"
 
 #include "tests/support/matchers.h"

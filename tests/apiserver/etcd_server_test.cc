@@ -107,7 +107,7 @@ TEST_F(EtcdServerTest, EndsWatchesWith410WhenItsEtcdIsRestored) {
   ASSERT_TRUE(eventually(
       [&] { return number("apiserver_watch_events_total", {R"(kind="ConfigMap")"}) == "21"; }));
   cluster_->restore(snapshot);
-  // The answer comes to its end.
+  // The response ends.
   const HttpAnswer told = client.read_answer();
   EXPECT_EQ(told.code, 200);
   EXPECT_THAT(told.body, HasSubstr("lost-19"));
@@ -141,7 +141,7 @@ TEST_F(EtcdServerTest, EndsWatchesWith410WhenARevisionIsLargerThanTheHistory) {
   };
   ASSERT_TRUE(eventually(
       [&] { return number("apiserver_registered_watchers", {R"(kind="ConfigMap")"}) == "2"; }));
-  // One at a time, so that the watch does not fall behind.
+  // One at a time, so that the watch does not expire.
   for (int i = 1; i <= 8; ++i) {
     EXPECT_EQ(create("map-" + std::to_string(i)), 201);
     ASSERT_TRUE(sent(std::to_string(i).c_str()));
@@ -154,7 +154,7 @@ TEST_F(EtcdServerTest, EndsWatchesWith410WhenARevisionIsLargerThanTheHistory) {
   EXPECT_THAT(elsewhere.read_answer().body, HasSubstr(R"("code":410)"));
 }
 
-// Without a cache, each new watch of a resource with an unreadable value gets its error at once.
+// Without a cache, each new watch of a resource with an unreadable value gets the error immediately.
 TEST_F(EtcdServerTest, ControllersEndWithTheErrorOfTheirWatch) {
   for (const char* key : {"pods/default/odd", "persistentvolumeclaims/default/odd",
                           "persistentvolumes/odd", "resourcequotas/default/odd"})
@@ -226,7 +226,7 @@ TEST_F(EtcdServerTest, CountsWhatItAsksOfEtcd) {
   }));
   EXPECT_EQ(number("apiserver_cache_list_total", caches), "1");
   EXPECT_GE(std::stod(number("apiserver_watch_cache_resource_version", caches)), 4);
-  // Nothing is counted twice under one name.
+  // Nothing is counted twice.
   const std::string all = get("/metrics").body;
   for (const char* name : {"etcd_requests_total", "apiserver_request_total"}) {
     const std::string head = std::string("# TYPE ") + name + " ";
@@ -258,7 +258,7 @@ TEST_F(EtcdServerTest, TellsItsMetricsWhenEtcdIsAway) {
       return number("apiserver_storage_objects", {R"(resource="namespaces")"}) == "4";
     })) << cached;
     cluster_->freeze(0);
-    // At once: the requests to etcd would take ten seconds each.
+    // Immediately: requests to etcd would take ten seconds each.
     EXPECT_EQ(number("apiserver_storage_objects", {R"(resource="namespaces")"}), "4");
     cluster_->thaw(0);
     server_.reset();
@@ -277,7 +277,7 @@ TEST_F(EtcdServerTest, DefinitionsThatAreDeletedTakeTheirCachesAlong) {
   const auto is_served = [&](const std::string& plural) {
     return get("/apis/example.com/v1/" + plural).code == 200;
   };
-  // Those of the resources that are always there.
+  // Those of the built-in resources.
   int before = 0;
   ASSERT_TRUE(eventually([&] {
     const int now = watches();
@@ -321,7 +321,7 @@ TEST_F(EtcdServerTest, AValueThatCannotBeReadDoesNotTakeTheOthersAlong) {
   EXPECT_EQ(get(url + "/even").code, 200);
   EXPECT_EQ(get(url + "/even?resourceVersion=0").code, 200);
   EXPECT_EQ(get("/api/v1/namespaces/kube-system/secrets").code, 200);
-  // Nobody may take it for absent.
+  // It must not look absent.
   for (const std::string& path : {all, url, url + "?resourceVersion=0", url + "?limit=10",
                                   url + "?labelSelector=a%3Db", url + "?watch=1&resourceVersion=0",
                                   url + "?watch=1", url + "/odd", url + "/odd?resourceVersion=0"}) {
@@ -337,7 +337,7 @@ TEST_F(EtcdServerTest, AValueThatCannotBeReadDoesNotTakeTheOthersAlong) {
   EXPECT_EQ(get(url + "/odd").code, 404);
 }
 
-// What may be of any age needs no etcd.
+// Reads of any version need no etcd.
 TEST_F(EtcdServerTest, AnyVersionIsThatOfTheCache) {
   serve();
   const std::string url = "/api/v1/namespaces/default/configmaps";
@@ -370,7 +370,7 @@ std::vector<std::string> told_types(const std::string& body) {
   return out;
 }
 
-// Without a cache nobody but etcd knows what was before.
+// Without a cache, only etcd has past states.
 TEST_F(EtcdServerTest, AWatchOfConvertedObjectsTellsWhatLeavesItsSelection) {
   serve(false);
   // (The storage version is never sent to the webhook.)
@@ -417,7 +417,7 @@ std::string nested(std::size_t levels) {
   return out.append(levels, '}');
 }
 
-// kube-apiserver takes 10,000 levels, and may have written them.
+// kube-apiserver accepts 10,000 levels, and may have written them.
 TEST_F(EtcdServerTest, DeepValuesOfOthersAreServed) {
   serve();
   const std::string definition =
@@ -443,7 +443,7 @@ TEST_F(EtcdServerTest, DeepValuesOfOthersAreServed) {
     ASSERT_TRUE(eventually([&] { return get(path).body.find(nested(9'000)) != std::string::npos; }))
         << path;
   }
-  // To change it is another thing: what this server takes has 1,000 levels at most.
+  // Updates are rejected: this server accepts at most 1,000 levels.
   const HttpAnswer patched =
       http(server_->port(), "PATCH", url + "/deep", R"({"metadata":{"labels":{"b":"c"}}})",
            {{"Content-Type", "application/merge-patch+json"}});

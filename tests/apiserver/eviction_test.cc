@@ -1,5 +1,4 @@
-// Evictions: when a budget refuses them, and what they write. The answers are those of
-// kube-apiserver 1.36.
+// Evictions: rejections by budgets, and written objects. The responses are those of kube-apiserver 1.36.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +24,7 @@ std::string condition(const std::string& reason, const std::string& message) {
 
 class Evictions : public ClientTest {
  protected:
-  /// A pod that runs. The finalizer keeps it, so that one can see what has become of it.
+  /// A running pod. The finalizer keeps it, so that the test can check the result.
   void run_pod(bool ready, const std::string& phase = "Running") {
     Object created = pods().create(changed(
         pod("p"), R"({"metadata":{"labels":{"a":"b"},"finalizers":["example.com/keep"]}})"));
@@ -47,7 +46,7 @@ class Evictions : public ClientTest {
                 R"({"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"p"})" +
                     (options.empty() ? "" : R"(,"deleteOptions":)" + options) + "}");
   }
-  /// What the answer says of the budget.
+  /// The response's message about the budget.
   static std::string reason_of(const HttpAnswer& answer) {
     const Object status = Object::parse(answer.body);
     EXPECT_EQ(status["reason"].as_string(), "TooManyRequests") << answer.body;

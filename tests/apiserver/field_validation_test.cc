@@ -69,7 +69,7 @@ TEST(WellTypedObjects, HaveNoFieldThatIsUnknownTwiceThereOrOfAnotherType) {
 }
 
 TEST(WellTypedObjects, AreNotToldFromOthersInUnusualText) {
-  // As many keys as the object has members can be counted though one is there twice.
+  // The number of keys may equal the number of members although one key is repeated.
   for (const char* spec :
        {R"("nodeSelector":{"x":"y","x":":z"})", R"("nodeSelector":{"x":"y","x" :"z"})",
         R"("nodeSelector":{"x":"y","x":"z","a\\":"b"})"})

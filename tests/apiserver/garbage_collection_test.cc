@@ -52,7 +52,7 @@ class GarbageCollection : public ClientTest {
     }
   }
   bool exists(const std::string& name) const { return exists(kConfigMaps, name); }
-  /// Until the collector has looked at the config maps that there are.
+  /// Waits until the collector has processed the existing config maps.
   void wait_for_collector() const {
     lookout::apiserver::create_owned(in(kConfigMaps), "last", "nobody", "no-uid");
     EXPECT_TRUE(eventually([&] { return !exists("last"); }));
@@ -157,7 +157,7 @@ TEST_F(GarbageCollection, InTheForegroundDeletesTheOwnerLast) {
     return lookout::test::held(in(kConfigMaps).get("child"))["metadata"].contains(
         "deletionTimestamp");
   }));
-  // One that the owner does not wait for does not wait for the owner either.
+  // A dependent without blockOwnerDeletion is not deleted in the foreground.
   EXPECT_TRUE(eventually([&] { return !exists("loose"); }));
   EXPECT_TRUE(exists("owner"));
   in(kConfigMaps).patch("child", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
@@ -213,7 +213,7 @@ TEST_F(GarbageCollection, DoesWhatTheFinalizersOfTheOwnerSay) {
   in(kConfigMaps).remove("owner");
   EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
   EXPECT_TRUE(exists("child"));
-  // Unless the request says something else.
+  // Unless the request overrides it.
   const Object again =
       in(kConfigMaps).create(from_json(R"({"metadata":{"name":"again","finalizers":["orphan"]}})"));
   create_owned("gone", again);
@@ -277,14 +277,14 @@ TEST_F(GarbageCollection, TakesPodsOfWhatIsDeleted) {
   EXPECT_TRUE(eventually([&] { return !exists("owner") && !exists(kPods, "p"); }));
 }
 
-// The collector sees what there is through watches, which may be down while something goes.
+// The collector uses watches, which may be disconnected during a deletion.
 TEST(GarbageCollectionAfterACut, AnOwnerDoesNotWaitForWhatWentUnseen) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   const RunningServer running(backend);
   const auto maps = running.client.resource(kConfigMaps, "default");
   const Object owner = maps.create(config_map("owner"));
   create_owned(maps, "child", "owner", std::string(owner.uid()));
-  // When this one has gone, the collector knows the child.
+  // When this one is deleted, the collector has processed the child.
   create_owned(maps, "orphan", "nobody", "no-uid");
   ASSERT_TRUE(eventually([&] { return !maps.find("orphan"); }));
   backend->cut_watches();
@@ -317,13 +317,13 @@ TEST(GarbageCollectionAfterADefinition, TakesWhatItsInstancesOwned) {
       R"({"apiVersion":"example.com/v1","kind":"Thing","name":"t","uid":")" +
       std::string(owner.uid()) + "\"}";
   maps.create(from_json(R"({"metadata":{"name":"child","ownerReferences":[)" + reference + "]}}"));
-  // When these have gone, the collector knows the child and follows the things.
+  // When these are deleted, the collector has processed the child and watches the things.
   create_owned(maps, "orphan", "nobody", "no-uid");
   things.create(from_json(R"({"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"o",)"
                           R"("ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap",)"
                           R"("name":"nobody","uid":"no-uid"}]}})"));
   ASSERT_TRUE(eventually([&] { return !maps.find("orphan") && !things.find("o"); }));
-  // The collector looks at the child when nobody knows what a Thing is.
+  // The collector processes the child when Thing is not served.
   slow = true;
   definitions.remove("things.example.com");
   const bool unknown = eventually([&] {

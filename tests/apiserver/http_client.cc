@@ -20,7 +20,7 @@ HttpClient::HttpClient(std::uint16_t port, const std::string& from) : socket_(co
   socket_.open(asio::ip::tcp::v4());
   if (!from.empty()) socket_.bind({asio::ip::make_address(from), 0});
   socket_.connect({asio::ip::make_address("127.0.0.1"), port});
-  // A server that does not answer fails the test instead of stopping it.
+  // If the server does not respond, the test fails instead of hanging.
   timeval timeout{30, 0};
   setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
 }

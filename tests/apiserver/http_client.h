@@ -1,4 +1,4 @@
-// A plain HTTP client for tests: one that can also do what no good client does.
+// A simple HTTP client for tests, which can also send malformed requests.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -20,7 +20,7 @@ struct HttpAnswer {
   std::string body;
 };
 
-/// One connection, kept for several requests.
+/// A keep-alive connection.
 class HttpClient {
  public:
   using Headers = std::vector<std::pair<std::string, std::string>>;
@@ -28,21 +28,21 @@ class HttpClient {
   /// `from`: an address of this machine, 127.0.0.1 if it is empty.
   explicit HttpClient(std::uint16_t port, const std::string& from = {});
 
-  /// Without a Content-Type of its own a body is JSON.
+  /// The default Content-Type of a body is JSON.
   HttpAnswer request(const std::string& method, const std::string& target,
                      const std::string& body = {}, const Headers& headers = {});
   HttpAnswer get(const std::string& target, const Headers& headers = {}) {
     return request("GET", target, {}, headers);
   }
 
-  /// Bytes, whatever they are.
+  /// Sends any bytes.
   void send(std::string_view bytes);
-  /// The next answer, with its whole body. Throws boost::system::system_error at the end of the
+  /// The next response with its whole body. Throws boost::system::system_error at the end of the
   /// connection.
   HttpAnswer read_answer();
-  /// Whatever comes within a while, up to the end of the connection.
+  /// Reads everything up to the end of the connection, with a time limit.
   std::string read_to_end();
-  /// Waits for the head of an answer and some more bytes; leaves the rest.
+  /// Waits for the head of a response and some more bytes; does not read the rest.
   std::string read_some();
   void close();
   boost::asio::ip::tcp::socket& socket() { return socket_; }
@@ -64,7 +64,7 @@ inline std::string config_map_text(const std::string& name, const std::string& v
   return R"({"metadata":{"name":")" + name + R"("},"data":{"key":")" + value + R"("}})";
 }
 
-/// A request on a connection of its own.
+/// A request on its own connection.
 HttpAnswer http(std::uint16_t port, const std::string& method, const std::string& target,
                 const std::string& body = {}, const HttpClient::Headers& headers = {});
 

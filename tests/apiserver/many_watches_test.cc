@@ -1,4 +1,4 @@
-// Many watches at once, and watchers that do not read.
+// Many concurrent watches, and clients that do not read.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ void raise_descriptor_limit(rlim_t wanted) {
 /// A connection with a watch on it, read without waiting.
 class RawWatch {
  public:
-  /// `receive_buffer`: how much the kernel takes for a client that does not read; 0: as usual.
+  /// `receive_buffer`: the kernel's buffer size for a client that does not read; 0: the default.
   RawWatch(std::uint16_t port, const std::string& target, int receive_buffer = 0)
       : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     if (receive_buffer > 0)
@@ -71,11 +71,11 @@ class RawWatch {
   /// The body so far.
   const std::string& body() const { return body_; }
   std::size_t events() const { return events_; }
-  /// Whether the body came to its end as it should, or the connection to its own.
+  /// Whether the body or the connection has ended.
   bool complete() const { return complete_; }
   bool ended() const { return ended_ || complete_; }
 
-  /// Takes what is there.
+  /// Reads the available data.
   void read_some() {
     char buffer[65536];
     for (;;) {
@@ -127,7 +127,7 @@ class RawWatch {
 
 using Watches = std::vector<std::unique_ptr<RawWatch>>;
 
-/// Reads from all until each is done; false if nothing comes for a long time.
+/// Reads from all until each is done; false on timeout.
 template <class Done>
 bool read_all(Watches& watches, Done done) {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -157,7 +157,7 @@ bool read_all(Watches& watches, Done done) {
   return std::all_of(watches.begin(), watches.end(), [&](const auto& w) { return done(*w); });
 }
 
-/// Waits until one watch has so many events.
+/// Waits until one watch has this many events.
 bool read_until(RawWatch& watch, std::size_t events) {
   while (watch.events() < events) {
     pollfd poll_fd{watch.fd(), POLLIN, 0};
@@ -266,8 +266,7 @@ TEST_F(ManyWatches, WhoNeverReadsIsCutOffWhenChangesAreForgotten) {
     ASSERT_TRUE(read_until(reader, i + 1)) << i;
   }
   EXPECT_TRUE(have(1));
-  // The reader's own copy of the 300 changes is 30 MB. For each of the 20 to have one kept would
-  // take 600 MB more.
+  // The reader's copy of the 300 changes is 30 MB. A copy for each of the 20 would take 600 MB more.
   if (!test::kSanitized) {
     EXPECT_LT(test::resident_bytes(), before + (150u << 20));
   }
@@ -354,7 +353,7 @@ TEST_F(ManyWatches, AreEndedByStoppingAndNothingIsLeft) {
   server_->stop();
   EXPECT_EQ(server_->stats().connections, 0u);
   EXPECT_EQ(server_->stats().watches, 0);
-  // In good order for all who listen.
+  // All of them end properly.
   EXPECT_TRUE(read_all(watches, [](const RawWatch& w) { return w.complete(); }));
   EXPECT_EQ(test::thread_count(), threads);
   watches.clear();

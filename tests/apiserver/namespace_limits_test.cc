@@ -83,7 +83,7 @@ TEST_F(LimitRanges, GiveDefaultsToContainers) {
             "cpu, memory limit for container main; memory request for container own; "
             "memory limit for container own; cpu, memory request for init container first; "
             "cpu, memory limit for init container first");
-  // Nobody owns what admission sets.
+  // Fields that admission sets have no owner.
   for (const api::Value entry : made["metadata"]["managedFields"].elements())
     EXPECT_FALSE(entry["fieldsV1"]["f:metadata"]["f:annotations"].exists());
 }
@@ -171,7 +171,7 @@ class Quotas : public NamespaceLimitsTest {
 TEST_F(Quotas, CountObjects) {
   in(kConfigMaps).create(config_map("old"));
   create_quota(R"({"configmaps":"2","count/secrets":"1","count/deployments.apps":"0"})");
-  // They hold for the next request.
+  // They apply to the next request.
   EXPECT_EQ(used("configmaps"), "1");
   EXPECT_EQ(used("count/secrets"), "0");
   in(kConfigMaps).create(config_map("a"));
@@ -211,7 +211,7 @@ TEST_F(Quotas, ChargeNothingForWhatIsNotWritten) {
   in(kConfigMaps).create(config_map("b"), dry);
   EXPECT_EQ(used("configmaps"), "1");
   in(kConfigMaps).create(config_map("b"));
-  // A dry run is refused, too.
+  // A dry run is rejected, too.
   EXPECT_EQ(status_of([&] { in(kConfigMaps).create(config_map("c"), dry); }).code, 403);
 }
 
@@ -354,7 +354,7 @@ TEST_F(Quotas, CountCustomResources) {
   all(kDefinitions)
       .create(from_json(std::string(kThingDefinition) +
                         R"("schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
-  // Nothing was known of it when the quota was made.
+  // Its resource did not exist when the quota was created.
   in(kQuotas).patch("quota", rest::PatchType::kMerge, R"({"metadata":{"labels":{"a":"b"}}})");
   const auto thing = [](const char* name) {
     return from_json(fmt::format(
@@ -374,7 +374,7 @@ TEST_F(Quotas, AllOfThemHaveToAllowIt) {
   create_quota(R"({"configmaps":"1"})", "", "small");
   in(kConfigMaps).create(config_map("a"));
   EXPECT_THAT(refusal(kConfigMaps, config_map("b")), testing::HasSubstr("exceeded quota: small"));
-  // What the first had been charged is given back.
+  // The first quota's charge is refunded.
   EXPECT_EQ(used("configmaps", "large"), "1");
 }
 

@@ -100,7 +100,7 @@ TEST_F(OpenApi, DescribesTypesAsTheirClientsNeedThem) {
   EXPECT_EQ(containers["x-kubernetes-list-map-keys"].to_json(), R"(["name"])");
   EXPECT_EQ(pod_spec["properties"]["volumes"]["x-kubernetes-patch-strategy"].as_string(),
             "merge,retainKeys");
-  // Nothing stands beside a reference.
+  // References have no siblings.
   const Value strategy = schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["strategy"];
   EXPECT_EQ(strategy["allOf"][0]["$ref"].as_string(),
             "#/components/schemas/io.k8s.api.apps.v1.DeploymentStrategy");
@@ -156,7 +156,7 @@ TEST_F(OpenApi, NamesAndDescribesOperations) {
             "delete collection of ClusterRole");
   EXPECT_EQ(descriptions["patchCoreV1Node"], "partially update the specified Node");
   EXPECT_EQ(descriptions["createCoreV1NamespacedPodEviction"], "create eviction of a Pod");
-  // For which Kubernetes' own tests look.
+  // Kubernetes' tests check for it.
   EXPECT_EQ(document["definitions"]["io.k8s.api.core.v1.ServiceList"]["properties"]["items"]
                     ["description"]
                         .as_string(),
@@ -199,7 +199,7 @@ TEST_F(OpenApi, DescribesCustomResources) {
   const Object open_v3 = get("/openapi/v3/apis/open.example.com/v1");
   EXPECT_TRUE(open_v3["components"]["schemas"]["com.example.open.v1.Open"]["properties"]["metadata"]
                   .exists());
-  // And it goes with its definition.
+  // It is removed with its definition.
   all(kDefinitions).remove("crontabs.stable.example.com");
   EXPECT_TRUE(eventually([&] {
     return http(server_.port(), "GET", "/openapi/v3/apis/stable.example.com/v1").code == 404;
@@ -240,7 +240,7 @@ TEST_F(OpenApi, SpeaksTheProtobufOfGoClients) {
             "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
   const auto document = fields_of(answer.body);
   EXPECT_EQ(document.find(1)->second, "2.0");
-  // definitions, a NamedSchema, its value, and what it requires.
+  // definitions, a NamedSchema, its value, and its required fields.
   std::map<std::string, std::string> schemas;
   for (const auto& [number, named] : fields_of(document.find(9)->second)) {
     const auto pair = fields_of(named);

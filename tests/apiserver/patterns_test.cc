@@ -1,4 +1,4 @@
-// Patterns in the schemas of custom resources, and what else of a definition the server says about.
+// Patterns in the schemas of custom resources, and warnings about definitions.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -43,7 +43,7 @@ TEST_F(CustomPatterns, AreGosAndMeanTheWholeText) {
   }
 }
 
-// Names of groups have two forms, and what looks like one of them may be something else.
+// Group names have two forms, and similar texts may be something else.
 TEST_F(CustomPatterns, MayNameTheirGroupsInTwoWays) {
   const auto takes = [&](const std::string& pattern, const std::string& text) {
     all(kDefinitions).create(definition(R"(,"pattern":")" + pattern + "\""));
@@ -112,7 +112,7 @@ TEST_F(CustomPatterns, ThatCannotBeMatchedAreRefusedWithTheirDefinition) {
 
 class Unenforced : public ClientTest {
  protected:
-  /// The Warning of the answer to a POST.
+  /// The Warning header in the response to a POST.
   std::string warning(const std::string& path, const api::Object& object) const {
     const HttpAnswer answer = http(server_.port(), "POST", path, object.to_json(),
                                    {{"Content-Type", "application/json"}});

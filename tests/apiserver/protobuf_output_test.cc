@@ -1,4 +1,4 @@
-// The server's answers to clients that accept protobuf.
+// The server's responses to clients that accept protobuf.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ class ProtobufOutput : public ClientTest {
                  const std::string& method = "GET", const std::string& body = {}) const {
     return http(server_.port(), method, target, body, {{"Accept", accept}});
   }
-  /// The object in an answer that must be protobuf.
+  /// The object in a response that must be protobuf.
   static Object decoded(const HttpAnswer& answer) {
     EXPECT_EQ(answer.headers.at("content-type"), kProtobuf);
     api::ProtobufDecoder decoder;
@@ -47,7 +47,7 @@ TEST_F(ProtobufOutput, WritesAnswerInProtobufToo) {
 TEST_F(ProtobufOutput, AListIsTheSameAsItsJson) {
   const std::string accept = kProtobuf + ",application/json";
   EXPECT_EQ(decoded(ask(kMaps, accept)), Object::parse(ask(kMaps, "").body)) << "empty";
-  // More than goes to the socket at once.
+  // More than one write.
   for (int i = 0; i < 60; ++i)
     in(kConfigMaps).create(config_map(fmt::format("c{}", i), std::string(5000, 'x')));
   for (const char* query : {"", "?limit=7", "?labelSelector=no%3Dsuch"}) {

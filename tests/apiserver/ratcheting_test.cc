@@ -1,5 +1,5 @@
-// What was stored by an older server, or under another schema, may stay: a change is refused only for
-// what it changes. Beside the answers of a real kube-apiserver 1.36.2.
+// Objects of an older server or schema: an update is rejected only for changed fields. Compared with the
+// responses of a kube-apiserver 1.36.2.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class Ratcheting : public ClientTest {
   }
 };
 
-/// Each cause of a refusal. (Kubernetes looks at the fields of a custom resource in any order.)
+/// Each cause of a rejection. (Kubernetes validates the fields of a custom resource in any order.)
 std::vector<std::string> sorted_causes(api::Value causes) {
   std::vector<std::string> out;
   for (const api::Value cause : causes.elements()) out.push_back(cause.to_json());
@@ -79,7 +79,7 @@ TEST_F(Ratcheting, OfCustomResourcesIsThatOfARealServer) {
   EXPECT_GT(compared, 300u);
 }
 
-/// The object as a storage that keeps protobuf gives it back.
+/// The object after a round trip through a protobuf storage.
 Object as_stored(api::Value object) {
   const Object text = Object::parse(object.to_json());
   std::string bytes;

@@ -74,9 +74,9 @@ TEST_F(Rbac, RefusesWhatNoRuleAllows) {
       "API group \"apps\" at the cluster scope");
   EXPECT_EQ(message([&] { ann.get_raw("/metrics"); }),
             "403 forbidden: User \"ann\" cannot get path \"/metrics\"");
-  // Everybody may know what there is.
+  // All users may read discovery.
   EXPECT_EQ(message([&] { ann.get_raw("/apis/apps/v1"); }), "done");
-  // The client of the test, and everybody in system:masters, may do everything.
+  // The test's client and system:masters may do everything.
   pods().create(pod("web"));
   EXPECT_EQ(message([&] { as("root", {"system:masters"}).resource(kPods).list({}); }), "done");
 }
@@ -138,7 +138,7 @@ TEST_F(Rbac, NamesSubresourcesAndSelectorsCount) {
   EXPECT_EQ(message([&] { maps.get("settings"); }), "done");
   EXPECT_THAT(message([&] { maps.get("others"); }), HasSubstr("403 configmaps \"others\" is"));
   EXPECT_THAT(message([&] { maps.list({}); }), HasSubstr("403"));
-  // An informer for one object may do with a right for that object.
+  // An informer for one object needs only permissions for this object.
   EXPECT_EQ(message([&] { maps.list({.field_selector = "metadata.name=settings"}); }), "done");
   EXPECT_THAT(message([&] { maps.list({.field_selector = "metadata.name=others"}); }),
               HasSubstr("403"));
@@ -339,7 +339,7 @@ TEST_F(Rbac, ConstrainedImpersonationIsForWhatItSays) {
   EXPECT_EQ(read(kConfigMaps, "bob"),
             "403 configmaps is forbidden: User \"ann\" cannot impersonate-on:user-info:list "
             "resource \"configmaps\" in API group \"\" in the namespace \"default\"");
-  // (The way that worked last, as a node, concerns no other users.)
+  // (The cached mode, associated-node, does not apply to other users.)
   EXPECT_EQ(read(kPods, "carl"),
             "403 users.authentication.k8s.io \"carl\" is forbidden: User \"ann\" cannot "
             "impersonate:user-info resource \"users\" in API group \"authentication.k8s.io\" at "

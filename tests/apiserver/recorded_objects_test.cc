@@ -1,5 +1,5 @@
-// Objects as a kube-apiserver 1.36 has stored them: what their creator sent, which their
-// managedFields tell, has to become the same here.
+// Objects that a kube-apiserver 1.36 has stored: the creator's fields, from managedFields, must give the
+// same objects here.
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 #include <rapidjson/stringbuffer.h>
@@ -74,7 +74,7 @@ rapidjson::Value pick(const rapidjson::Value& value, const rapidjson::Value& fie
   return out;
 }
 
-/// Takes out what is another one each time; a uid wherever it stands is "UID".
+/// Removes values that differ in each run; replaces uids by "UID".
 void normalize(rapidjson::Value& value, const std::string& uid, Allocator& allocator) {
   static const std::set<std::string, std::less<>> kOut = {
       "uid",           "resourceVersion",        "creationTimestamp",

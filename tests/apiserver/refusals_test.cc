@@ -1,4 +1,4 @@
-// What built-in kinds have to be, beside the answers of a real kube-apiserver 1.36.2.
+// Validation of built-in kinds, compared with the responses of a kube-apiserver 1.36.2.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -19,7 +19,7 @@ using api::Object;
 
 class Refusals : public ClientTest {};
 
-/// Each cause of a refusal, in order: its field, its reason and its message.
+/// Each cause of a rejection, in order: its field, its reason and its message.
 std::vector<std::string> causes_in(api::Value causes) {
   std::vector<std::string> out;
   for (const api::Value cause : causes.elements()) {
@@ -152,7 +152,7 @@ Object outcome(const Object& written, bool with_metadata) {
   return Object::parse(shown + text.substr(end));
 }
 
-/// Each object gets one write after the other, valid ones and others.
+/// Writes each object repeatedly, with valid and invalid changes.
 TEST_F(StatusWrites, AreAnsweredAsByARealServer) {
   const Object recorded = Object::parse(
       lookout::test::read_file(lookout::test::testdata("kube-1.36/status_writes.json")));

@@ -1,4 +1,4 @@
-// Limits of requests, the audit log, and compressed answers.
+// Request limits, the audit log, and compressed responses.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -56,13 +56,13 @@ TEST(AddressLimits, OneAddressCannotTakeAllRequests) {
   options.max_requests_per_address = 1;
   options.future_wait = std::chrono::seconds(30);
   Server server(options);
-  // Who asks without credentials belongs to system:masters, so somebody else asks.
+  // Requests without credentials are in system:masters, so use another user.
   const HttpClient::Headers bob = {{"Impersonate-User", "bob"}};
   const rest::ResourceClient maps =
       rest::Client(server.client_config()).resource(kConfigMaps, "default");
-  // A request that waits for a revision that comes later.
+  // A request that waits for a future revision.
   const std::int64_t revision = std::stoll(maps.list().resource_version) + 20;
-  // Whoever comes while bob is served is refused, so that it may take more than one.
+  // Requests while bob is served are rejected, so this may take several attempts.
   std::list<HttpClient> waiting;
   HttpAnswer answer;
   ASSERT_TRUE(eventually([&] {
@@ -92,7 +92,7 @@ void create_large_objects(const Server& server) {
     maps.create(config_map(fmt::format("map-{}", i), std::string(1'000'000, 'x')));
 }
 
-/// A client that takes the first bytes of an answer and leaves the rest.
+/// A client that reads only the first bytes of a response.
 void begin_to_read(HttpClient& client, const std::string& path) {
   client.socket().set_option(boost::asio::socket_base::receive_buffer_size(4096));
   client.send(
@@ -100,7 +100,7 @@ void begin_to_read(HttpClient& client, const std::string& path) {
   EXPECT_THAT(client.read_some(), HasSubstr("200 OK"));
 }
 
-/// The number of running requests that change nothing, with the one that asks for it.
+/// The number of running read requests, including this one.
 std::string running_reads(const Server& server) {
   const std::string metric = "\napiserver_current_inflight_requests{request_kind=\"readOnly\"} ";
   const std::string body = http(server.port(), "GET", "/metrics").body;
@@ -110,7 +110,7 @@ std::string running_reads(const Server& server) {
   return body.substr(begin, body.find('\n', begin) - begin);
 }
 
-/// The answer to a short request of a user, who is impersonated.
+/// The response to a short request of an impersonated user.
 int code_for(const Server& server, const char* user) {
   return HttpClient(server.port())
       .get("/api/v1/namespaces/default/configmaps/none", {{"Impersonate-User", user}})
@@ -183,7 +183,7 @@ TEST(AddressLimits, OneAddressCannotTakeAllConnections) {
 class Compression : public ClientTest {};
 
 TEST_F(Compression, OfLargeAnswersThatTheClientTakes) {
-  // (As random as it gets: something has to be left after compression.)
+  // (Random, so that it does not compress well.)
   std::string text;
   for (unsigned i = 0, state = 1; i < 5000; ++i) {
     state = state * 1664525 + 1013904223;

@@ -23,7 +23,7 @@ TEST(Server, ServesAPodInOneLine) {
   EXPECT_EQ(pods.get("web"), created);
 }
 
-// A program started meanwhile would keep the port.
+// A child process would otherwise inherit the port.
 TEST(Server, KeepsItsSocketsFromOtherPrograms) {
   Server server;
   HttpClient client(server.port());

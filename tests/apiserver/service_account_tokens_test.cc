@@ -1,4 +1,4 @@
-// Tokens of service accounts: who they stand for, and until when.
+// Service account tokens: their users and lifetimes.
 #include "apiserver/auth/service_account_tokens.h"
 
 #include <fmt/format.h>
@@ -54,7 +54,7 @@ TEST(TokenSigner, VerifiesItsOwnTokensInTheirTime) {
             (std::vector<std::string>{"system:serviceaccounts", "system:serviceaccounts:shop"}));
   EXPECT_EQ(user.extra.at("authentication.kubernetes.io/pod-name").at(0), "web");
   EXPECT_EQ(user.extra.at("authentication.kubernetes.io/credential-id").at(0), "JTI=id-1");
-  // The clock of the server that has made it may be a minute off.
+  // The issuing server's clock may be off by a minute.
   EXPECT_TRUE(signer.verify(token, 2060));
   EXPECT_FALSE(signer.verify(token, 2061));
   EXPECT_TRUE(signer.verify(token, 940));
@@ -117,7 +117,7 @@ TEST(TokenSigner, ShowsItsPublicKey) {
     EXPECT_EQ(lookout::test::run_command(arguments).status, 0);
     return file;
   };
-  // What openssl(1) says of the key: the numbers are at its end.
+  // The output of openssl(1) for the key: the numbers are at its end.
   const auto der_of = [&](const std::string& file) {
     const std::string out = (dir / "key.der").string();
     EXPECT_EQ(lookout::test::run_command(
@@ -183,7 +183,7 @@ class ServiceAccountTokens : public ClientTest {
     return in(kAccounts).create_subresource("cart", "token",
                                             from_json(fmt::format(R"({{"spec":{{{}}}}})", spec)));
   }
-  /// The user that the server takes the bearer for, or the code of the refusal.
+  /// The user of the token, or the error code.
   std::string bearer(std::string_view token) const {
     rest::Config config = server_.client_config();
     config.bearer_token = token;
@@ -319,7 +319,7 @@ TEST_F(ServiceAccountTokens, LastAYearInTheVolumesOfPods) {
                                std::chrono::seconds(claims["iat"].as_int() + seconds));
     return claims;
   };
-  // As a kubelet asks; the client is to renew it after an hour all the same.
+  // As requested by a kubelet; the client must still renew it after an hour.
   const api::Object extended = request_for(3607, "");
   EXPECT_EQ(extended["exp"].as_int() - extended["iat"].as_int(), 365 * 24 * 3600);
   EXPECT_EQ(extended["kubernetes.io"]["warnafter"].as_int(), extended["iat"].as_int() + 3607);

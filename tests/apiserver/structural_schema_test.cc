@@ -1,5 +1,5 @@
-// What the schema of a definition does to objects: numbers, nulls, unknown fields, formats, and the
-// resources that are embedded.
+// The effects of a definition's schema on objects: numbers, nulls, unknown fields, formats, and embedded
+// resources.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -44,7 +44,7 @@ class StructuralSchema : public ClientTest {
     return http(server_.port(), "POST", kPath + ("?dryRun=All" + query), object,
                 {{"Content-Type", "application/json"}});
   }
-  /// The spec that is stored, or the message of the refusal without what all refusals have.
+  /// The stored spec, or the error message without the common prefix.
   std::string stored(const std::string& spec) const {
     const HttpAnswer answer = post(spec);
     const Object body = from_json(answer.body);

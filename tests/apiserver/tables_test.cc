@@ -1,4 +1,4 @@
-// Tables: what people see of objects.
+// Tables.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -113,7 +113,7 @@ struct Row {
   const char* group;
   const char* plural;
   const char* object;
-  /// Without the name, which comes first everywhere but in events.
+  /// Without the name, which is the first column except for events.
   const char* cells;
 };
 
@@ -344,7 +344,7 @@ TEST_F(Tables, ComeInTheVersionThatIsAskedFor) {
   const std::string path = "/api/v1/namespaces/default/configmaps";
   EXPECT_EQ(get(path, "application/json;as=Table;v=v1beta1;g=meta.k8s.io").api_version(),
             "meta.k8s.io/v1beta1");
-  // kubectl's own header.
+  // kubectl's header.
   EXPECT_EQ(get(path,
                 "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;"
                 "g=meta.k8s.io,application/json")

@@ -40,7 +40,7 @@ TestWebhook::TestWebhook(Answer answer, std::vector<std::string> names)
 }
 
 TestWebhook::~TestWebhook() {
-  // Requests end first, then the answers in the pool, then the threads that the answers return to.
+  // Requests end first, then the pool's tasks, then the threads to which they return.
   server_->drain(std::chrono::milliseconds(0));
   server_->cut_off();
   pool_.join();
@@ -61,7 +61,7 @@ Awaitable<http::Response> TestWebhook::handle(http::Request request) {
   const std::optional<std::string> body =
       co_await boost::asio::co_spawn(pool_, answer_to(review), boost::asio::use_awaitable);
   if (!body) {
-    // Until the other side gives up, or the webhook ends.
+    // Until the client times out, or the webhook ends.
     AsyncEvent bell(co_await boost::asio::this_coro::executor);
     const std::stop_callback wake(request.gone, [bell] { bell.ring(); });
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);

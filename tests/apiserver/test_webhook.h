@@ -1,4 +1,4 @@
-// A webhook over HTTPS that answers as a test says.
+// An HTTPS webhook whose responses a test sets.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
@@ -17,20 +17,20 @@
 
 namespace lookout::apiserver {
 
-/// The AdmissionReview that answers one, with `members` in its response besides the uid.
+/// The AdmissionReview for a request, with `members` and the uid in its response.
 std::string review_answer(const api::Object& review, const std::string& members);
 inline std::string allowed(const api::Object& review) {
   return review_answer(review, R"("allowed":true)");
 }
-/// An answer with a JSON patch.
+/// A response with a JSON patch.
 std::string patched(const api::Object& review, const std::string& operations);
 
 class TestWebhook {
  public:
-  /// The body of an answer; nothing: none comes. Runs on threads of its own, and may block.
+  /// Returns the body of the response; nullopt: no response. Runs on separate threads, and may block.
   using Answer = std::function<std::optional<std::string>(const api::Object& review)>;
 
-  /// `names` are those in its certificate: "DNS:hook.shop.svc".
+  /// `names` are the names in its certificate: "DNS:hook.shop.svc".
   explicit TestWebhook(Answer answer, std::vector<std::string> names = {"IP:127.0.0.1"});
   ~TestWebhook();
   TestWebhook(const TestWebhook&) = delete;
@@ -42,7 +42,7 @@ class TestWebhook {
   std::string ca_bundle() const;
   /// The members of clientConfig.
   std::string client_config() const;
-  /// Every review that came, and the target of the latest request.
+  /// All received reviews, and the target of the latest request.
   std::vector<api::Object> reviews() const;
   std::string latest_target() const;
 
@@ -60,7 +60,7 @@ class TestWebhook {
   std::unique_ptr<http::Server> server_;
 };
 
-/// One entry of `webhooks`: its name, where it is, its rule, and whatever else.
+/// An entry of `webhooks`: its name, client config, rule, and other members.
 std::string webhook(const std::string& name, const std::string& client_config,
                     const std::string& rule, const std::string& more = "");
 /// A rule for everything that happens to some resources.

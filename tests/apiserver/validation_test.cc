@@ -368,7 +368,7 @@ TEST(Restart, MakesOldResourceVersionsExpire) {
   EXPECT_EQ(list.code, 410);
 }
 
-// The clock was put back, say.
+// For example, the clock was set back.
 TEST(Restart, AWatchFromAVersionOfAnotherFutureIsToldSo) {
   ServerOptions options;
   options.first_revision = 100;
@@ -396,7 +396,7 @@ TEST(Restart, RevisionsOfTimeGrow) {
   const auto one = storage::revision_of_time(begin);
   // No server makes as many changes in the meantime.
   EXPECT_EQ(storage::revision_of_time(begin + seconds(60)), one + 60'000'000);
-  // JavaScript's numbers hold it.
+  // It is exact in JavaScript's numbers.
   EXPECT_LT(storage::revision_of_time(begin + std::chrono::years(200)), 1ull << 53);
   EXPECT_EQ(storage::revision_of_time({}), 1u);
 }

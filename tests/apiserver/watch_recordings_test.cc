@@ -1,4 +1,4 @@
-// The series of changes behind the recorded watches, made again: watchers are told the same.
+// Replays the changes of the recorded watches: the events must be equal.
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
@@ -97,13 +97,13 @@ class RecordedWatches : public testing::Test {
     remove("a3");
     patch("a3", R"({"metadata":{"finalizers":null}})");
     remove("a0");
-    // So that one can see that nothing else has come before.
+    // To check that no other event came before.
     create("the-end", "a");
   }
 
   rest::WatchStream watch(const rest::ListOptions& options) { return pods().watch(options); }
 
-  /// Up to the end of the series.
+  /// All events up to the end of the series.
   static Lines events_of(rest::WatchStream& stream) {
     Lines out;
     while (const auto event = stream.next()) {
@@ -140,7 +140,7 @@ TEST_F(RecordedWatches, TellTheSameAsTheRealServer) {
   EXPECT_EQ(events_of(from_zero), recorded_events("from_zero"));
   EXPECT_EQ(events_of(initial_events), recorded_events("initial_events"));
 
-  // Once more, by somebody who wants metadata only.
+  // The same with metadata only.
   const auto answer =
       http(server_.port(), "GET",
            "/api/v1/namespaces/w1/pods?watch=1&timeoutSeconds=1&resourceVersion=" +

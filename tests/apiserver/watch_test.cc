@@ -31,7 +31,7 @@ class Watches : public ClientTest {
     }
     return out;
   }
-  /// The events of a watch that ends by itself.
+  /// The events of a watch that times out.
   Told lines(const std::string& target) {
     Told out;
     for (const auto& line : test::lines(http(server_.port(), "GET", target).body)) {
@@ -92,10 +92,10 @@ TEST_F(Watches, EndAfterTheirTimeWithABookmark) {
   const Object last = Object::parse(told[1]);
   EXPECT_EQ(last["type"].as_string(), "BOOKMARK");
   EXPECT_EQ(last["object"]["kind"].as_string(), "ConfigMap");
-  // Up to now, whatever it was that changed last.
+  // Up to the current revision, of any resource.
   EXPECT_EQ(last["object"]["metadata"]["resourceVersion"].as_string(),
             in(kConfigMaps).list().resource_version);
-  // Without them there are none.
+  // Without allowWatchBookmarks there are no bookmarks.
   EXPECT_EQ(lines(begin).size(), 1u);
 }
 

@@ -1,5 +1,4 @@
-// Requests that a server without authentication refuses, because only a web page in a browser sends
-// them.
+// Requests that a server without authentication rejects because only web pages send them.
 #include <gtest/gtest.h>
 
 #include "lookout/api/object.h"
@@ -12,7 +11,7 @@
 namespace lookout::apiserver {
 namespace {
 
-/// "GET target" with headers of the caller's alone.
+/// "GET target" with only the given headers.
 HttpAnswer ask(std::uint16_t port, const std::string& head, const std::string& body = {}) {
   HttpClient client(port);
   std::string text = head + "\r\n";
@@ -36,7 +35,7 @@ TEST(WebPages, CannotReadUnderANameOfTheirOwn) {
   EXPECT_THAT(rebound.body, AllOf(HasSubstr("evil.example.com"), HasSubstr("--allow-host")));
   for (const char* host : {"127.0.0.1:8001", "[::1]", "localhost:1", "LOOKOUT.test:8001"})
     EXPECT_EQ(ask(server.port(), secrets + host).code, 200) << host;
-  // Load balancers ask for these under any name.
+  // Load balancers request these with any host name.
   for (const char* path : {"/healthz", "/readyz", "/livez", "/version"}) {
     const auto head = std::string("GET ") + path + " HTTP/1.1\r\nHost: evil.example.com";
     EXPECT_EQ(ask(server.port(), head).code, 200) << path;
@@ -80,7 +79,7 @@ TEST(WebPages, CannotWriteWithoutAContentType) {
       std::string("POST ") + kConfigMapsPath + " HTTP/1.1\r\nHost: localhost\r\n";
   EXPECT_EQ(ask(server.port(), raw + "User-Agent: kubectl/v1.20.2", config_map_text("raw")).code,
             201);
-  // Without a body there is nothing to say about its type.
+  // Without a body, the type is irrelevant.
   EXPECT_EQ(http(server.port(), "POST", kConfigMapsPath, config_map_text("a"), kJsonBody).code,
             201);
   EXPECT_EQ(http(server.port(), "DELETE", std::string(kConfigMapsPath) + "/a").code, 200);
@@ -120,7 +119,7 @@ TEST(Bodies, AreNotReadOfWhoHasNoCredentials) {
   for (const auto& [credentials, code] : cases) {
     for (const char* body : {"Content-Length: 1000000", "Transfer-Encoding: chunked",
                              "Expect: 100-continue\r\nContent-Length: 1000000"}) {
-      // Nothing of the body comes, ever.
+      // The body never arrives.
       HttpClient client(server.port());
       client.send(head + credentials + body + "\r\n\r\n");
       const HttpAnswer answer = client.read_answer();
@@ -129,7 +128,7 @@ TEST(Bodies, AreNotReadOfWhoHasNoCredentials) {
     }
   }
   EXPECT_GE(server.stats().failures, 6u);
-  // A client with credentials is asked for the body.
+  // A client with credentials gets "100 Continue".
   HttpClient client(server.port());
   client.send(head + "Authorization: Bearer secret\r\nExpect: 100-continue\r\nContent-Length: " +
               std::to_string(config_map_text("a").size()) + "\r\n\r\n");
@@ -138,7 +137,7 @@ TEST(Bodies, AreNotReadOfWhoHasNoCredentials) {
   EXPECT_EQ(client.read_answer().code, 201);
 }
 
-// A trailer comes after the checks: it must not say who makes the request.
+// A trailer arrives after the checks, so it must not set the user.
 TEST(Bodies, TrailersAreNoHeaders) {
   const test::TempDir dir;
   ServerOptions options = with_tokens(dir);

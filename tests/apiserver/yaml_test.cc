@@ -1,4 +1,4 @@
-// YAML as bodies and as answers.
+// YAML requests and responses.
 
 #include <gtest/gtest.h>
 

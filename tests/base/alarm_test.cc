@@ -55,7 +55,7 @@ TEST_F(AlarmTest, MayBeSetOnTheEventLoop) {
 }
 
 TEST_F(AlarmTest, NeverRingsWithinSet) {
-  std::mutex mutex;  // as a caller may have one that `ring` takes
+  std::mutex mutex;  // a lock that `ring` takes, too
   std::promise<void> rung;
   Alarm alarm(loop_, clock_, [&] {
     const std::lock_guard lock(mutex);
@@ -98,7 +98,7 @@ TEST_F(AlarmTest, RingsAgainAfterARingThatThrew) {
   }
 }
 
-// The same through what uses it: a coroutine, or a watch error handler, that adds for later.
+// The same through its users: a coroutine or a watch error handler that adds with a delay.
 TEST_F(AlarmTest, ADelayingQueueMayBeAddedToOnTheEventLoop) {
   workqueue::DelayingQueueOptions<int> options;
   options.clock = clock_;
@@ -114,7 +114,7 @@ TEST_F(AlarmTest, ADelayingQueueMayBeAddedToOnTheEventLoop) {
   EXPECT_EQ(queue.get(), 2);
 }
 
-/// An order that refuses an item.
+/// A comparison that throws for an item.
 class Picky : public workqueue::Order<int> {
  public:
   void touch(const int&, int) override {}

@@ -10,7 +10,7 @@
 namespace lookout {
 namespace {
 
-/// A tree with /proc and cgroups as a container sees them.
+/// A tree with a container's view of /proc and cgroups.
 class ProcessorsTest : public testing::Test {
  protected:
   void put(const std::string& path, const std::string& text) {
@@ -20,8 +20,7 @@ class ProcessorsTest : public testing::Test {
   }
   unsigned usable() const { return usable_processors(root_.path()); }
 
-  /// A quota of half a processor more than the machine has, or none of these tests would say much
-  /// on a machine with one.
+  /// The quotas exceed the machine's processors by a half, so that the tests also work with one processor.
   const unsigned all_ = std::max(1u, std::thread::hardware_concurrency());
   const test::TempDir root_;
 };

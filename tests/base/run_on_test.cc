@@ -35,7 +35,7 @@ Awaitable<bool> cancelled() {
 
 asio::any_io_executor any(asio::io_context& context) { return context.get_executor(); }
 
-/// Lets others run, and says whether it was cancelled meanwhile. Moves only.
+/// Yields, and returns whether it was cancelled in the meantime. Move-only.
 Awaitable<std::unique_ptr<bool>> look_around() {
   co_await asio::this_coro::throw_if_cancelled(false);
   for (int i = 0; i < 3; ++i) co_await asio::post(asio::use_awaitable);
@@ -48,7 +48,7 @@ Awaitable<void> fail() {
   throw std::runtime_error("failed");
 }
 
-/// Two contexts, each of which runs when a test says so.
+/// Two contexts that run under a test's control.
 class RunOnTest : public testing::Test {
  protected:
   using Waiter = std::function<Awaitable<void>()>;
@@ -117,7 +117,7 @@ TEST_F(RunOnTest, CancelsTheTaskWithTheWaiter) {
   EXPECT_EQ(was_cancelled, true);
 }
 
-// What the first wait has freed belongs to the second one by then.
+// The second wait reuses the memory of the first one.
 TEST_F(RunOnTest, ACancellationThatComesAfterTheEndReachesNothing) {
   bool first_ended = false;
   std::optional<bool> second_cancelled;
@@ -129,7 +129,7 @@ TEST_F(RunOnTest, ACancellationThatComesAfterTheEndReachesNothing) {
     second_cancelled = *result;
   });
   cancel_soon();
-  run(tasks_);  // the end of the task waits behind the cancellation
+  run(tasks_);  // the end of the task is queued after the cancellation
   EXPECT_FALSE(first_ended);
   run(waiters_);
   EXPECT_TRUE(first_ended);

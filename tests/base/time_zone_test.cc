@@ -19,7 +19,7 @@ sys_seconds utc(int year, unsigned month, unsigned day, seconds time = 0s) {
   return sys_days(std::chrono::year(year) / static_cast<int>(month) / static_cast<int>(day)) + time;
 }
 
-/// A file whose only content is a rule, as the database's "slim" files have it for all times to come.
+/// A file with only a rule, as in the "slim" files of the database.
 std::string file_of_rule(std::string_view rule, std::int32_t offset = 0) {
   const auto header = [](char types) {
     return std::string("TZif2") + std::string(15 + 4 * 4, '\0') + std::string(3, '\0') + types +

@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-// As the kubelet replaces what it has mounted: FILE -> ..data/FILE, ..data -> a folder.
+// As the kubelet updates mounted volumes: FILE -> ..data/FILE, ..data -> a folder.
 TEST(WatchedFileTest, AFolderIsReplacedByALink) {
   const test::TempDir folder;
   const fs::path root = folder.path();

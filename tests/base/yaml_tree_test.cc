@@ -19,7 +19,7 @@ TEST(YamlTreeTest, EscapesAreTheCharactersThatYamlNames) {
   EXPECT_EQ(json_of(R"("\L\P")"), "\"\u2028\u2029\"");
 }
 
-// yaml-cpp makes one byte of each, which is no UTF-8.
+// yaml-cpp decodes each to one byte, which is invalid UTF-8.
 TEST(YamlTreeTest, ANextLineAndANoBreakSpaceAreUtf8) {
   EXPECT_EQ(json_of(R"(a: "x\Ny")"), "{\"a\":\"x\u0085y\"}");
   EXPECT_EQ(json_of(R"(a: "\_")"), "{\"a\":\"\u00a0\"}");
@@ -27,7 +27,7 @@ TEST(YamlTreeTest, ANextLineAndANoBreakSpaceAreUtf8) {
   EXPECT_EQ(json_of("a: 'x\\Ny'"), R"({"a":"x\\Ny"})") << "no escape between single quotes";
 }
 
-// What kubectl makes of them.
+// kubectl's results.
 TEST(YamlTreeTest, NumbersAreReadAsYaml11HasThem) {
   EXPECT_EQ(json_of("[0400, 0644, -07, 0o17, 0b11, -0b1, 0x1F, 0X1f]"),
             "[256,420,-7,15,3,-1,31,31]");
@@ -57,7 +57,7 @@ TEST(YamlTreeTest, NamesOfFieldsAreText) {
   }
 }
 
-// What follows was compared with sigs.k8s.io/yaml.
+// The following results equal those of sigs.k8s.io/yaml.
 TEST(YamlTreeTest, InfinityIsNoJson) {
   for (const char* text : {".inf", "-.Inf", "[+.INF]", "a: .nan"})
     EXPECT_THROW(json_of(text), YamlError) << text;
@@ -122,7 +122,7 @@ TEST(YamlTreeTest, ControlCharactersAreRefused) {
             "{\"a\":\"\\u0001\\t\u00a0\uFFFD\uE000\"}");
 }
 
-/// Each document as its first line and its JSON.
+/// Each document's first line and JSON.
 std::vector<std::string> documents_of(std::string_view text) {
   std::vector<std::string> out;
   for (const YamlDocument& document : split_yaml_documents(text))

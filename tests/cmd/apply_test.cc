@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(
                                 "bad.yaml:1: kind must be a string, but is of type bool"}),
     [](const auto& test) { return test.param.name; });
 
-// What kubectl applies and reports of the same folder.
+// The same objects and messages as kubectl for the same folder.
 TEST_F(Apply, ReportsEachBadFileOfAFolderAndAppliesTheOthers) {
   file("a.yaml", map("a", "red"));
   file("b.yaml", map("b", "red") + "---\nc: [\n---\n" + map("c", "red"));

@@ -1,4 +1,4 @@
-// The program beside a server of this process.
+// The program with a server in this process.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 using k8s::batch::v1::CronJob;
 using k8s::batch::v1::Job;
 
-/// A world has a process of its own, from which only exceptions come back.
+/// A world has its own process, which returns only exceptions.
 void expect(bool holds, std::string_view what) {
   if (!holds) throw sim::Violation(std::string(what));
 }
@@ -37,7 +37,7 @@ void expect_equal(const A& actual, const B& expected, std::string_view what) {
     throw sim::Violation(fmt::format("{}: {}, not {}", what, actual, expected));
 }
 
-/// Without faults: these tests are about times.
+/// Without faults, as these tests check times.
 sim::ExploreOptions calm() {
   sim::ExploreOptions out;
   out.seeds = 1;
@@ -52,8 +52,7 @@ void run_cluster(sim::Process& p) {
   cluster.stop();
 }
 
-/// `more` are members of the CronJob's spec, with a comma before them; pods run for two seconds, or
-/// for ever.
+/// `more` are members of the CronJob's spec, with a leading comma; pods run for two seconds, or forever.
 CronJob create(sim::World& world, std::string_view schedule, std::string_view more = "",
                bool for_ever = false) {
   return world.admin().resource<CronJob>("default").create(api::Object::parse(fmt::format(
@@ -145,7 +144,7 @@ LOOKOUT_SIM_TEST(CronJobWorlds, JobsRunAtTheirTimesAndOldOnesGo, calm()) {
 LOOKOUT_SIM_TEST(CronJobWorlds, FollowTheClocksOfTheirZone, calm()) {
   world.start("cluster", run_cluster);
   sleep_past_hour(world);
-  // Clocks there are 5:45 h ahead, so their full hours are at quarter past.
+  // The offset there is +5:45, so full hours are at quarter past in UTC.
   create(world, "0 * * * *", R"(,"timeZone":"Asia/Kathmandu")");
   world.sleep(2h);
   const auto times = scheduled(world);

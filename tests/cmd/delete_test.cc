@@ -61,7 +61,7 @@ TEST_F(Delete, KeepsWhatTheObjectOwnsIfItIsTold) {
              std::string(owner.uid()) + R"("}]}})");
   const auto result = lookout({"delete", "cm", "owner", "--cascade", "orphan"});
   EXPECT_EQ(result.status, 0) << result.errors;
-  // The server takes the reference away before it deletes the owner.
+  // The server removes the reference before it deletes the owner.
   ASSERT_TRUE(
       test::eventually([&] { return !client_.resource<ConfigMap>("default").find("owner"); }));
   const auto owned = client_.resource<ConfigMap>("default").find("owned");

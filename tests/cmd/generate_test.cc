@@ -128,11 +128,11 @@ TEST_F(Generate, KeepsItsInputAndLeavesNothingHalf) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "folder.partial"));
 }
 
-// As with `get` and --help.
+// As for `get` and --help.
 TEST_F(Generate, SaysNothingIfItsReaderHasGone) {
   const std::string pipe = (folder_ / "pipe").string();
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  // Whoever could read it has closed it when the program writes.
+  // The reader has closed the pipe when the program writes.
   const auto result = environment_.run(
       "sh", {"-c", R"(exec 3<>"$2" 4>"$2" 3<&-; "$0" generate "$1" >&4; echo "status $?")",
              test::lookout_program(), file("widget.yaml", kDefinition), pipe});

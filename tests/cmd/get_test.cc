@@ -97,7 +97,7 @@ TEST_F(Get, ShowsJson) {
   const auto one = lookout({"get", "pods", "web-1", "-o", "json"});
   EXPECT_EQ(one.status, 0) << one.errors;
   const auto object = api::Object::parse(one.output);
-  // As in kubectl, the owners of the fields are only shown on demand.
+  // As in kubectl, managedFields are shown only on request.
   const auto whole = lookout({"get", "pods", "web-1", "-o", "json", "--show-managed-fields"});
   EXPECT_EQ(api::Object::parse(whole.output), client_.resource(kPods, "default").get("web-1"));
   EXPECT_EQ(object, api::with_metadata(api::Object::parse(whole.output),
@@ -152,7 +152,7 @@ TEST_F(Get, FailsIfItsOutputCannotBeWritten) {
   }
 }
 
-// Far more than a pipe holds: the program still writes when the reader has gone.
+// Far more than a pipe's buffer: the program still writes after the reader has closed it.
 TEST_F(Get, SaysNothingIfItsReaderHasGone) {
   const std::string text(1000, 'x');
   for (int i = 0; i < 300; ++i)

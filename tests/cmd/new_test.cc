@@ -1,4 +1,4 @@
-// lookout new. scripts/test.sh install builds a project that it makes.
+// lookout new. scripts/test.sh install builds a generated project.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -114,7 +114,7 @@ TEST_F(New, WritesNothingIntoAFolderThatHasSomethingInIt) {
   EXPECT_EQ(text("README.md"), "mine");
 }
 
-// (A limit of the size of files stands for a disk that is full.)
+// (A file size limit simulates a full disk.)
 TEST_F(New, LeavesNothingOfAProjectThatCannotBeWritten) {
   const auto try_to = [&] {
     return environment_.run("/bin/sh", {"-c", R"(trap '' XFSZ; ulimit -f 1; exec "$@")", "sh",

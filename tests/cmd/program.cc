@@ -24,7 +24,7 @@ ProgramResult ProgramEnvironment::run(const std::string& program,
   const TempDir dir;
   const std::string errors = (dir / "errors").string();
   Arguments command = environment();
-  // The shell is there for the redirection alone.
+  // The shell is used only for the redirection.
   command.insert(command.end(),
                  {"sh", "-c", R"(errors=$1; shift; exec "$@" 2>"$errors")", "sh", errors, program});
   command.insert(command.end(), arguments.begin(), arguments.end());

@@ -12,15 +12,14 @@
 
 namespace lookout::test {
 
-/// How a run ended and what it said.
+/// The exit status and the output of a run.
 struct ProgramResult {
   int status = 0;
   std::string output;
   std::string errors;
 };
 
-/// Runs programs with a home folder of their own and none of this process's settings for
-/// Kubernetes.
+/// Runs programs with their own home folder, without this process's Kubernetes settings.
 class ProgramEnvironment {
  public:
   using Arguments = std::vector<std::string>;
@@ -31,7 +30,7 @@ class ProgramEnvironment {
 
   /// Runs `program` to its end.
   ProgramResult run(const std::string& program, const Arguments& arguments) const;
-  /// Starts it; what it prints goes to `log`, its errors too.
+  /// Starts the program; its output and errors go to `log`.
   Process start(const std::string& program, const Arguments& arguments,
                 const std::filesystem::path& log) const;
 
@@ -48,20 +47,20 @@ std::string lookout_program();
 /// A running `lookout serve`.
 class ServeProcess {
  public:
-  /// Returns when it serves; throws what it said if it does not.
+  /// Returns when it serves; otherwise throws its output.
   explicit ServeProcess(const ProgramEnvironment& environment,
                         ProgramEnvironment::Arguments arguments = {},
                         const std::string& listen = "127.0.0.1:0");
 
-  /// Where it says it serves.
+  /// The printed URL.
   const std::string& url() const { return url_; }
   /// All that it has printed.
   std::string output() const { return read_file(log_); }
   void signal(int number) { process_->signal(number); }
   pid_t pid() const { return process_->pid(); }
-  /// Asks it to end; its exit status.
+  /// Stops it, and returns its exit status.
   int terminate();
-  /// SIGKILL: as if the machine had gone.
+  /// SIGKILL: as after a machine failure.
   void kill();
 
  private:

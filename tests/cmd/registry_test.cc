@@ -24,7 +24,7 @@ rapidjson::Document parse(const std::string& json) {
 
 class RegistryCmd : public CmdTest {
  protected:
-  /// A command of the registry that goes on, with one registered instance of "web".
+  /// A long-running registry command, with one registered instance of "web".
   test::Process start_with_one_instance(std::vector<std::string> arguments,
                                         const std::filesystem::path& log) {
     run_pod("web-1", "10.0.0.1");
@@ -33,7 +33,7 @@ class RegistryCmd : public CmdTest {
     return environment_.start(test::lookout_program(), arguments, log);
   }
 
-  /// A pod that runs, as its kubelet says.
+  /// A running pod, with a kubelet's status.
   void run_pod(const std::string& name, const std::string& ip, bool ready = true) const {
     create("pods", "default",
            R"({"metadata":{"name":")" + name +
@@ -107,7 +107,7 @@ TEST_F(RegistryCmd, AnnouncesFindsAndTakesBackADubboService) {
   EXPECT_EQ(registry({"deregister", "--style", "dubbo", "--pod", "user-1", kUserKey}).status, 0);
   EXPECT_EQ(parse(registry({"get", "--style", "dubbo", "/", "-o", "json"}).output).Size(), 0u);
 
-  // Without a key: it is made from what the options say.
+  // Without a key: it is built from the options.
   result = registry({"register", "com.example.Cart", "--style", "dubbo", "--pod", "user-1",
                      "--service-version", "2.0", "--metadata", "weight=200", "--endpoint",
                      "tri://10.0.0.1:50051"});

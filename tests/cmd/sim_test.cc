@@ -132,14 +132,14 @@ TEST_F(Sim, ShowsTheLastWordsOfAProgramThatCrashes) {
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.output, AllOf(HasSubstr("signal 6"), HasSubstr("sim: seed 3: the last words"),
                                    HasSubstr("  seeds 3\n")));
-  // A single world has no process of its own.
+  // A single world runs in the program's process.
   const auto alone = sim({"--filter", "Crashing*", "--seeds", "3-3"});
   EXPECT_EQ(alone.status, 1);
   EXPECT_THAT(alone.output, AllOf(HasSubstr("signal 6"), HasSubstr("sim: seed 3: the last words"),
                                   HasSubstr("LOOKOUT_SIM_SEED=3 ")));
 }
 
-// exit(0) in the program's own process must not look like a program without worlds.
+// exit(0) in the program's process must not look like a program without worlds.
 TEST_F(Sim, AWorldThatEndsItsProgramFails) {
   for (const char* seeds : {"10", "3-3"}) {
     const auto result = sim({"--filter", "Exiting*", "--seeds", seeds, "--keep-going"});

@@ -22,7 +22,7 @@ class Watch : public CmdTest {
     create("pods", "kube-system", pod("dns", R"("app":"dns")", "node-1"));
   }
 
-  /// Begins to watch; `says` waits for what it prints.
+  /// Starts a watch; `says` waits for its output.
   void watch(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--server", server_.url(), "watch"});
     log_ = dir_ / "log";
@@ -36,7 +36,7 @@ class Watch : public CmdTest {
   void label(const std::string& name, const std::string& labels) const {
     pods().patch(name, rest::PatchType::kMerge, R"({"metadata":{"labels":{)" + labels + "}}}");
   }
-  /// "TYPE key", and "initial" if it says so.
+  /// "TYPE key", with "initial" if it is set.
   static Lines events(const std::string& output) {
     Lines out;
     for (const auto& line : test::lines(output)) {
@@ -218,7 +218,7 @@ TEST_F(Watch, ContinuesWhenTheServerComesBack) {
     try {
       second = std::make_unique<apiserver::Server>(options);
     } catch (const Error&) {
-      // For a moment the port may be somebody's who connects to somewhere.
+      // The port may temporarily be used by an outgoing connection.
     }
     return second != nullptr;
   }));

@@ -1,12 +1,12 @@
-// The same requests, one after the other, to the embedded server and to a real kube-apiserver: both
-// have to answer alike. What they say is in tests/testdata/conversation/*.http; where the answers
-// differ, a comment there says why:
+// Sends the same sequence of requests to the embedded server and to a real kube-apiserver: the responses
+// must be equal. The requests are in tests/testdata/conversation/*.http, with comments for the allowed
+// differences:
 //
-//     # differs: reason         anything may be another one
-//     # message: reason         nothing but the words of a failure
-//     # random: reason          nothing but the code has to be the same
-//     # embedded: reason        the real server is not asked
-//     # answer: code            what the embedded one has to answer then
+//     # differs: reason         the whole response may differ
+//     # message: reason         only an error's message may differ
+//     # random: reason          only the status code must be equal
+//     # embedded: reason        not sent to the real server
+//     # answer: code            the embedded server's status code in this case
 //
 // A difference that is no longer one fails the test, too. The real server is an old one (1.20), the
 // embedded one answers as 1.36 does: what is new in all answers is taken out of them below.
@@ -104,7 +104,7 @@ struct Answer {
   std::string body;
 };
 
-/// One connection for all requests, made anew when the server ends it.
+/// One connection for all requests; reconnects when the server closes it.
 class Connection {
  public:
   Connection(int port, std::string token) : port_(port), token_(std::move(token)) {

@@ -42,7 +42,7 @@ class EtcdServeTest : public testing::Test {
     config.server = serve.url();
     return rest::Client(config);
   }
-  /// Whether an informer has what a server lists.
+  /// Whether an informer has the objects of a server's list.
   static bool same(const rest::TypedClient<ConfigMap>& maps,
                    const informer::SharedInformer<ConfigMap>& informer) {
     const auto listed = maps.list();
@@ -72,11 +72,11 @@ TEST_F(EtcdServeTest, AnInformerOfOneServerSeesWhatIsWrittenThroughAnother) {
   for (int i = 1; i < 30; i += 3)
     maps.patch(fmt::format("m{}", i), rest::PatchType::kMerge, R"({"data":{"k":"new"}})");
   EXPECT_TRUE(eventually([&] { return same(maps, informer); }));
-  // Each sees the newest state at once, whoever wrote it.
+  // Each one immediately sees the newest state of either server.
   const auto there = reader.resource<ConfigMap>("default");
   EXPECT_EQ(there.list().items.size(), maps.list().items.size());
   EXPECT_EQ(informer.untyped_informer().stats().watches, 1u) << "one watch throughout";
-  // A definition that one takes is served by the other, too.
+  // A definition created on one server is also served by the other.
   writer
       .resource(api::Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition",
                               "customresourcedefinitions", false))
@@ -107,7 +107,7 @@ TEST_F(EtcdServeTest, AnInformerOfOneServerSeesWhatIsWrittenThroughAnother) {
 TEST_F(EtcdServeTest, ServersMayStartTogether) {
   for (int i = 0; i < 3; ++i) {
     test::EtcdCluster etcd;
-    // Each creates what an empty cluster needs, or leaves it to the other.
+    // Either server creates the initial objects.
     const auto serve = [&] {
       try {
         const test::ServeProcess one(environment_, flags(etcd));
@@ -137,7 +137,7 @@ TEST_F(EtcdServeTest, AnInformerGoesOnWhileMembersAreKilled) {
   const auto write = [&] {
     for (int i = 0; i < 10; ++i) {
       const std::string name = fmt::format("m{}", ++written);
-      // While there is no leader, writes are refused.
+      // Without a leader, writes are rejected.
       EXPECT_TRUE(eventually([&] {
         try {
           maps.create(map(name, i));

@@ -23,7 +23,7 @@ class ForeignClient : public testing::TestWithParam<std::string> {
   static std::string script(const std::string& name) {
     return (std::filesystem::path(LOOKOUT_E2E_SCRIPTS) / name).string();
   }
-  /// Runs a script, which says "ok" at its end.
+  /// Runs a script, which prints "ok" at its end.
   void expect_ok(const std::string& program, const std::string& name) const {
     const auto result = environment_.run(program, {script(name), kubeconfig()});
     EXPECT_EQ(result.status, 0) << result.output << result.errors;

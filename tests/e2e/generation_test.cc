@@ -1,6 +1,5 @@
-// metadata.generation, for every built-in kind: what raises it and what does not, and that an
-// update that changes nothing writes nothing. The same steps with the embedded server and with a
-// real kube-apiserver.
+// metadata.generation of every built-in kind: which changes increase it, and that an update without a
+// change writes nothing. The same steps with the embedded server and with a real kube-apiserver.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
@@ -27,8 +26,8 @@ using api::Object;
 /// The steps for an object, in this order.
 enum Step {
   kCreate,
-  kSame,        ///< PUT of what there is
-  kAgain,       ///< PUT of what was created, which leaves out what the server fills in
+  kSame,        ///< PUT of the stored object
+  kAgain,       ///< PUT of the created object, without the server's defaults
   kAnnotation,  ///< a merge patch each
   kLabel,
   kStatus,  ///< of the subresource, if there is one
@@ -40,8 +39,8 @@ enum Step {
 constexpr const char* kNames[] = {"create", "same", "again",     "annotation", "label",
                                   "status", "spec", "finalizer", "delete"};
 
-/// The result of each step: the generation, "-" for none, followed by "=" if nothing was written;
-/// "!" if the step was refused, "." if there is nothing to do.
+/// The result of each step: the generation, "-" for none, followed by "=" if nothing was written; "!" if
+/// the step was rejected, "." if it does not apply.
 ///
 ///                                 create same again annotation label status spec finalizer delete
 constexpr const char* kNothing = "     -     -=   -=    -          -     .     -    -         - ";

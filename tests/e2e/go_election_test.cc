@@ -1,6 +1,6 @@
-// client-go's leader election and ours as candidates for one Lease, which they hand to and fro and
-// take from each other. Needs the program of tests/interop/election: scripts/go-interop.sh builds
-// it, $LOOKOUT_GO_ELECTION names it.
+// client-go's and Lookout's leader election as candidates for one Lease, which they release and take
+// over in turn. Needs the program of tests/interop/election: scripts/go-interop.sh builds it, or
+// $LOOKOUT_GO_ELECTION names it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ class GoElectionTest : public testing::Test {
     return client.resource<Lease>("default").get("shared");
   }
 
-  /// Go leads, ours takes over a released, an expired and a frozen lease, and the other way round.
+  /// Lookout takes over released, expired and frozen leases from Go, and vice versa.
   static void alternate(const rest::Config& config) {
     const rest::Client client{config};
     auto go = std::make_unique<GoCandidate>(config, "go-1");
@@ -147,7 +147,7 @@ class GoElectionTest : public testing::Test {
     EXPECT_EQ(third.spec().holder_identity(), "go-2");
     EXPECT_EQ(third.spec().lease_transitions(), transitions + 2);
 
-    // Go freezes: ours leads when the lease has run out, and Go finds that out when it wakes.
+    // Go is frozen: Lookout leads after the lease has expired, and Go notices when it continues.
     ours = std::make_unique<OurCandidate>(client, "cc-2");
     ASSERT_TRUE(eventually([&] { return ours->leader() == "go-2"; }));
     begin = steady_clock::now();
@@ -161,7 +161,7 @@ class GoElectionTest : public testing::Test {
     EXPECT_EQ(fourth.spec().holder_identity(), "cc-2");
     EXPECT_EQ(fourth.spec().lease_transitions(), transitions + 3);
 
-    // Ours goes, Go leads, and dies.
+    // Lookout stops, Go leads, and is killed.
     go = std::make_unique<GoCandidate>(config, "go-3");
     ASSERT_TRUE(eventually([&] { return go->says("LEADER cc-2"); })) << go->log();
     EXPECT_EQ(ours->stop(), leaderelection::End::kStopped);

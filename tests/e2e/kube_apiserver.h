@@ -41,12 +41,11 @@ class KubeApiserver {
   /// Ends it as a crash would.
   void kill();
 
-  /// SIGSTOP and SIGCONT: a server that does not answer, but keeps its connections.
+  /// SIGSTOP and SIGCONT: a server that does not respond, but keeps its connections.
   void freeze();
   void thaw();
 
-  /// Has etcd forget its history up to now. (What the API server has cached of it lasts until its
-  /// end.)
+  /// Compacts etcd's history up to now. (The API server's cached history remains until its end.)
   void compact();
 
   int port() const { return port_; }

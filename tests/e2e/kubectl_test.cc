@@ -1,4 +1,4 @@
-// kubectl against `lookout serve`: what people do with a cluster, by the tool they do it with.
+// kubectl with `lookout serve`: typical commands.
 //
 // Runs the kubectl on the PATH, and those that $LOOKOUT_KUBECTL names, separated by colons; each
 // with objects in memory and in etcd.
@@ -32,7 +32,7 @@ Words kubectls() {
   for (std::string name; std::getline(list, name, ':');) {
     if (!name.empty()) out.push_back(name);
   }
-  // For one test at least, which says that it is skipped.
+  // For at least one test, which reports that it is skipped.
   if (out.empty()) out.emplace_back();
   return out;
 }
@@ -88,7 +88,7 @@ class Kubectl : public testing::TestWithParam<std::tuple<std::string, std::strin
     EXPECT_NE(result.status, 0) << testing::PrintToString(arguments) << result.output;
     return result.errors;
   }
-  /// The names that a command prints one a line, without what is before the '/'.
+  /// The names in a command's output, one per line, without the part before '/'.
   Words names(Words arguments) const {
     arguments.insert(arguments.end(), {"-o", "name"});
     Words out;
@@ -249,7 +249,7 @@ TEST_P(Kubectl, AppliesOnTheServer) {
   const std::string one = file("map.yaml", config_map("m", "a: '1', b: '1'"));
   EXPECT_THAT(ok({"apply", "--server-side", "-f", one}),
               HasSubstr("configmap/m serverside-applied"));
-  // What is left out goes, and what others add stays.
+  // Omitted fields are removed, and fields of others are kept.
   ok({"patch", "configmap", "m", "--type=merge", "-p", R"({"data":{"c":"other"}})"});
   ok({"apply", "--server-side", "-f", file("less.yaml", config_map("m", "a: '2'"))});
   EXPECT_EQ(ok({"get", "configmap", "m", path(".data")}), R"({"a":"2","c":"other"})");
@@ -517,7 +517,7 @@ TEST_P(Kubectl, UsesTheKubeconfigThatServeWrites) {
   EXPECT_THAT(names({"get", "ns"}), Contains("default"));
   EXPECT_EQ(ok({"config", "current-context"}), "lookout\n");
 
-  // Others name who they are themselves.
+  // Others set their field manager.
   where_ = {"--kubeconfig",        "/dev/null", "--server", serve.url(), "--certificate-authority",
             (dir_ / "ca").string()};
   const Words server = where_;
@@ -557,7 +557,7 @@ TEST_P(Kubectl, HearsWhatWebhooksSay) {
   EXPECT_EQ(created.status, 0) << created.errors;
   EXPECT_THAT(created.errors, HasSubstr("Warning: this is an old way"));
   EXPECT_EQ(ok({"get", "configmap", "good", path(".data.added")}), "yes");
-  // A dry run asks, too, and writes nothing.
+  // A dry run calls webhooks, too, and writes nothing.
   const auto dry = kubectl({"create", "--dry-run=server", path(".data.added"), "-f",
                             file("dry.yaml", config_map("dry", "a: b"))});
   EXPECT_EQ(dry.output, "yes") << dry.errors;

@@ -1,5 +1,5 @@
-// A `lookout serve` that keeps objects in memory is killed under load and begins again with
-// nothing: informers that were connected notice.
+// A `lookout serve` with a memory storage is killed under load and restarts without objects: connected
+// informers detect this.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

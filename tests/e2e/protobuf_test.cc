@@ -105,7 +105,7 @@ class Caches {
 
   bool wait() { return static_cast<bool>(factory_.wait_for_cache_sync()); }
   cache::Snapshot snapshot(std::size_t i) const { return informers_[i]->store().snapshot(); }
-  /// Nobody had to ask twice.
+  /// Checks that no request was repeated.
   std::uint64_t errors() const {
     std::uint64_t out = 0;
     for (const auto& informer : informers_) out += informer->stats().errors;
@@ -174,7 +174,7 @@ void expect_the_same(const rest::Config& config, bool old_server) {
         return difference(json, protobuf, old_server).empty() &&
                difference(json, automatic, old_server).empty();
       };
-      // (A real server may still be at work on some of them.)
+      // (A real server may still change some of them.)
       EXPECT_TRUE(test::eventually(all_the_same))
           << difference(json, protobuf, old_server) << difference(json, automatic, old_server);
       EXPECT_GT(json.snapshot(0).size(), 0u);

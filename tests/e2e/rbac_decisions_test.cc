@@ -1,4 +1,4 @@
-// RBAC's decisions beside those of a real kube-apiserver with the same roles and bindings.
+// RBAC decisions, compared with those of a kube-apiserver with the same roles and bindings.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -192,7 +192,7 @@ std::vector<std::string> rules_of(const rest::Config& config, const std::string&
   return out;
 }
 
-/// The message of the answer to a user's request.
+/// The message of the response to a user's request.
 std::string refusal(const rest::Config& config, const std::string& user,
                     const std::function<void(const rest::Client&)>& request) {
   rest::Config as_user = config;
@@ -237,7 +237,7 @@ class RbacDecisions : public testing::Test {
                            R"("resource":"jobs","subresource":"status","namespace":"shop"})"));
   }
 
-  /// A real server hears of roles and bindings after a moment.
+  /// A real server's roles and bindings take effect with a delay.
   static bool eventually_allowed(const rest::Client& client, const std::string& spec) {
     return lookout::test::eventually([&] { return decision(client, spec).starts_with("true"); });
   }

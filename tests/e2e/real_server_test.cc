@@ -28,7 +28,7 @@ constexpr std::size_t kPods = 5000;
 constexpr int kChanges = 2000;
 constexpr int kWriters = 4;
 
-/// Notes what one handler is told and what is wrong with it.
+/// Records a handler's notifications and the errors in them.
 class Witness {
  public:
   informer::EventHandler<Pod> handler(std::string name) {
@@ -90,7 +90,7 @@ class Witness {
   std::vector<std::string> complaints_;
 };
 
-/// Runs a request until the server is there to take it.
+/// Retries a request until the server is available.
 template <class F>
 void persistently(F request) {
   for (;;) {
@@ -98,7 +98,7 @@ void persistently(F request) {
       request();
       return;
     } catch (const std::exception& e) {
-      // A server that died in the middle may have done it, or another writer was there first.
+      // A killed server may have executed it, or there was a concurrent write.
       if (api::is_not_found(e) || api::is_already_exists(e) || api::is_conflict(e)) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
@@ -178,7 +178,8 @@ void RealServerTest::compare_under_writes(const std::function<void()>& disturb) 
   factory.start();
   ASSERT_TRUE(factory.wait_for_cache_sync());
   EXPECT_GE(informer.untyped_informer().store().size(), kPods);
-  informer.add_handler(second.handler("second")).release();  // late: told of everything first
+  informer.add_handler(second.handler("second"))
+      .release();  // late: gets all existing objects first
 
   std::atomic<int> done{0};
   std::vector<std::jthread> writers;
@@ -197,7 +198,7 @@ void RealServerTest::compare_under_writes(const std::function<void()>& disturb) 
   for (auto& writer : writers) writer.join();
 
   const auto listed = client.resource<Pod>().list();
-  // The cache has caught up when it has everything as the list has it.
+  // The cache has caught up when it equals the list.
   const auto difference = [&]() -> std::string {
     const auto cache = informer.untyped_informer().store().snapshot();
     if (cache.size() != listed.items.size()) {
@@ -237,7 +238,7 @@ TEST_F(RealServerTest, TheCacheEqualsTheServerAfterRestartsUnderWrites) {
   EXPECT_GE(watches_, 3u) << "the server was restarted twice";
 }
 
-// Longer than 75 s, the default of Keepalive::stream_silence, the informer connects anew.
+// After 75 s, the default of Keepalive::stream_silence, the informer reconnects.
 TEST_F(RealServerTest, TheCacheEqualsTheServerAfterItWasFrozenUnderWrites) {
   const char* seconds = std::getenv("LOOKOUT_FREEZE_SECONDS");
   const std::chrono::seconds time(seconds != nullptr ? std::atoi(seconds) : 5);

@@ -10,7 +10,7 @@
 
 namespace lookout::test {
 
-/// A storage of a test's own: an etcd is started for it, if that is what it is.
+/// A test's storage; starts an etcd if needed.
 class ServedStorage {
  public:
   /// "memory", and "etcd" where there is one.
@@ -24,7 +24,7 @@ class ServedStorage {
     if (name == "etcd") etcd_.emplace();
   }
 
-  /// The flags that say so to `lookout serve`, and some more.
+  /// The flags of `lookout serve` for it, and some more.
   ProgramEnvironment::Arguments flags(ProgramEnvironment::Arguments more = {}) const {
     if (etcd_) {
       more.insert(more.end(), {"--storage", "etcd", "--etcd-endpoints", etcd_->endpoint()});

@@ -1,4 +1,4 @@
-// A `lookout serve` that is stopped, behind a balancer that has another one.
+// A frozen `lookout serve` behind a balancer with a second server.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ rest::Config config_of(const std::string& url) {
   config.server = url;
   config.keepalive.probe_after = 1s;
   config.keepalive.probe_timeout = 2s;
-  // Behind the balancer another server answers the question: only the silence tells.
+  // The balancer sends the probe to another server: only the silence indicates the failure.
   config.keepalive.stream_silence = 5s;
   return config;
 }
@@ -43,7 +43,7 @@ int port_of(const test::ServeProcess& serve) {
   return std::stoi(serve.url().substr(serve.url().rfind(':') + 1));
 }
 
-/// The process keeps its connections, and the system goes on acknowledging for it.
+/// The process keeps its connections, and the kernel acknowledges data for it.
 TEST(SilentServerTest, TheInformerGoesToTheNextServer) {
   const test::ProgramEnvironment environment;
   test::ServeProcess one(environment);

@@ -1,4 +1,4 @@
-// A controller program as users write them: each site becomes a Deployment and a ConfigMap.
+// A typical controller program: creates a Deployment and a ConfigMap for each site.
 // controller_replicas_test runs several of it, and kills, freezes and cuts them off.
 //
 // usage: website_controller SERVER CA_FILE TOKEN IDENTITY LEASE_MS websites|replicasets
@@ -29,7 +29,7 @@ using controller::Result;
 using k8s::apps::v1::Deployment;
 using k8s::core::v1::ConfigMap;
 
-/// Says who writes.
+/// Identifies the writer.
 class Writer {
  public:
   Writer(const controller::Manager& manager, std::string identity)

@@ -26,7 +26,7 @@ inline std::minstd_rand random_for(std::string_view input) {
   return std::minstd_rand(hash);
 }
 
-/// Hands `input` to `feed` in pieces of all sizes, empty ones among them.
+/// Passes `input` to `feed` in pieces of all sizes, including empty ones.
 template <class Feed>
 void feed_in_pieces(std::string_view input, Feed&& feed) {
   auto random = random_for(input);

@@ -1,4 +1,4 @@
-// List bodies: the pieces in which they come must not matter.
+// List bodies: the sizes of the pieces must not matter.
 #include "lookout/api/json.h"
 #include "tests/fuzz/stream_fuzzing.h"
 

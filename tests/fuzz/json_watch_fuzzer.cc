@@ -1,4 +1,4 @@
-// Watch bodies: the pieces in which they come must not matter, nor a projection to what happened.
+// Watch bodies: neither the sizes of the pieces nor a projection may change the events.
 #include "lookout/api/json.h"
 #include "tests/fuzz/stream_fuzzing.h"
 

@@ -1,4 +1,4 @@
-// List and watch bodies for fuzzers: the pieces in which they come must not matter.
+// List and watch bodies for fuzzers: the sizes of the pieces must not matter.
 #pragma once
 
 #include <concepts>
@@ -20,12 +20,12 @@ struct Decoded {
   bool would_lose = false;
   std::size_t lost = 0;
   std::string error;
-  std::string list;  // what the list says of itself
+  std::string list;  // the list's metadata
 
   bool operator==(const Decoded&) const = default;
 };
 
-/// Gives a Decoder its input by `feed(decoder)`. `check` sees every object that comes.
+/// Passes a Decoder its input with `feed(decoder)`. `check` receives every object.
 template <class Decoder, class Feed, class Check>
 Decoded decode(const api::StreamOptions& options, const Feed& feed, const Check& check) {
   constexpr bool kIsList = std::is_base_of_v<api::ListDecoder, Decoder>;
@@ -60,8 +60,8 @@ Decoded decode(const api::StreamOptions& options, const Feed& feed, const Check&
   return out;
 }
 
-/// Decodes the body whole and in pieces, and requires the same of both. `check` sees the objects of
-/// the whole one.
+/// Decodes the body whole and in pieces, and requires equal results. `check` receives the objects of the
+/// whole one.
 template <class Decoder, class Check>
 Decoded decode_both_ways(const api::StreamOptions& options, std::string_view body,
                          const Check& check) {

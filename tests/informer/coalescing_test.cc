@@ -1,4 +1,4 @@
-// Handlers that want to know how things are, not all that happened.
+// Handlers that need the latest state, not every change.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -17,7 +17,7 @@ using lookout::test::Gate;
 
 class CoalescingTest : public test::InformerTest {
  protected:
-  /// A handler that is held up by its first object, "a/first".
+  /// A handler that blocks on its first object, "a/first".
   HandlerRegistration add_slow(SharedIndexInformer& informer) {
     auto handler = recorder_.handler();
     handler.filter = filter_;
@@ -36,7 +36,7 @@ class CoalescingTest : public test::InformerTest {
     source_->put("a/first");  // 101
     ASSERT_TRUE(held_up_.wait());
   }
-  /// The notifications that it gets when it goes on.
+  /// The notifications after it continues.
   Recorder::Events rest() {
     settle();
     go_on_.open();
@@ -94,7 +94,7 @@ TEST_F(CoalescingTest, WhatWentAndCameAgainIsAnUpdate) {
   source_->put("a/x");         // 102
   source_->remove("a/x");      // 103
   source_->put("a/x");         // 104
-  source_->remove("a/first");  // 105: the handler is being told of it
+  source_->remove("a/first");  // 105: the handler is being called with it
   source_->put("a/first");     // 106
   EXPECT_THAT(rest(), ElementsAre("+a/x@104", "~a/first@101>106"));
 }

@@ -1,5 +1,5 @@
-// A program's members are an informer, a work queue and a handler, in any order: none of them is
-// touched after its destructor.
+// A program's members are an informer, a work queue and a handler, in any order: none of them is used
+// after its destruction.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -25,7 +25,7 @@ using lookout::test::Gate;
 using lookout::test::get;
 using Work = workqueue::RateLimitingQueue<std::string>;
 
-/// Says whether it is alive, also afterwards.
+/// Records whether it exists.
 class Mortal {
  public:
   ~Mortal() { *alive_ = false; }
@@ -39,13 +39,13 @@ class Mortal {
   const std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
 };
 
-// The members, each in a box of its own, so that they can be put in any order.
+// Each member is allocated separately, so that their order can be permuted.
 struct Informer {
   std::unique_ptr<SharedIndexInformer> it;
 };
 struct Queue {
   Work it;
-  Mortal state;  // what else the program has, beside its queue
+  Mortal state;  // the program's state in addition to its queue
 };
 struct Handler {
   HandlerRegistration it;
@@ -63,7 +63,7 @@ struct Program {
       return third;
     }
   }
-  /// Whether the handler ends before the queue goes.
+  /// Whether the handler ends before the queue is destroyed.
   static constexpr bool kHandlerEndsFirst = !std::is_same_v<Third, Queue>;
 
   First first;
@@ -74,7 +74,7 @@ struct Program {
 template <class Program>
 class DeclarationOrderTest : public test::InformerTest {
  protected:
-  /// Ends the program while a call of its handler is under way and more wait.
+  /// Ends the program during a call of its handler, with more calls queued.
   void end_in_the_middle(std::unique_ptr<Program> program) {
     ASSERT_TRUE(begun_.wait());
     std::atomic<bool> done{false};
@@ -89,7 +89,7 @@ class DeclarationOrderTest : public test::InformerTest {
     go_on_.open();
     get(ended);
     const int calls = calls_;
-    // Whatever was still to come had its chance.
+    // Time for any further calls.
     settle_for_a_moment();
     EXPECT_EQ(calls_, calls) << "no call begins when the program has gone";
     EXPECT_EQ(captured_.use_count(), 1) << "nothing of the handler is left";

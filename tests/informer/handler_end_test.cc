@@ -1,4 +1,4 @@
-// Handlers that are taken out with what is queued for them.
+// Handlers that are removed with their queued notifications.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ using lookout::test::Gate;
 
 class HandlerEndTest : public test::InformerTest {
  protected:
-  /// A handler that is held up in its first call.
+  /// A handler that blocks in its first call.
   EventHandler<api::Object> slow() {
     auto handler = recorder_.handler();
     handler.on_add = [this, add = handler.on_add](const api::Object& object, Origin origin) {
@@ -31,8 +31,8 @@ class HandlerEndTest : public test::InformerTest {
     };
     return handler;
   }
-  /// Runs an informer with a handler that is held up by the first of two objects, and another one
-  /// that has had both.
+  /// Runs an informer with a handler that blocks on the first of two objects, and another one that has
+  /// received both.
   HandlerRegistration hold_up() {
     auto& informer = run();
     auto registration = informer.add_handler(slow());

@@ -92,7 +92,7 @@ TEST_F(HandlerPoolTest, GrowsForTasksThatAreHeldUp) {
   for (int i = 0; i < 5; ++i) {
     pool.post([&] {
       together.count_down();
-      lookout::test::wait_for(together);  // goes on when all five are here
+      lookout::test::wait_for(together);  // continues when all five have arrived
       EXPECT_EQ(pool.threads(), 5u);
       done.count_down();
     });
@@ -114,7 +114,7 @@ TEST_F(HandlerPoolTest, ATaskThatIsHeldUpHoldsUpNobody) {
   }
 }
 
-// A handler has one task at a time: each gets its turn, however many others block.
+// A handler has one task at a time: it makes progress even if many others block.
 TEST_F(HandlerPoolTest, HoweverManyBlockTheOthersGoOn) {
   constexpr int kBlocked = 150;
   options_.grow_after = 1ms;
@@ -180,7 +180,7 @@ TEST_F(HandlerPoolTest, ShrinksWhenThereIsNothingToDo) {
   EXPECT_LE(lookout::test::thread_count(), threads - 1) << "its last thread has ended";
 }
 
-/// Says when the last reference to what a task holds goes.
+/// Records the release of a task's captures.
 class Dropped {
  public:
   explicit Dropped(std::function<void()> told) : told_(std::move(told)) {}

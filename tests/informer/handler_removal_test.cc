@@ -86,7 +86,7 @@ TEST_F(HandlerRemovalTest, WaitsForTheCallThatIsRunning) {
     registration.remove();
     EXPECT_TRUE(finished);
   });
-  // Removal empties the queue first and waits then.
+  // Removal empties the queue first, then waits.
   EXPECT_TRUE(lookout::test::eventually([&] { return registration.backlog() == 0; }));
   go.set_value();
   remover.join();
@@ -139,7 +139,7 @@ TEST_F(HandlerRemovalTest, InABurst) {
   auto& informer = run();
   std::atomic<bool> done{false};
   std::thread writer([&] {
-    // Not faster than the informer takes it in.
+    // Not faster than the informer can process.
     for (int i = 0; !done; ++i) {
       source_->put("a/" + std::to_string(i % 5));
       std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -199,7 +199,7 @@ TEST_F(HandlerRemovalTest, ByManyAtATimeUntilTheEnd) {
           std::this_thread::yield();
         }
       } catch (const InvalidArgument&) {
-        // The informer has been stopped. What is left is left to it.
+        // The informer was stopped, and cleans up the rest.
       }
     });
   }
@@ -244,7 +244,7 @@ TEST_F(HandlerRemovalTest, EndsWaitingForSync) {
   auto registration = informer.add_handler(recorder.handler());
   informer.start();
   auto synced = std::async(std::launch::async, [&] { return registration.wait_for_sync(); });
-  // (Nearly always it waits by then; and one that begins later must end as well.)
+  // (It is almost always waiting by then; a later wait must end, too.)
   EXPECT_EQ(synced.wait_for(std::chrono::milliseconds(10)), std::future_status::timeout);
   registration.remove();
   EXPECT_FALSE(lookout::test::get(synced));
@@ -260,7 +260,7 @@ TEST_F(HandlerRemovalTest, WhatAHandlerRefersToGoesWithTheRegistration) {
     count.reset();
     registration.remove();
   }
-  // The informer lets go of it on its strand.
+  // The informer releases it on its strand.
   EXPECT_TRUE(lookout::test::eventually([&] { return watch.expired(); }));
 }
 

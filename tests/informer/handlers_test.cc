@@ -1,4 +1,4 @@
-// The notifications that handlers receive, whatever the handlers do.
+// The notifications of handlers, including misbehaving ones.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -63,7 +63,7 @@ TEST_F(HandlersTest, ALateHandlerIsToldOfWhatPassesItsFilter) {
 }
 
 TEST_F(HandlersTest, EveryAdditionHasItsDeletionWhateverTheLastStateLooksLike) {
-  // The deletion shows an object that would not pass the filter.
+  // The deletion has an object that would not pass the filter.
   Recorder recorder;
   auto handler = recorder.handler();
   handler.filter = [](const api::Object& object) { return object.resource_version() == "101"; };
@@ -76,7 +76,7 @@ TEST_F(HandlersTest, EveryAdditionHasItsDeletionWhateverTheLastStateLooksLike) {
 TEST_F(HandlersTest, FunctionsMayBeMissing) {
   auto& informer = make();
   informer.add_handler({}).release();
-  // The filter may be asked once more until the informer is shut down.
+  // The filter may be called once more until the informer is shut down.
   const auto asked = std::make_shared<std::atomic<int>>(0);
   informer.add_handler({.filter = [asked](const api::Object&) { return ++*asked > 0; }}).release();
   informer.start();
@@ -119,7 +119,7 @@ TEST_F(HandlersTest, AreToldOnceThatTheyHaveSeenWhatWasThere) {
 
 // ---------------------------------------------------------------------------------- exceptions
 
-/// Which function throws, and what.
+/// The function that throws, and the exception.
 enum class Throws { kFilter, kAdd, kUpdate, kDelete, kSynced };
 class HandlerExceptionTest : public test::InformerTest,
                              public testing::WithParamInterface<std::tuple<Throws, bool>> {

@@ -26,7 +26,7 @@ class InformerTest : public testing::Test {
     options_.reflector.expected_api_version = "v1";
     options_.reflector.expected_kind = "Pod";
     options_.reflector.clock = clock_;
-    // Back-off takes no time here.
+    // No backoff delays.
     options_.reflector.backoff.max = std::chrono::seconds(4);
     clock_->skip_sleeps_below(std::chrono::seconds(9));
   }
@@ -36,20 +36,20 @@ class InformerTest : public testing::Test {
     if (informer_) informer_->shutdown();
   }
 
-  /// Makes it with the options as they are.
+  /// Creates the informer with the current options.
   SharedIndexInformer& make() {
     informer_ = std::make_unique<SharedIndexInformer>(source_, options_, loop_, pool_);
     return *informer_;
   }
-  /// Makes it, starts it, and waits until it watches.
+  /// Creates and starts the informer, and waits until it watches.
   SharedIndexInformer& run() {
     make().start();
     settle();
     return *informer_;
   }
-  /// Waits until the informer has taken in everything.
+  /// Waits until the informer has processed everything.
   void settle() { ASSERT_TRUE(source_->wait_until_watched()); }
-  /// The connection is gone for a while, and this happens meanwhile; history is lost.
+  /// Runs a function while the connection is down and the history is compacted.
   template <class F>
   void while_away(F changes) {
     source_->pause();

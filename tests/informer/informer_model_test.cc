@@ -1,4 +1,4 @@
-// Informers with handlers that come and go, under random schedules, on real threads.
+// Informers with handlers that are added and removed, with random schedules on real threads.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ namespace {
 using lookout::test::Fate;
 using lookout::test::Told;
 
-/// A handler that checks what it is told.
+/// A handler that checks its notifications.
 class Witness {
  public:
   Witness(SharedIndexInformer& informer, std::string only_on_node, bool dawdles,

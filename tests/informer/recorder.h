@@ -1,4 +1,4 @@
-// A handler that writes down what it is told.
+// A handler that records its notifications.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ class Recorder {
  public:
   using Events = std::vector<std::string>;
 
-  /// May be completed (with a filter, say) before it is used.
+  /// May be extended (with a filter, for example) before it is used.
   EventHandler<api::Object> handler(std::string name = "recorder") {
     EventHandler<api::Object> out;
     out.name = std::move(name);

@@ -1,4 +1,4 @@
-// Handlers that are told of everything again, each in its own time.
+// Handlers with different resync periods.
 #include <gtest/gtest.h>
 
 #include "tests/informer/informer_fixture.h"
@@ -19,7 +19,7 @@ class ResyncTest : public test::InformerTest {
     options_.reflector.resync_period = period;
     return make();
   }
-  /// Waits until the informer sleeps until its next look.
+  /// Waits until the informer sleeps until its next resync check.
   void expect_look_after(Clock::Duration duration) {
     EXPECT_TRUE(eventually([&] { return clock_->next_wake() == duration; }));
   }
@@ -99,7 +99,7 @@ TEST_F(ResyncTest, EachHandlerIsToldInItsOwnTime) {
   informer.add_handler(never.handler(), {.resync_period = 0s}).release();
   informer.start();
   settle();
-  // The informer looks every two seconds: at 2, 4, 6 ...
+  // The informer checks every two seconds: at 2, 4, 6 ...
   for (const std::size_t look : {1u, 2u, 3u}) {
     expect_look_after(2s);
     clock_->advance(2s);
@@ -110,7 +110,7 @@ TEST_F(ResyncTest, EachHandlerIsToldInItsOwnTime) {
     }
   }
   expect_look_after(2s);
-  // Everybody is told of what is new, and nobody was told of more than that.
+  // All handlers get the new object, and nothing else.
   source_->put("a/x");
   const std::string initial = "+a/x@101i";
   const std::string again = "~a/x@101>101";
@@ -140,7 +140,7 @@ TEST_F(ResyncTest, ALateHandlersTimeBeginsWhenItComes) {
 }
 
 TEST_F(ResyncTest, ANewListTellsOfWhatHasNotChangedOnlyThoseWhoResync) {
-  clock_->skip_sleeps_below(9s);  // back-off takes no time
+  clock_->skip_sleeps_below(9s);  // no backoff delays
   source_->put("a/same");         // 101
   source_->put("a/changes");      // 102
   auto& informer = make_with(10s);

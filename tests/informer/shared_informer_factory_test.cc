@@ -31,10 +31,10 @@ using namespace std::chrono_literals;
 using k8s::core::v1::Node;
 using k8s::core::v1::Pod;
 
-/// An API server that answers lists with what a test says and keeps watches open.
+/// An API server with a test's list responses, which keeps watches open.
 class ApiServer {
  public:
-  /// At first there is nothing.
+  /// Initially there are no objects.
   void answer_lists(int status, std::string body) {
     const std::lock_guard lock(mutex_);
     answer_ = {status, std::move(body)};
@@ -45,7 +45,7 @@ class ApiServer {
     const std::lock_guard lock(mutex_);
     return requests_;
   }
-  /// Waits until there have been so many requests with that in their target.
+  /// Waits until this many requests with the text in their target have been received.
   bool wait_for(std::string_view part, std::ptrdiff_t count = 1) const {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, 60s, [&] {
@@ -55,7 +55,7 @@ class ApiServer {
     });
   }
 
-  /// The events of the next watches that ask for the state; without it they are refused.
+  /// The events of the next watch-list requests; empty: they are rejected.
   void answer_streams(std::string body) {
     const std::lock_guard lock(mutex_);
     stream_ = std::move(body);

@@ -1,4 +1,4 @@
-// A registry that has what a test says.
+// A registry with a test's instances.
 #pragma once
 
 #include <map>
@@ -71,7 +71,7 @@ class FakeDiscovery : public Discovery {
   void close() override {}
 
  private:
-  /// Only shows what there is.
+  /// Only for reading.
   class FakeWatcher : public WatcherBackend {
    public:
     FakeWatcher(FakeDiscovery& discovery, std::string service)

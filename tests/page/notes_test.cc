@@ -1,4 +1,4 @@
-// What the page shows beside the services: history, problems, the state of pods.
+// The page's notes: history, problems, the state of pods.
 #include "cmd/registry/page/notes.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ InstancePtr pod(const std::string& name, bool ready = true) {
   return instance({.name = "web", .version = "v1", .origin = name, .ready = ready});
 }
 
-/// A state in which there are these sets.
+/// A state with these sets.
 CatalogState state_of(std::map<std::string, std::vector<InstancePtr>> services) {
   CatalogState out;
   out.synced = true;
@@ -210,7 +210,7 @@ TEST(MalformedPods, AreNotGoneBecauseAFollowerHasNotSeenThemYet) {
   };
   pods.report({"shop", "a", "annotation x: no object", "7"});
   EXPECT_EQ(look(), 1u);
-  // An earlier pod of that name, which then goes.
+  // An earlier pod with this name, which is then deleted.
   sight.there = true;
   EXPECT_EQ(look(), 1u);
   sight.there = false;

@@ -1,4 +1,4 @@
-// What `lookout registry serve` answers, and what it tells browsers.
+// The responses and events of `lookout registry serve`.
 #include "cmd/registry/page/page_server.h"
 
 #include <fmt/format.h>
@@ -48,7 +48,7 @@ HttpAnswer ask(std::uint16_t port, const std::string& method, const std::string&
   return client.read_answer();
 }
 
-/// A browser that listens: it knows what it has been told.
+/// A browser with an event stream and its state.
 class Listener {
  public:
   explicit Listener(std::uint16_t port, int receive_buffer = 0) : client_(port) {
@@ -69,7 +69,7 @@ class Listener {
     return {field(event, "event: "), field(event, "data: ")};
   }
 
-  /// Takes in the next update.
+  /// Applies the next update.
   void take() {
     auto [name, data] = next_event();
     while (name != "update") std::tie(name, data) = next_event();
@@ -318,7 +318,7 @@ TEST_F(PageServerTest, TellsEverythingFirstAndThenWhatIsDifferent) {
   listener.take_until({{"user", {}}, {"web", {{"a", "v1"}, {"b", "v2"}, {"d", "v1"}}}});
   EXPECT_EQ(listener.put, 0u);
 
-  // Somebody who comes later begins with all that there is.
+  // A later client starts with the full state.
   Listener late(server_->port());
   late.take();
   EXPECT_TRUE(late.reset);
@@ -451,7 +451,7 @@ TEST_F(PageServerTest, ABrowserThatDoesNotReadKeepsNobodyWaitingAndGetsTheLatest
     while (quick_one.services["last"]["a"] != std::to_string(i)) quick_one.take();
   }
   EXPECT_GE(quick_one.updates, static_cast<std::size_t>(kChanges));
-  // It has everything as it was when it came, and then one difference.
+  // It has the initial state, and then one update.
   slow.take_until(quick_one.services);
   EXPECT_THAT(slow.updates, Le(2u));
 }

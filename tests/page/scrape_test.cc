@@ -1,4 +1,4 @@
-// The metrics of programs: which pods are asked, how, and what is made of the answers.
+// Scraping: the selection of pods, the requests, and the evaluation of the metrics.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,30 +1,35 @@
-// The known defects of the two libraries whose formats these registries speak, kratos'
-// contrib/registry/kubernetes and dubbo-go's remoting/kubernetes. Each has a test that fails where
-// the defect is; most are beside what they belong to:
+// The known defects of the two libraries whose formats these registries use, kratos'
+// contrib/registry/kubernetes and dubbo-go's remoting/kubernetes. For each defect there is a test
+// that fails if a registry has it. Defect: test ("here": in this file).
 //
-//   kratos
-//     a malformed pod fails look-ups, and panics in watches
-//     AMalformedPodIsReportedAndCostsNobodyElseAnything an unread watcher blocks the informer
-//     WhatHappensMeanwhileIsCoalescedToTheLatest handlers of stopped watchers stay
-//     WatchersLeaveNothingBehind Next() never returns after Close() EachEndWakesTheOneWhoWaits
-//     equal sets are announced again ASetThatIsAsItWasIsNotAnnouncedAgain the namespace is read
-//     with its line end                   TakesTheNamespaceOfTheServiceAccountAndFiles... a look-up
-//     scans all pods                                  (bench/registry_memory.cc shows what is kept
-//     instead) a deletion that was missed panics in the filter           here a running pod without
-//     an address is served                here a stopped watcher may still hand out a set here the
-//     empty name finds pods that were deregistered          here
-//   dubbo-go
-//     a null record panics, a wrong one loses all               OneThatIsMalformedSpoilsNoOther
-//     events overtake each other                                EventsOfAPodComeInTheirOrder
-//     an unread watcher blocks everybody AWatcherThatDoesNotReadHoldsUpNobody records that are
-//     removed are forgotten                    TellsWhatComesChangesAndGoes a key goes with the
-//     first of its pods                     AKeyIsThereAsLongAsOnePodHasIt "prefix" is any
-//     occurrence                                ReadsWhatGoWrites Create() of two clients loses one
-//     WritersOfOnePodLoseNothing ValidateClient() replaces clients that are valid
-//     ValidateMakesANewClientOnlyForOneThatIsLost what is there when a client starts is not seen
-//     ReadsWhatGoWrites a missed deletion is dropped                              here lists and
-//     watches stay pinned to the first version        here an annotation that goes leaves its
-//     records                here watchers are never removed                                here
+// kratos:
+//   - a malformed pod fails lookups, and panics in watches:
+//     AMalformedPodIsReportedAndCostsNobodyElseAnything
+//   - an unread watcher blocks the informer: WhatHappensMeanwhileIsCoalescedToTheLatest
+//   - handlers of stopped watchers are never removed: WatchersLeaveNothingBehind
+//   - Next() never returns after Close(): EachEndWakesTheOneWhoWaits
+//   - equal sets are announced again: ASetThatIsAsItWasIsNotAnnouncedAgain
+//   - the namespace is read with its line end: TakesTheNamespaceOfTheServiceAccountAndFiles...
+//   - a lookup scans all pods: bench/registry_memory.cc shows the index instead
+//   - a missed deletion panics in the filter: here
+//   - a running pod without an address is served: here
+//   - a stopped watcher may still return a set: here
+//   - the empty name finds deregistered pods: here
+//
+// dubbo-go:
+//   - a null record panics, a malformed one loses all: OneThatIsMalformedSpoilsNoOther
+//   - events overtake each other: EventsOfAPodComeInTheirOrder
+//   - an unread watcher blocks all others: AWatcherThatDoesNotReadHoldsUpNobody
+//   - removed records are not reported: TellsWhatComesChangesAndGoes
+//   - a key is deleted with the first of its pods: AKeyIsThereAsLongAsOnePodHasIt
+//   - a "prefix" matches anywhere in the key: ReadsWhatGoWrites
+//   - Create() of two clients loses one record: WritersOfOnePodLoseNothing
+//   - ValidateClient() replaces valid clients: ValidateMakesANewClientOnlyForOneThatIsLost
+//   - existing records are not seen when a client starts: ReadsWhatGoWrites
+//   - a missed deletion is dropped: here
+//   - lists and watches stay pinned to the first version: here
+//   - the removal of an annotation keeps its records: here
+//   - watchers are never removed: here
 #include <gtest/gtest.h>
 
 #include "lookout/apiserver/storage/memory.h"

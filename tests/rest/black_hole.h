@@ -1,4 +1,4 @@
-// An address that never answers.
+// An address that never responds.
 #pragma once
 
 #include <arpa/inet.h>
@@ -48,7 +48,7 @@ class BlackHole {
   BlackHole& operator=(const BlackHole&) = delete;
 
   int port() const { return port_; }
-  /// Lets the next one connect; nobody answers. The one after that does not get in.
+  /// Lets the next client connect, without a response. Later ones cannot connect.
   void let_one_in() {
     // (Their own attempt would be the next one.)
     for (; fds_.size() > 1; fds_.pop_back()) close(fds_.back());
@@ -57,7 +57,7 @@ class BlackHole {
       if (fd >= 0) close(fd);
     }
   }
-  /// Whether somebody tries to connect.
+  /// Whether a client is trying to connect.
   bool reached() const { return attempts() > own_attempts_; }
 
  private:

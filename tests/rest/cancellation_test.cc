@@ -1,4 +1,4 @@
-// Stops, deadlines and the end of the client, whatever a call is waiting for.
+// Stops, deadlines and the client's destruction, in all states of a call.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -21,7 +21,7 @@ namespace {
 using k8s::core::v1::Pod;
 using rest::Client;
 
-/// Something that never comes, and how to know that a call waits for it.
+/// An event that never occurs, and a check that a call waits for it.
 class Obstacle {
  public:
   virtual ~Obstacle() = default;
@@ -67,7 +67,7 @@ class Scripted : public Obstacle {
   }};
 };
 
-/// A credential plugin that does not come to an end.
+/// A credential plugin that never ends.
 class Thinking : public Obstacle {
  public:
   Thinking() {

@@ -1,4 +1,4 @@
-// An HTTP/2 server that answers its streams as a test says.
+// A scripted HTTP/2 server.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// Protobuf between client and server: what is asked for, what is taken, and when JSON is asked for
-// instead.
+// Protobuf between client and server: requested and accepted encodings, and fallbacks to JSON.
 #include "lookout/api/protobuf.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +60,7 @@ std::string json_list() {
          std::string(kJsonPod) + "]}";
 }
 
-/// Answers in protobuf who takes it, and in JSON who does not.
+/// Responds in protobuf if the client accepts it, else in JSON.
 class ProtobufTest : public testing::Test {
  protected:
   /// The answer of a server that supports protobuf, and its content type.
@@ -206,7 +205,7 @@ TEST_F(ProtobufTest, ProtobufThatNobodyAskedForIsRefused) {
   EXPECT_THROW(Client(config).resource<Pod>().list(), api::DecodeError);
 }
 
-// ---- what the schema does not know
+// ---- unknown fields
 
 TEST_F(ProtobufTest, AListThatWouldLoseSomethingIsAskedForInJson) {
   protobuf_ = list_bytes({pod_bytes("a", newer())});

@@ -1,4 +1,4 @@
-// TLS: whom the client trusts, and how it identifies itself.
+// TLS: trusted authorities and client certificates.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The events of a watch, however they come in.
+// The events of a watch, in pieces of any size.
 #include <gtest/gtest.h>
 
 #include "tests/rest/client_testing.h"

@@ -1,4 +1,4 @@
-// Leader election: never two leaders, and a leader again soon after all faults.
+// Leader election: never two leaders, and a new leader soon after all faults.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -24,7 +24,7 @@ struct Leader {
   leaderelection::Leadership leadership;
 };
 
-/// The candidates that believe to lead, by their own clocks.
+/// The candidates that are leaders by their own clocks.
 struct Candidates {
   std::mutex mutex;
   std::map<std::string, Leader> leading;  // by process

@@ -1,5 +1,5 @@
-// API servers over an etcd that compacts, loses its leader, starts again, is late and loses answers:
-// in the end everybody has what etcd has, and nobody has heard anything twice or not at all.
+// API servers on an etcd that compacts, loses its leader, restarts, lags and loses responses: in the end,
+// all servers have etcd's state, and no watcher has missed or repeated an event.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 using k8s::core::v1::ConfigMap;
 using Versions = std::map<std::string, std::string>;
 
-/// What etcd has: resourceVersions by name.
+/// etcd's state: resourceVersions by name.
 Versions stored(sim::World& world) {
   const std::string prefix = "/registry/configmaps/";
   Versions out;
@@ -36,7 +36,7 @@ Versions stored(sim::World& world) {
   return out;
 }
 
-/// What an API server says that there is.
+/// The objects in an API server's list.
 Versions listed(sim::World& world, unsigned server, const std::string& resource_version) {
   rest::ListOptions options;
   options.resource_version = resource_version;

@@ -1,5 +1,5 @@
-// Informers: whatever happens on the way, the cache is that of the server in the end; handlers hear
-// each object's changes in order, and nothing twice.
+// Informers under faults: in the end, the cache equals the server's state; handlers receive each object's
+// changes in order, without repetitions.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,4 +1,4 @@
-// A process that watches ConfigMaps, and says if what it hears makes no sense.
+// A process that watches ConfigMaps, and reports inconsistent events.
 #pragma once
 
 #include <chrono>

@@ -38,7 +38,7 @@ inline void wait_for(const std::latch& latch,
   }
 }
 
-/// Goes on when everybody has come.
+/// Continues when all threads have arrived.
 inline void arrive_and_wait(std::latch& latch,
                             std::source_location where = std::source_location::current()) {
   latch.count_down();

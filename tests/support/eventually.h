@@ -1,4 +1,4 @@
-// Waiting for what nobody announces.
+// Polling.
 #pragma once
 
 #include <chrono>

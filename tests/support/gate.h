@@ -11,7 +11,7 @@
 
 namespace lookout::test {
 
-/// Shut at first; opened once, by anybody.
+/// Initially shut; opened once, by any thread.
 class Gate {
  public:
   void open() {

@@ -1,4 +1,4 @@
-// An HTTP/1.1 server that does to its clients what a test says.
+// A scripted HTTP/1.1 server.
 #pragma once
 
 #include <atomic>
@@ -60,14 +60,14 @@ class HttpConnection {
   std::string server_name() const;
   std::string client_name() const;
 
-  /// The next request, whole; nothing if the client closes first.
+  /// The next complete request; nullopt if the client closes first.
   std::optional<HttpRequest> read_request();
   /// The next request's head; the body stays where it is.
   std::optional<HttpRequest> read_request_head();
   /// Reads and discards until the client closes or resets the connection.
   void wait_for_close();
 
-  /// False if the client is gone. `written()` counts the bytes.
+  /// False if the client has disconnected. `written()` counts the bytes.
   bool write(std::string_view bytes);
   std::size_t written() const { return written_; }
   /// Whether the last write has to wait because the client does not read, for a tenth of a second.
@@ -124,7 +124,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// A script that answers every request of a connection.
+  /// A script that responds to every request of a connection.
   static Script answering(Handler handler);
 
   int port() const { return port_; }
@@ -135,7 +135,7 @@ class HttpServer {
   /// How many handshakes failed.
   int failed_handshakes() const { return failed_handshakes_; }
 
-  /// Ends all connections with a RST, and goes on listening.
+  /// Ends all connections with a RST, and continues listening.
   void reset_all();
   /// No new connections: they are refused. Those that exist stay.
   void stop_listening();

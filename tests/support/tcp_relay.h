@@ -18,9 +18,9 @@ class TcpRelay {
   /// Of an HTTP server without TLS behind it.
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port()); }
 
-  /// All connections break, and new ones do at once. Returns when that is so.
+  /// Breaks all connections, and immediately breaks new ones. Returns when this is complete.
   void cut();
-  /// Nothing is passed on any more, and no connection breaks: neither side can tell.
+  /// Stops forwarding without closing connections, so that neither side can detect it.
   void freeze();
   void mend();
 

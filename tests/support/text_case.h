@@ -1,4 +1,4 @@
-// Tests of what becomes of texts.
+// Table tests for text conversions.
 #pragma once
 
 #include <ostream>
@@ -6,7 +6,7 @@
 
 namespace lookout::test {
 
-/// A text, and what is to become of it: another form, a value or the reason of a refusal.
+/// An input and the expected result: a text, a value or an error.
 struct TextCase {
   const char* text;
   const char* expected;
@@ -18,7 +18,7 @@ struct NamedTextCase {
   std::string text;
   const char* expected;
 };
-/// How GoogleTest shows it.
+/// For GoogleTest's messages.
 inline void PrintTo(const NamedTextCase& c, std::ostream* out) {  // NOLINT: its name
   *out << c.name;
 }

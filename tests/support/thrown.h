@@ -27,7 +27,7 @@ std::optional<E> thrown(const std::function<void()>& f) {
   return std::nullopt;
 }
 
-/// What the E that `f` throws says; "" if it throws nothing.
+/// The message of the E that `f` throws; "" if it throws nothing.
 template <class E = Error>
 std::string refusal(const std::function<void()>& f) {
   try {

@@ -1,4 +1,4 @@
-// Services for tests of the xDS server, and what is made of them.
+// Services for tests of the xDS server, and their resources.
 #pragma once
 
 #include <map>

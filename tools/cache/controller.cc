@@ -8,7 +8,7 @@
 namespace lookout::cache {
 namespace {
 
-/// Whether an update from `before` to `now` tells nothing new.
+/// True if an update from `before` to `now` is not a change.
 bool is_sync(DeltaType cause, const api::Object& before, const api::Object& now) {
   switch (cause) {
     case DeltaType::kSync:
@@ -16,8 +16,8 @@ bool is_sync(DeltaType cause, const api::Object& before, const api::Object& now)
     case DeltaType::kReplaced:
       return before == now;
     default:
-      // The server may send an object again. (A transform may have taken the resourceVersion out;
-      // then it is unknown, and the server's word counts.)
+      // The server may send an object again. (If a transform has removed the resourceVersion, the
+      // update counts as a change.)
       return !now.resource_version().empty() &&
              before.resource_version() == now.resource_version() && before == now;
   }
@@ -50,7 +50,7 @@ void Controller::remove_missed(const api::Object& last) {
 }
 void Controller::replace(std::vector<api::Object> objects, const std::string&) {
   queue_first_list();
-  // (What could not be transformed is empty.)
+  // (Failed transforms return empty objects.)
   std::erase_if(objects, [](const api::Object& object) { return !object; });
   if (!queue_.populated() && store_.size() == 0 && !objects.empty()) {
     first_list_ = std::move(objects);
@@ -126,7 +126,7 @@ void Controller::apply_queued(const std::string& resource_version) {
       }
       notification.before = std::move(met[i]);
     } else if (notification.type == Notification::Type::kDelete) {
-      continue;  // nobody has been told of it
+      continue;  // it was never delivered
     }
     if (told != i) notifications[told] = std::move(notification);
     ++told;

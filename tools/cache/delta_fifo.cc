@@ -27,7 +27,7 @@ void DeltaFifo::remove(const api::Object& object) { receive(DeltaType::kDeleted,
 void DeltaFifo::remove_missed(const api::Object& last) {
   known_.require_key(last);
   populated_ = true;
-  // (As after a list: the store's own, which has been transformed.)
+  // (As after a list: the stored object, which has been transformed.)
   if (api::Object known = last_known(last))
     deltas_.push_back({DeltaType::kDeleted, std::move(known), true});
 }
@@ -40,7 +40,7 @@ void DeltaFifo::receive(DeltaType type, const api::Object& object) {
   } else if (api::Object kept = transformed(object)) {
     deltas_.push_back({type, std::move(kept)});
   } else if (type == DeltaType::kDeleted) {
-    // It is gone, whatever the transform says of its last state.
+    // The object is deleted, even if the transform of its last state fails.
     if (api::Object last = last_known(object)) deltas_.push_back({type, std::move(last), true});
   }
 }
@@ -48,7 +48,7 @@ void DeltaFifo::receive(DeltaType type, const api::Object& object) {
 api::Object DeltaFifo::prepare(const api::Object& object) const {
   known_.require_key(object);
   api::Object kept = transform_ ? transformed(object) : object;
-  // A list brings much that the store has already.
+  // Many items of a list are in the store already.
   api::Object known = known_.get(object);
   return !kept || known == kept ? known : kept;
 }
@@ -71,7 +71,7 @@ void DeltaFifo::replace_prepared(const std::vector<api::Object>& objects) {
     for (const auto& object : objects) {
       if (object) keys.insert(known_.key_of(object));
     }
-    // The last of what is queued for each that the list lacks.
+    // The last queued change of each object that the list lacks.
     std::unordered_map<std::string, Delta> missing;
     for (const auto& delta : queued()) {
       std::string key = known_.key_of(delta.object);
@@ -110,7 +110,7 @@ bool DeltaFifo::pop(Delta& delta, bool& initial) {
   initial = initial_count_ > 0;
   if (initial) --initial_count_;
   if (size() > 0) {
-    // (The controller empties it each time.)
+    // (The controller empties the queue each time.)
     if (next_ >= kRoomToKeep && next_ >= size()) {
       deltas_.erase(deltas_.begin(), deltas_.begin() + static_cast<std::ptrdiff_t>(next_));
       next_ = 0;
@@ -119,7 +119,7 @@ bool DeltaFifo::pop(Delta& delta, bool& initial) {
   }
   next_ = 0;
   deltas_.clear();
-  // A list leaves much room behind.
+  // Free the large buffer that a list leaves.
   if (deltas_.capacity() > kRoomToKeep) std::vector<Delta>().swap(deltas_);
   return true;
 }

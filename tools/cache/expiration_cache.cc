@@ -64,7 +64,7 @@ std::vector<api::Object> ExpirationCache::list() {
 
 std::vector<api::Object> ExpirationCache::without_expired(
     const std::vector<std::pair<std::string, Entry>>& entries) {
-  // The policy is the program's: it is asked without the lock.
+  // The policy is user code: call it without the lock.
   const auto now = clock_->now();
   std::vector<api::Object> out;
   std::vector<const std::pair<std::string, Entry>*> expired;
@@ -77,7 +77,7 @@ std::vector<api::Object> ExpirationCache::without_expired(
   }
   const std::lock_guard lock(mutex_);
   for (const auto* entry : expired) {
-    // Unless something else has come there meanwhile.
+    // Unless the entry was replaced in the meantime.
     const auto at = entries_.find(entry->first);
     if (at != entries_.end() && at->second.object.same(entry->second.object) &&
         at->second.since == entry->second.since)

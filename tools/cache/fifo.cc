@@ -33,7 +33,7 @@ void Fifo::replace(const std::vector<api::Object>& objects) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   if (!std::exchange(populated_, true)) initial_count_ = items.size();
-  // Items that wait already keep their places.
+  // Waiting items keep their positions.
   std::deque<std::string> queue;
   for (auto& key : queue_) {
     if (items.contains(key) && items_.erase(key) > 0) queue.push_back(std::move(key));
@@ -53,7 +53,7 @@ std::optional<Fifo::Item> Fifo::pop(std::stop_token stop) {
   for (;;) {
     changed_.wait(lock, stop, [&] { return !queue_.empty() || closed_; });
     if (closed_ || stop.stop_requested()) {
-      // It may have been woken for something that somebody else must hear of then.
+      // This call may have consumed the notification for an item: notify another waiter.
       if (!queue_.empty()) changed_.notify_one();
       return std::nullopt;
     }

@@ -43,7 +43,7 @@ class Indexer::Impl {
 
   ~Impl() { delete spare_.load(); }
 
-  /// Applies changes as one version; returns what each of them met.
+  /// Applies changes as one version; returns the previous object for each.
   std::vector<api::Object> apply(std::span<const StoreChange> changes,
                                  const std::optional<std::string>& resource_version) {
     const BatchUse batch(spare_);
@@ -83,8 +83,8 @@ class Indexer::Impl {
   void add_indexers(const Indexers& indexers) {
     IndexDefinitions added;
     for (const auto& [name, function] : indexers) added.push_back({name, function});
-    // Index functions run before the writer's turn, and the store goes on meanwhile. Each round has
-    // only what the one before missed, so that a busy store does not keep us out for good.
+    // Index functions run before the writer's turn, while the store keeps changing. Each round only
+    // handles the changes since the previous round, so that the loop ends even on a busy store.
     std::unordered_map<const void*, std::pair<api::Object, IndexedValues>> values;
     ValueTable table;
     for (;;) {
@@ -153,10 +153,10 @@ class Indexer::Impl {
   std::uint64_t index_failures() const { return index_failures_.load(std::memory_order_relaxed); }
 
  private:
-  /// More than a change of one object leaves behind.
+  /// More than a change of one object retires.
   static constexpr std::size_t kUsuallyRetired = 32;
 
-  /// A batch to work with, and its memory for the next one.
+  /// Borrows the reusable batch, or makes a new one.
   class BatchUse {
    public:
     explicit BatchUse(std::atomic<Batch*>& spare) : spare_(spare), batch_(spare.exchange(nullptr)) {
@@ -180,12 +180,12 @@ class Indexer::Impl {
   };
 
   void apply(Batch& batch, const std::optional<std::string>& resource_version) {
-    // When another writer came first, what was looked up may no longer be so.
+    // If another writer came first, the lookups may be outdated.
     while (!try_apply(batch, resource_version)) {
     }
   }
 
-  /// False if another writer came between, or if the store is not at the expected version.
+  /// Returns false if another writer came first, or if the store is not at the expected version.
   bool try_apply(Batch& batch, const std::optional<std::string>& resource_version,
                  std::optional<std::uint64_t> expected = std::nullopt) {
     look_up(batch);
@@ -202,7 +202,7 @@ class Indexer::Impl {
     return commit(batch, resource_version);
   }
 
-  /// One more change of a batch.
+  /// Adds a change to a batch.
   void prepare(StoreChange change, Batch& batch) const {
     if (!change.object) throw InvalidArgument("a store takes objects, not empty handles");
     auto& prepared = batch.changes.emplace_back();
@@ -218,18 +218,18 @@ class Indexer::Impl {
     }
   }
 
-  /// Finds what each change meets, as of one version.
+  /// Looks up the current object for each change, as of one version.
   void look_up(Batch& batch) const {
     auto& changes = batch.changes;
     const Reclaimer::Guard guard(core_->reclaimer);
-    // (Slots change in place before this does.)
+    // (In-place changes of slots happen before this counter changes.)
     static_cast<void>(core_->changes.load(std::memory_order_seq_cst));
     const State& state = *core_->current.load(std::memory_order_seq_cst);
     batch.version = state.load_version();
     batch.definitions = state.indexes->definitions;
     for (std::size_t i = 0; i < changes.size(); ++i) {
       PreparedChange& change = changes[i];
-      // Later changes of one key meet what the earlier ones leave.
+      // A later change of the same key sees the result of the earlier one.
       if (change.earlier != i) {
         const PreparedChange& earlier = changes[change.earlier];
         change.before = earlier.removes ? api::Object{} : earlier.object;
@@ -252,7 +252,7 @@ class Indexer::Impl {
       return changes[a].object.name() == changes[b].object.name() &&
              changes[a].object.ns() == changes[b].object.ns();
     };
-    // Sorted by hash: takes far less memory than a map of all keys.
+    // Sorting by hash takes far less memory than a map of all keys.
     std::vector<std::uint32_t> order(changes.size());
     std::iota(order.begin(), order.end(), std::uint32_t{0});
     std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return changes[i].hash; });
@@ -285,7 +285,7 @@ class Indexer::Impl {
     return out;
   }
 
-  /// A writer's turn: false if the store is no longer at the batch's version.
+  /// The writer's turn. Returns false if the store is no longer at the batch's version.
   bool commit(Batch& batch, const std::optional<std::string>& resource_version) {
     const std::lock_guard turn(turn_);
     const State* current = core_->current.load(std::memory_order_relaxed);
@@ -313,10 +313,10 @@ class Indexer::Impl {
     return true;
   }
 
-  /// A new version of one object, with the index values of the old one, is the most frequent
-  /// change, and all that it needs is another pointer in a slot. If no snapshot sees that slot, it
-  /// is changed where it is. Look-ups see one object or the other, at any time. False if that
-  /// cannot be done.
+  /// The most frequent change is a new version of one object with the same index values. It only
+  /// replaces the pointer in a slot. If no snapshot sees that slot, it is changed in place; lookups
+  /// see the old or the new object. Returns false if the change is of another kind, or if a snapshot
+  /// sees the slot.
   bool update_in_place(Batch& batch, const std::optional<std::string>& resource_version,
                        const State& current) {
     if (batch.changes.size() != 1 || !batch.changes.front().updates()) return false;
@@ -401,7 +401,7 @@ class Indexer::Impl {
     std::optional<Place> replaced;
     trie = PlaceTrie::put(trie, place, place.hash, PlaceOps{}, is_slot(place.slot), edit, replaced);
   }
-  /// Whether it was there.
+  /// Returns true if the place was in the trie.
   static bool erase_from_trie(PlaceTrie::Node*& trie, const Place& place, Edit& edit) {
     std::optional<Place> erased;
     trie = PlaceTrie::erase(trie, place.hash, is_slot(place.slot), edit, erased);
@@ -411,7 +411,7 @@ class Indexer::Impl {
   // -------------------------------------------------------------------------------------------
   // indexes
 
-  /// The roots of all indexes, for the edit to change.
+  /// The roots of all indexes, which the edit may change.
   static std::vector<BucketTrie::Node*>& indexes_to_change(
       State& state, Edit& edit, const IndexDefinitions* definitions = nullptr) {
     auto* indexes = const_cast<Indexes*>(state.indexes);
@@ -423,8 +423,8 @@ class Indexer::Impl {
     return indexes->roots;
   }
 
-  /// Brings the indexes from the values before a change to those after it. Most changes of an
-  /// object change no value, and then no index.
+  /// Updates the indexes for a change. Most changes of an object change no index value, and then no
+  /// index.
   static void file(State& state, const PreparedChange& change, const ValueTable& values,
                    Edit& edit) {
     if (values.same(change.before_values, change.after_values)) return;
@@ -444,9 +444,8 @@ class Indexer::Impl {
     }
   }
 
-  /// What leaves the store must leave all indexes. Should the index functions say of the old object
-  /// something else than when it was filed (they are no pure functions, then), it is taken out
-  /// wherever it is.
+  /// A removed object must be removed from all indexes. If an index function now returns different
+  /// values for the old object (it is not a pure function), searches all buckets for it.
   static void check_filing(State& state, const Slot& slot, PreparedChange& change,
                            const ValueTable& values, Edit& edit) {
     if (slot.filing() == values.filing(change.before_values)) return;
@@ -472,7 +471,7 @@ class Indexer::Impl {
     return bucket;
   }
 
-  /// The bucket itself if the edit made it, else a copy.
+  /// The bucket itself if the edit created it, otherwise a copy.
   static Bucket* editable(Bucket* bucket, Edit& edit) {
     if (bucket->birth == edit.version) return bucket;
     Bucket* copy = new_bucket(bucket->value(), bucket->hash, edit);
@@ -508,7 +507,7 @@ class Indexer::Impl {
     std::optional<Bucket*> old;
     if (bucket->count == 0) {
       index = BucketTrie::erase(index, hash, is_bucket(value), edit, old);
-      std::free(bucket);  // the edit's own: a copy, or made by it
+      std::free(bucket);  // created by this edit
     } else {
       index = BucketTrie::put(index, bucket, hash, BucketOps{}, is_bucket(value), edit, old);
     }
@@ -518,7 +517,7 @@ class Indexer::Impl {
                std::span<const PreparedChange> changes = {}) {
     const State* old = core_->current.load();
     next->version = edit.version;
-    // (A small store has no use for more memory than its objects take.)
+    // (A small store should not take more memory than its objects.)
     constexpr std::size_t kObjectsEach = 8;
     spare_nodes_.keep(next->size / kObjectsEach);
     edit.retired.push_back(retired_state(*old, edit.version));

@@ -1,4 +1,4 @@
-// The state of a cluster, put together from the events at the beginning of a stream.
+// InitialEvents: the state at the beginning of a watch list.
 #pragma once
 
 #include <chrono>
@@ -15,12 +15,11 @@
 
 namespace lookout::cache {
 
-/// Collects what a streamed list brings until its end is announced: nothing of it is seen by
-/// anybody before. Nearly always there are additions only; an index by key is made when the first
-/// event of another kind comes.
+/// Collects the initial events of a watch list until the state is complete. Nearly always there are
+/// only additions; the index by key is created on the first event of another type.
 class InitialEvents {
  public:
-  /// An addition or a change. An empty handle (a transform failed) leaves things as they are.
+  /// An addition or a change. An empty handle (a failed transform) is ignored.
   void put(api::Object object, bool added) {
     if (!object) return;
     if (!added) index();
@@ -42,7 +41,7 @@ class InitialEvents {
     positions_.erase(at);
   }
 
-  /// Everything that is there now, in the order in which it came.
+  /// Returns all objects, in order of arrival.
   std::vector<api::Object> take() {
     std::erase_if(objects_, [](const api::Object& object) { return !object; });
     positions_.clear();
@@ -61,8 +60,7 @@ class InitialEvents {
   bool indexed_ = false;
 };
 
-/// How long a stream may be silent before somebody should know that the end of its initial events
-/// is missing.
+/// How long a watch list may be silent before the end of its initial events, without a warning.
 inline constexpr std::chrono::seconds kInitialEventsPatience{10};
 
 /// The text of the warning. `last_event` is empty if no event has come.

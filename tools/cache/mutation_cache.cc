@@ -10,7 +10,7 @@
 namespace lookout::cache {
 namespace {
 
-/// A version that is not a number is older than all that are.
+/// A version that is not a number is older than all numbers.
 std::uint64_t version(const api::Object& object) {
   return base::parse_number<std::uint64_t>(object.resource_version()).value_or(0);
 }
@@ -67,7 +67,7 @@ api::Object MutationCache::get(std::string_view key) {
 
 std::vector<api::Object> MutationCache::by_index(std::string_view index, std::string_view value) {
   std::vector<api::Object> out;
-  std::vector<api::Object> added;  // and perhaps not of this value
+  std::vector<api::Object> added;  // may have other index values
   {
     const std::lock_guard lock(mutex_);
     std::unordered_set<std::string> keys;
@@ -82,7 +82,7 @@ std::vector<api::Object> MutationCache::by_index(std::string_view index, std::st
         added.push_back(entry.object);
     }
   }
-  // Index functions are the program's: they are asked without the lock.
+  // Index functions are user code: call them without the lock.
   for (auto& object : added) {
     const auto values = store_->values_of(index, object);
     if (std::find(values.begin(), values.end(), value) != values.end())
@@ -98,7 +98,7 @@ void MutationCache::mutation(const api::Object& object) {
     const auto ours = version(object);
     const auto theirs = version(known->object);
     if (ours < theirs) return;
-    // It has been deleted since, this version of it or another.
+    // This or another version of the object has been deleted since.
     if (known->deleted && (ours == theirs || known->object.uid() == object.uid())) return;
   }
   put(std::move(key), object, false);
@@ -114,7 +114,7 @@ void MutationCache::on_delete(const api::Object& object) {
   const std::lock_guard lock(mutex_);
   std::string key = object.key();
   if (const auto known = find(key); known != entries_.end()) {
-    // Something newer of another life may or may not be there still.
+    // A newer object with another uid may or may not exist.
     if (version(object) < version(known->object) && known->object.uid() != object.uid()) return;
   }
   put(std::move(key), object, true);

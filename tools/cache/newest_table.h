@@ -1,4 +1,4 @@
-// A flat table of the objects in the newest version of a store.
+// NewestTable: a hash table of the objects in the newest version of a store.
 #pragma once
 
 #include <algorithm>
@@ -15,31 +15,31 @@
 
 namespace lookout::cache::detail {
 
-/// Finds an object by its key where the trie would take three or four places in memory: one word
-/// leads to it. The word is the object's address and, in the 16 bits that no address uses, a part
-/// of its hash, so that hardly any other object is looked at.
+/// Finds an object with one memory access, where the trie needs three or four. An entry is the object's
+/// address and, in its 16 unused bits, a part of the hash, so that lookups rarely visit other
+/// objects.
 ///
-/// Linear probing; at most seven of eight places are in use. What is erased leaves no trace: those
-/// behind it move up.
+/// Linear probing; at most seven of eight places are in use. There are no tombstones: an erasure moves
+/// later entries up.
 ///
-/// One thread changes it, others may look at the same time. They then may miss an object or find
-/// one that is going: whoever looks must ask afterwards whether something has changed
-/// (StoreCore::find_newest()). The table owns neither objects nor references.
+/// One thread changes the table; others may read concurrently. A concurrent read may miss an object or
+/// find a removed one, so readers must check afterwards for changes (StoreCore::find_newest()). The
+/// table owns neither objects nor references.
 class NewestTable {
  public:
   using Header = api::detail::ObjectHeader;
 
-  /// An empty one with room for so many objects and some more.
+  /// An empty table with room for this many objects and some more.
   explicit NewestTable(std::size_t objects)
       : shift_(kHashBits - static_cast<unsigned>(std::bit_width(capacity_for(objects) - 1))),
         mask_(capacity_for(objects) - 1),
-        // (Memory of zeroes that the system makes when it is used.)
+        // (The system zeroes this memory lazily.)
         places_(static_cast<Place*>(std::calloc(mask_ + 1, sizeof(Place)))) {
     if (places_ == nullptr) throw std::bad_alloc();
   }
-  /// One that contains these, with room for some more.
+  /// A table of these objects, with room for some more.
   explicit NewestTable(std::span<const Header* const> objects) : NewestTable(objects.size()) {
-    // Their hashes lie anywhere in memory.
+    // Prefetch: their hashes are scattered in memory.
     constexpr std::size_t kAhead = 16;
     for (std::size_t i = 0; i < objects.size(); ++i) {
       if (i + kAhead < objects.size()) __builtin_prefetch(objects[i + kAhead]);
@@ -52,17 +52,17 @@ class NewestTable {
     return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(object)) >> kTagShift == 0;
   }
   bool has_room_for(std::size_t objects) const { return capacity_for(objects) <= mask_ + 1; }
-  /// Whether it is neither nearly full nor much too large for so many objects.
+  /// True if the table is neither nearly full nor much too large for this many objects.
   bool suits(std::size_t objects) const {
     return objects * 16 <= (mask_ + 1) * 13 && capacity_for(objects) >= (mask_ + 1) / 8;
   }
 
-  /// The object that most likely has that hash, or null.
+  /// The object that most likely has this hash, or null.
   const Header* guess(std::uint32_t hash) const {
     return find(hash, [](const Header*) { return true; });
   }
-  /// The object of that hash for which `match` is true, or null. The caller keeps the store from
-  /// freeing what it finds.
+  /// The object with this hash for which `match` is true, or null. The caller must keep the store from
+  /// freeing objects.
   template <class Match>
   const Header* find(std::uint32_t hash, Match match) const {
     const std::uint64_t tag = tag_of(hash);
@@ -77,17 +77,17 @@ class NewestTable {
     return nullptr;
   }
 
-  /// Asks for the place at which find() begins.
+  /// Prefetches the place at which find() starts.
   void prefetch(std::uint32_t hash) const { __builtin_prefetch(&places_[hash >> shift_]); }
 
-  // --- By the one thread that changes it. There must be room.
+  // --- For the one thread that changes the table. There must be room.
 
   void insert(const Header* object) {
     std::size_t at = object->key_hash >> shift_;
     while (places_[at].load(std::memory_order_relaxed) != 0) at = (at + 1) & mask_;
     store(at, object);
   }
-  /// Puts `after`, which has the same key, in the place of `before`.
+  /// Replaces `before` with `after`, which has the same key.
   void replace(const Header* before, const Header* after) {
     const std::size_t at = place_of(before);
     if (at <= mask_) store(at, after);
@@ -99,7 +99,7 @@ class NewestTable {
       const std::uint64_t word = places_[at].load(std::memory_order_relaxed);
       if (word == 0) break;
       const std::size_t home = object_of_word(word)->key_hash >> shift_;
-      // It may move up to the hole, but not in front of where the search for it begins.
+      // An entry may move up to the hole, but not before the place where its search starts.
       if (((at - home) & mask_) < ((at - hole) & mask_)) continue;
       places_[hole].store(word, std::memory_order_release);
       hole = at;
@@ -133,7 +133,7 @@ class NewestTable {
     const std::uint64_t address = reinterpret_cast<std::uintptr_t>(object);
     places_[at].store(address | tag_of(object->key_hash), std::memory_order_release);
   }
-  /// Behind the last place if it is not there.
+  /// The end of the table if the object is not in it.
   std::size_t place_of(const Header* object) const {
     for (std::size_t at = object->key_hash >> shift_;; at = (at + 1) & mask_) {
       const std::uint64_t word = places_[at].load(std::memory_order_relaxed);

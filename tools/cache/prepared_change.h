@@ -16,14 +16,14 @@ namespace lookout::cache::detail {
 
 inline constexpr Slots::Number kNoSlot = std::numeric_limits<Slots::Number>::max();
 
-/// A change with all that user code has to say about it.
+/// A change with the results of user code.
 struct PreparedChange {
-  api::Object object;  // to put; or any with the key to remove
+  api::Object object;  // the object to put, or any object with the key to remove
   bool removes = false;
   std::uint32_t hash = 0;
-  /// The last change before it in its batch that has the same key, or itself.
+  /// The last earlier change in the batch with the same key, or this change.
   std::uint32_t earlier = 0;
-  /// Where an object of that key lies after the changes so far.
+  /// The slot of the key after the earlier changes.
   Slots::Number slot = kNoSlot;
   api::Object before;
   IndexedValues before_values;
@@ -31,14 +31,14 @@ struct PreparedChange {
 
   /// Null after a removal.
   const api::detail::ObjectHeader* after() const { return removes ? nullptr : object.header(); }
-  /// The very object that is there is put again.
+  /// True if the change puts the handle that is stored already.
   bool changes_nothing() const { return !removes && before.same(object); }
   bool updates() const { return !removes && before && !before.same(object); }
 };
 
-/// Changes that become one version, and what was learned about them outside of the writer's turn.
+/// Changes that become one version, with the results of preparing them before the writer's turn.
 struct Batch {
-  std::uint64_t version = 0;  // of the store, when that was
+  std::uint64_t version = 0;  // of the store at the lookup
   const IndexDefinitions* definitions = nullptr;
   std::vector<PreparedChange> changes;
   std::vector<std::string> keys;  // with a key function

@@ -7,7 +7,7 @@ namespace lookout::cache::detail {
 
 namespace {
 
-/// Threads that are numbered one after the other begin their search for a slot at different ones.
+/// Numbers threads, so that they start their search for a slot at different slots.
 std::size_t number_of_this_thread() {
   static std::atomic<std::size_t> last{0};
   static thread_local std::size_t number = 0;
@@ -55,10 +55,10 @@ Reclaimer::~Reclaimer() {
 }
 
 // Why this is safe: the writer stores a new root before it stores the new version, and frees
-// nothing whose death lies behind the version of any slot. A reader fills its slot with the version
-// and only then loads the root. If the writer's look at the slots came before, the root that the
-// reader loads is at least as new as every death the writer acted on; if it came after, the writer
-// saw the slot.
+// nothing whose death is later than the version in any slot. A reader stores the version in its slot
+// and only then loads the root. If the writer checked the slots before, the root that the reader
+// loads is at least as new as every death that the writer acted on; if it checked them after, the
+// writer saw the slot.
 std::atomic<std::uint64_t>* Reclaimer::enter() const {
   const std::size_t start = number_of_this_thread();
   for (std::size_t i = start; i < start + kSlots; ++i) {
@@ -70,7 +70,7 @@ std::atomic<std::uint64_t>* Reclaimer::enter() const {
       return &slot;
     }
   }
-  // More readers at once than slots. Whoever frees something does it after a look at this version,
+  // There are more concurrent readers than slots. Memory is freed only after a check of this version
   // under the same mutex, so one of the two comes first.
   const std::lock_guard lock(mutex_);
   if (crowds_[1 - joining_].readers == 0) joining_ = 1 - joining_;
@@ -87,13 +87,13 @@ void Reclaimer::leave_crowd(const std::atomic<std::uint64_t>& place) const {
 
 void Reclaimer::publish(std::uint64_t version, std::vector<Retired>& retired, SpareNodes* spare) {
   version_.store(version, std::memory_order_seq_cst);
-  // (Also where this ends early or by an exception.)
+  // (Also on an early return or an exception.)
   struct AtEnd {
     ~AtEnd() { at_work.store(false, std::memory_order_relaxed); }
     std::atomic<bool>& at_work;
   } const at_end{at_work_};
-  // Somebody may have the mutex who has lost the processor: what waits may wait for longer. (A pin
-  // that goes meanwhile has less to let go; nothing of this is freed before it has been buried.)
+  // The holder of the mutex may have been preempted, so do not wait: pending pieces can wait longer.
+  // (A pin that is released in the meantime has fewer pieces; nothing is freed before it is buried.)
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) {
     bool many = false;
@@ -135,8 +135,8 @@ void Reclaimer::unpin(std::uint64_t version) {
     }
     pins_.erase(it);
   }
-  // Some of it an older pin may see. (What pins there are may change meanwhile; what is still in
-  // hand here nobody frees.)
+  // An older pin may see some of the pieces. (Pins may change in the meantime; pieces in `dead` are not
+  // freed by others.)
   while (const auto portion = dead.take()) {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < portion->size; ++i) bury(portion->pieces[i], version);

@@ -1,4 +1,4 @@
-// When memory of an old version may go.
+// Reclaimer: frees the memory of old versions.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ struct Retired {
   std::uint64_t death = 0;
 };
 
-/// Nodes of one size that are free, for a writer to make the next ones of: malloc keeps only a few
-/// such pieces at hand, and nodes become free in dozens.
+/// Free nodes of one size, for reuse by the writer: nodes become free in dozens, and malloc caches only
+/// a few pieces of a size.
 class SpareNodes {
  public:
   SpareNodes() = default;
@@ -33,7 +33,7 @@ class SpareNodes {
   SpareNodes(const SpareNodes&) = delete;
   SpareNodes& operator=(const SpareNodes&) = delete;
 
-  /// Retired::dispose of such a node. Who disposes of it may also give it to add().
+  /// Retired::dispose of such a node. Instead of calling it, one may pass the node to add().
   static void dispose(void* node) { std::free(node); }
   void add(void* node) { nodes_.size() < most_ ? nodes_.push_back(node) : std::free(node); }
   /// Null if there is none.
@@ -43,7 +43,7 @@ class SpareNodes {
     nodes_.pop_back();
     return node;
   }
-  /// Keeps at most so many, and never more than a hundred: none at first.
+  /// Sets the maximum number of nodes to keep, at most a hundred; initially 0.
   void keep(std::size_t most) {
     constexpr std::size_t kEnough = 100;
     most_ = std::min(most, kEnough);
@@ -55,8 +55,8 @@ class SpareNodes {
   std::vector<void*> nodes_;
 };
 
-/// Pieces, in portions: to add one, or all of another list, moves nothing that is there, however
-/// much that is.
+/// A list of pieces in portions: adding a piece, or all of another list, does not move existing
+/// pieces.
 class RetiredList {
  public:
   struct Portion {
@@ -77,7 +77,7 @@ class RetiredList {
     return *this;
   }
   ~RetiredList() {
-    // (One after the other: a chain of many would end in as many calls.)
+    // (In a loop: destroying a long chain recursively would overflow the stack.)
     while (take()) {
     }
   }
@@ -95,33 +95,31 @@ class RetiredList {
   std::size_t portions_ = 0;
 };
 
-/// Says which versions of a store are still being read, and frees what no reader can reach any
-/// more.
+/// Tracks which versions of a store are still being read, and frees memory that no reader can reach.
 ///
-/// There are two kinds of readers. A *pin* holds one version for as long as it likes (a snapshot):
-/// what is retired later goes to the newest pinned version that can see it, and when that pin goes,
-/// to the next older one that can, or away. So a snapshot held for an hour keeps what it shows and
-/// nothing of what came and went meanwhile. A *guard* is for one look-up: it announces, in a slot
-/// that hardly any other thread uses, that nothing that is alive now may go; no lock, and no cache
-/// line that all readers write to.
+/// There are two kinds of readers. A *pin* (a snapshot) holds one version for any length of time. A
+/// retired piece goes to the newest pinned version that can see it; when that pin is released, to the
+/// next older one that can, or it is freed. So a snapshot that is held for an hour keeps only what it
+/// shows, not objects that were created and removed in the meantime. A *guard* is for one lookup: it
+/// records, in a slot that hardly any other thread uses, that nothing that is alive now may be freed.
+/// It takes no lock and writes to no cache line that all readers share.
 ///
-/// Neither keeps the writer waiting. A snapshot of a long list may have kept a hundred thousand
-/// pieces; what is done with them under the mutex is done in small parts, a writer who finds the
-/// mutex taken comes back to it with the next version, and while it is at work it frees by itself,
-/// with each version a little more than it retires.
+/// Neither blocks the writer. A snapshot of a long list may have kept a hundred thousand pieces; they
+/// are processed under the mutex in small steps. A writer that finds the mutex taken continues with the
+/// next version, and with each version it frees a little more than it retires.
 ///
-/// One writer at a time publishes versions. All functions may be called from any thread unless they
-/// say otherwise.
+/// One writer at a time publishes versions. All functions may be called from any thread unless stated
+/// otherwise.
 class Reclaimer {
  public:
   Reclaimer() = default;
-  /// Nobody may be reading.
+  /// There must be no readers.
   ~Reclaimer();
   Reclaimer(const Reclaimer&) = delete;
   Reclaimer& operator=(const Reclaimer&) = delete;
 
-  /// Protects every version that is current while it lives. Short-lived: nothing is freed
-  /// meanwhile.
+  /// Protects every version that is current during its lifetime. Must be short-lived: nothing is freed
+  /// in the meantime.
   class Guard {
    public:
     explicit Guard(const Reclaimer& reclaimer) : reclaimer_(reclaimer), place_(reclaimer.enter()) {}
@@ -133,8 +131,8 @@ class Reclaimer {
     const Reclaimer& reclaimer_;
     std::atomic<std::uint64_t>* const place_;
   };
-  /// What a guard does at its begin and its end. Readers for whom there is no slot are a crowd: they
-  /// share one, and are counted under the mutex.
+  /// Called by a guard at its begin and its end. Readers without a slot form a crowd: they share one
+  /// slot and are counted under the mutex.
   std::atomic<std::uint64_t>* enter() const;
   void leave(std::atomic<std::uint64_t>* place) const {
     if (place == &crowds_[0].place.version || place == &crowds_[1].place.version)
@@ -142,7 +140,7 @@ class Reclaimer {
     place->store(kIdle, std::memory_order_release);
   }
 
-  /// Calls `current` to learn the current version and pins it; returns the version.
+  /// Calls `current` to get the current version and pins it; returns the version.
   template <class Current>
   std::uint64_t pin(Current current) {
     const std::lock_guard lock(mutex_);
@@ -152,16 +150,16 @@ class Reclaimer {
   }
   void unpin(std::uint64_t version);
 
-  /// By the writer, before it makes a version; publish() ends it.
+  /// Called by the writer before it creates a version; publish() ends it.
   void begin_write() { at_work_.store(true, std::memory_order_relaxed); }
-  /// By the writer, after the version's root has been stored where readers find it. Nodes that are
-  /// free by now go to `spare`, unless that is null.
+  /// Called by the writer after it has stored the version's root for readers. Freed nodes go to
+  /// `spare`, unless it is null.
   void publish(std::uint64_t version, std::vector<Retired>& retired, SpareNodes* spare = nullptr);
 
-  /// By the writer, instead of publish(), for a version that changes memory where it lies: calls
-  /// `change` and returns true, unless a pin sees that memory, which is there since the version
-  /// `birth`, or the mutex is taken. No pin begins meanwhile. `change` ends with a sequentially
-  /// consistent store of something that guards load before they look at that memory.
+  /// Called by the writer instead of publish(), for a version that changes memory in place: calls
+  /// `change` and returns true, unless the mutex is taken or a pin sees that memory, which exists since
+  /// the version `birth`. No pin starts in the meantime. `change` must end with a sequentially
+  /// consistent store to a variable that guards load before they read that memory.
   template <class Change>
   bool publish_in_place(std::uint64_t birth, std::uint64_t version,
                         std::span<const Retired> retired, Change change) {
@@ -175,24 +173,24 @@ class Reclaimer {
     return true;
   }
 
-  /// Frees what can be freed now.
+  /// Frees everything that no reader can reach.
   void reclaim();
 
  private:
   static constexpr std::size_t kSlots = 16;
   static constexpr std::uint64_t kIdle = 0;
-  // Freeing costs a look at every slot: done for many pieces at once, by the writer when there are
-  // so many portions.
+  // Freeing has to check every slot, so the writer does it for many pieces at once: when there are
+  // this many portions.
   static constexpr std::size_t kBatch = 4;
-  // When there are so many portions the writer waits for the mutex.
+  // With this many portions, the writer waits for the mutex.
   static constexpr std::size_t kMostUnburied = 2048;
-  // How many portions are looked at without letting go of the mutex.
+  // How many portions are processed without releasing the mutex.
   static constexpr std::size_t kStep = 32;
 
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> version{kIdle};
   };
-  /// Readers without a slot. `place` has the version of the first of them.
+  /// Readers without a slot. `place` has the version of the first reader.
   struct Crowd {
     Slot place;
     std::size_t readers = 0;
@@ -202,36 +200,36 @@ class Reclaimer {
     RetiredList dead;
   };
 
-  /// To the newest pin before `below` that can see it, else to the limbo. Under the mutex.
+  /// Moves a piece to the newest pin before `below` that can see it, else to the limbo. Requires the mutex.
   void bury(const Retired& piece, std::uint64_t below);
-  /// `leave_to_writer`: leaves the rest to a writer who turns out to be at work. What it has
-  /// allocated lies in its part of the heap: while another thread frees that, piece after piece,
-  /// the writer waits for malloc's lock, for half a millisecond and more.
+  /// `leave_to_writer`: leaves the rest to the writer if it becomes active. The pieces are in the
+  /// writer's malloc arena: while another thread frees them one by one, the writer would wait for the
+  /// arena's lock, for half a millisecond or more.
   void reclaim(bool leave_to_writer);
-  /// Moves retired pieces that are in no list yet into one. Under the mutex.
+  /// Moves retired pieces that are not in a list yet into one. Requires the mutex.
   void bury_all();
-  /// By the writer, who has the mutex: what a version retires goes to its place, and some of what
-  /// waits is freed once the mutex is free again.
+  /// Called by the writer with the mutex: buries the pieces that a version retires, releases the mutex,
+  /// and frees some of the pending pieces.
   void bury_and_free(std::span<const Retired> retired, std::unique_lock<std::mutex> lock,
                      SpareNodes* spare);
-  /// Takes what no guard protects out of the first portions of the limbo; the others of these go to
-  /// its end. Under the mutex.
+  /// Removes unprotected pieces from the first portions of the limbo; moves the other pieces of these
+  /// portions to its end. Requires the mutex.
   RetiredList take_free(std::size_t portions);
   static void free_all(RetiredList pieces, SpareNodes* spare = nullptr);
   void leave_crowd(const std::atomic<std::uint64_t>& place) const;
 
   mutable std::array<Slot, kSlots> slots_;
   std::atomic<std::uint64_t> version_{1};
-  std::atomic<bool> at_work_{false};  // the writer is making a version
+  std::atomic<bool> at_work_{false};  // the writer is creating a version
   mutable std::mutex mutex_;
-  // Guarded by mutex_. Readers join one crowd while the other leaves: so each is gone before long,
-  // however many readers there are all the time.
+  // Guarded by mutex_. Readers join one crowd while the other drains, so each crowd ends soon even if
+  // there are always readers.
   mutable std::array<Crowd, 2> crowds_;
   mutable std::size_t joining_ = 0;    // guarded by mutex_: the crowd that readers join
   std::map<std::uint64_t, Pin> pins_;  // guarded by mutex_
-  RetiredList limbo_;                  // guarded by mutex_: pinned by nobody, perhaps guarded
-  std::mutex unburied_mutex_;          // held for moments only; taken after mutex_ if both are
-  RetiredList unburied_;               // guarded by unburied_mutex_: retired, and in no list yet
+  RetiredList limbo_;          // guarded by mutex_: not pinned, perhaps protected by a guard
+  std::mutex unburied_mutex_;  // held only briefly; lock order: after mutex_
+  RetiredList unburied_;       // guarded by unburied_mutex_: retired, not in a list yet
   std::atomic<bool> any_unburied_{false};
 };
 

@@ -7,7 +7,7 @@
 namespace lookout::cache {
 namespace {
 
-/// Removes each `begin` with what follows it, up to a character of `ends`.
+/// Removes each `begin` and the text after it, up to a character of `ends`.
 std::string without(std::string_view text, std::string_view begin, std::string_view ends) {
   std::string out;
   for (;;) {
@@ -19,7 +19,7 @@ std::string without(std::string_view text, std::string_view begin, std::string_v
   }
 }
 
-/// What stays the same when the same request fails in the same way.
+/// The part of a message that is the same when the same request fails in the same way.
 std::string essence(std::string_view text) {
   // "GET https://host/api/v1/pods?watch=true&timeoutSeconds=465: connect failed after 12 ms". Keys
   // and values of a query are percent-encoded.

@@ -1,4 +1,4 @@
-// Logging the errors of what is tried again and again.
+// RepeatedError: suppresses repeated log lines of retries.
 #pragma once
 
 #include <chrono>
@@ -10,15 +10,15 @@
 
 namespace lookout::cache {
 
-/// As long as the same error is logged only once.
+/// The same error is logged only once in this time.
 inline constexpr std::chrono::seconds kLogAgain{30};
 
-/// Tells errors apart from repetitions of the one before them. On a strand.
+/// Distinguishes new errors from repetitions. Used on a strand.
 class RepeatedError {
  public:
   explicit RepeatedError(std::shared_ptr<Clock> clock) : clock_(std::move(clock)) {}
 
-  /// True if the error is the one that was noted less than kLogAgain ago; otherwise notes it. The
+  /// Returns true if the same error was noted less than kLogAgain ago; otherwise notes it. The
   /// query of a URL (each watch has a random timeoutSeconds) and measured times make no difference.
   bool repeats(const std::exception& error);
 

@@ -1,4 +1,4 @@
-// How long a server asks to wait.
+// The wait that a server requests (Retry-After).
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 
 namespace lookout::cache {
 
-/// No Retry-After of a server keeps a watch waiting longer.
+/// The longest Retry-After that a watch respects.
 inline constexpr std::chrono::minutes kLongestWait{2};
 
-/// The time that the server asks to wait, within reason; 0 if it does not ask.
+/// The requested wait, at most kLongestWait; 0 if there is none.
 inline Clock::Duration wait_asked_for(const std::exception& e) {
   const auto asked = api::suggests_client_delay(e);
   return asked ? std::min<Clock::Duration>(*asked, kLongestWait) : Clock::Duration{};

@@ -1,4 +1,4 @@
-// Trying again, but not for ever.
+// RetryWithDeadline: retries until a deadline.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace lookout::cache {
 
-/// Says whether a failure of a certain kind is worth another attempt: within `deadline` of the
-/// first one. Failures that come again after `reset_after` of something else count from the
-/// beginning. client-go's RetryWithDeadline; on a strand.
+/// Decides whether to retry after a failure of a certain kind: yes, within `deadline` of the first
+/// one. After `reset_after` without such a failure, the next one counts as the first. client-go's
+/// RetryWithDeadline; used on a strand.
 class RetryWithDeadline {
  public:
   RetryWithDeadline(Clock::Duration deadline, Clock::Duration reset_after,
@@ -30,7 +30,7 @@ class RetryWithDeadline {
     last_ = now;
   }
 
-  /// Whether to try again after the last failure.
+  /// True if the last failure should be retried.
   bool should_retry() {
     if (deadline_ <= Clock::Duration::zero() || !last_) return false;
     if (clock_->now() - first_ <= deadline_) return true;

@@ -1,4 +1,4 @@
-// A coroutine that accompanies another one.
+// SideTask: a coroutine that runs beside another one.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -14,14 +14,14 @@
 
 namespace lookout::cache {
 
-/// Runs a coroutine beside the one that makes it, on the same strand, and stops it when that one
-/// ends. That may be by an exception, or because Asio cancels or destroys it: then nobody is left
-/// to wait, so what both use is owned by both.
+/// Runs a coroutine beside its creator, on the same strand, and stops it when the creator ends. The
+/// creator may end by an exception, or Asio may cancel or destroy it; it then cannot wait, so objects
+/// that both use must be shared.
 class SideTask {
  public:
   using Coroutine = std::function<Awaitable<void>(std::stop_token)>;
 
-  /// `owner` is kept alive for as long as the coroutine runs.
+  /// Keeps `owner` alive while the coroutine runs.
   SideTask(const boost::asio::any_io_executor& executor, std::stop_token stop,
            std::shared_ptr<const void> owner, const Coroutine& coroutine)
       : state_(std::make_shared<State>(executor)),

@@ -1,4 +1,4 @@
-// A persistent array: where the objects of a store lie.
+// Slots: a persistent array of the objects of a store.
 #pragma once
 
 #include <atomic>
@@ -13,50 +13,49 @@
 
 namespace lookout::cache::detail {
 
-/// One object of a store. The pointer is that of an api::Object, to which the newest version owns
-/// one reference; null where no object is.
+/// One object of a store. The pointer is that of an api::Object; the newest version owns one reference
+/// to it. Null if the slot is free.
 struct Slot {
   const api::detail::ObjectHeader* header = nullptr;
   std::uint64_t packed = 0;
 
-  /// The version that brought the object.
+  /// The version that added the object.
   std::uint64_t birth() const { return packed >> 16; }
-  /// A sum over the values of all indexes under which the object is filed.
+  /// A checksum of the object's values in all indexes.
   std::uint16_t filing() const { return static_cast<std::uint16_t>(packed); }
   void set(const api::detail::ObjectHeader* object, std::uint64_t version, std::uint16_t sum) {
     header = object;
     packed = version << 16 | sum;
   }
-  /// set() while others may load().
+  /// set(), safe with concurrent load().
   void replace(const api::detail::ObjectHeader* object, std::uint64_t version, std::uint16_t sum) {
     std::atomic_ref(header).store(object, std::memory_order_release);
     packed = version << 16 | sum;
   }
-  /// `header`, for those who do not know that the slot stays as it is (a snapshot's do).
+  /// `header`, for readers of slots that may change in place (a snapshot's slots do not).
   const api::detail::ObjectHeader* load() const {
     return std::atomic_ref(const_cast<Slot*>(this)->header).load(std::memory_order_acquire);
   }
 };
 
-/// Slots by number, as one version of a store has them: a tree of nodes of one size, whose leaves
-/// have 32 slots and whose inner nodes 64 children. A node that an edit has made itself is changed
-/// in place, others are copied on the way to the slot: two of them for a thousand objects, three
-/// for a hundred thousand, of 520 bytes each. A slot whose leaf no snapshot sees is changed where
-/// it is, whoever made the leaf, if that is all that a version changes: at(). Nodes without objects
-/// are not kept.
+/// The slots of one version of a store, by number: a tree of nodes of one size, with 32 slots in a leaf
+/// and 64 children in an inner node. An edit changes nodes that it has created in place, and copies
+/// others on the path to the slot: two nodes for a thousand objects, three for a hundred thousand, 520
+/// bytes each. If a version changes only one slot and no snapshot sees its leaf, the slot is changed in
+/// place: at(). Empty nodes are freed.
 ///
-/// A small value, which does not own the nodes.
+/// A small value that does not own the nodes.
 class Slots {
  public:
   using Number = std::uint32_t;
 
-  /// All numbers below this one have been in use.
+  /// All used numbers are below this one.
   Number size() const { return size_; }
 
-  /// `number` is below size().
+  /// Requires number < size().
   const Slot& operator[](Number number) const { return leaf_of(number)->slots[number % kSlots]; }
 
-  /// A slot, to be changed where it is, and the version since which its leaf is there.
+  /// A slot to change in place, and the version that created its leaf.
   struct InPlace {
     Slot& slot;
     std::uint64_t birth;
@@ -66,7 +65,7 @@ class Slots {
     return {leaf->slots[number % kSlots], leaf->birth};
   }
 
-  /// The slot, for the edit to change.
+  /// The slot, which the edit may change.
   Slot& change(Number number, Edit& edit) {
     Node** place = &root_;
     for (unsigned level = depth_;; --level) {
@@ -77,10 +76,10 @@ class Slots {
     }
   }
 
-  /// Empties a slot. Nodes that have nothing left go; one that lacks reads as empty slots.
+  /// Empties a slot. Empty nodes are freed; a missing node reads as empty slots.
   void clear(Number number, Edit& edit) { clear(root_, depth_, number, edit); }
 
-  /// One more slot.
+  /// Adds a slot.
   Number append(Edit& edit) {
     if (size_ == std::uint64_t{kSlots} << (kChildBits * depth_)) {
       if (root_ != nullptr) {
@@ -93,13 +92,13 @@ class Slots {
     return size_++;
   }
 
-  /// Calls `visit` for the objects of an array that nobody else can see, and frees its nodes.
+  /// Calls `visit` for the objects of an array without readers, and frees its nodes.
   template <class Visit>
   void destroy(Visit visit) {
     destroy(root_, depth_, visit);
   }
 
-  /// Walks over the slots that have objects, in order of their numbers. The array must outlive it.
+  /// Iterates over the used slots, in order of their numbers. The array must outlive it.
   class Cursor {
    public:
     Cursor() = default;
@@ -158,14 +157,14 @@ class Slots {
     return node == nullptr ? &kEmpty : node;
   }
 
-  /// The node itself if the edit made it, else a copy; one without content for null.
+  /// The node itself if the edit created it, otherwise a copy; an empty node for null.
   static Node* editable(Node* node, Edit& edit) {
     if (node != nullptr && node->birth == edit.version) return node;
     void* memory = edit.spare == nullptr ? nullptr : edit.spare->take();
     if (memory == nullptr) memory = std::malloc(sizeof(Node));
     if (memory == nullptr) throw std::bad_alloc();
     if (node != nullptr) {
-      // (For a size that it knows the compiler writes slower code than memcpy's.)
+      // (For a constant size, the compiler generates slower code than memcpy().)
       std::size_t size = sizeof(Node);
       asm("" : "+r"(size));
       std::memcpy(memory, node, size);
@@ -186,7 +185,7 @@ class Slots {
       clear(node->children[child_of(number, level)], level - 1, number, edit);
     }
     if (std::memcmp(node->children, kEmpty.slots, sizeof(node->children)) != 0) return;
-    std::free(node);  // nobody has seen it
+    std::free(node);  // no reader has seen it
     place = nullptr;
   }
 
@@ -204,7 +203,7 @@ class Slots {
   }
 
   Node* root_ = nullptr;
-  unsigned depth_ = 0;  // so many levels of inner nodes
+  unsigned depth_ = 0;  // the number of levels of inner nodes
   Number size_ = 0;
 };
 

@@ -8,12 +8,11 @@
 namespace lookout::cache {
 namespace detail {
 
-/// Walks over all slots or over one bucket of an index.
+/// Iterates over all slots, or over one bucket of an index.
 ///
-/// Objects lie anywhere in memory, and waiting for each of them in turn is what a walk over many of
-/// them would take its time for. So the walk is some objects ahead of its reader. It asks for a
-/// slot, later, when that has come, for the header of the object, and at last for the labels that
-/// the header points at.
+/// Objects are scattered in memory, so an iteration would mostly wait for memory. Therefore it
+/// prefetches some objects ahead of its reader: first the slot, later the header of the object, and
+/// finally the labels that the header points to.
 class CursorImpl {
  public:
   using Cursor = std::variant<Slots::Cursor, PlaceTrie::Cursor>;
@@ -41,11 +40,11 @@ class CursorImpl {
   void step() {
     ++read_;
     fetch();
-    // Far ahead only of those who read on.
+    // Far ahead only if the reader continues.
     if (fetched_ - read_ < kAhead) fetch();
   }
-  /// An index may name a slot whose object has gone, if its function has changed its mind and
-  /// Slot::filing() could not tell.
+  /// An index may refer to an empty slot, if its function returned different values for an object and
+  /// Slot::filing() did not detect it.
   void pass_empty() {
     while (read_ != fetched_ && ahead_[read_ % kAhead]->header == nullptr) step();
   }

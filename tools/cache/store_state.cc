@@ -57,7 +57,7 @@ auto has_key(std::string_view ns, std::string_view name) {
       [ns, name](const api::Object& object) { return object.name() == name && object.ns() == ns; };
 }
 
-/// Asks for the part of an object in which its key lies.
+/// Prefetches the part of an object that contains its key.
 void prefetch(const api::detail::ObjectHeader* header) {
   if (header == nullptr) return;
   constexpr std::size_t kLine = 64;
@@ -65,8 +65,8 @@ void prefetch(const api::detail::ObjectHeader* header) {
   __builtin_prefetch(reinterpret_cast<const char*>(header) + kLine);
 }
 
-/// The object of that hash that is the right one. (A slot keeps its key for as long as the trie
-/// that leads to it is looked at, and gets other versions of its object meanwhile.)
+/// The matching object with this hash. (A slot keeps its key while the trie that leads to it is being
+/// read, but its object may be replaced by other versions.)
 template <class Match>
 Found find_object(const State& state, std::uint32_t hash, Match match) {
   Found out;
@@ -89,7 +89,7 @@ const api::detail::ObjectHeader* StoreCore::find_newest(std::string_view ns, std
   if (const NewestTable* table = newest.load(std::memory_order_acquire);
       table != nullptr && before % 2 == 0) {
     const auto* found = table->find(hash, [&](const NewestTable::Header* header) {
-      // (Other hashes share the bits that the table has.)
+      // (Other hashes may share the bits in the table.)
       return header->key_hash == hash && has_key(ns, name)(object_of(header));
     });
     if (changes.load(std::memory_order_relaxed) == before) return found;
@@ -161,7 +161,7 @@ Found StoreCore::find_like(const State& state, const api::Object& object, std::u
 std::optional<ObjectName> split_key(std::string_view key) {
   const std::size_t slash = key.find('/');
   if (slash == std::string_view::npos) return ObjectName{{}, key};
-  if (slash == 0) return std::nullopt;  // what lives in no namespace has a key without a slash
+  if (slash == 0) return std::nullopt;  // keys of cluster-scoped objects have no slash
   return ObjectName{key.substr(0, slash), key.substr(slash + 1)};
 }
 

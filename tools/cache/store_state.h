@@ -1,4 +1,4 @@
-// One version of a store, and what all versions share.
+// State: one version of a store. StoreCore: the data that all versions share.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ inline const api::Object& object_of(const api::detail::ObjectHeader* const& head
 }
 inline const api::Object& object_of(const Slot& slot) { return object_of(slot.header); }
 
-/// An object in a trie: the hash of its key, and its slot, which it keeps for as long as its key is
-/// in the store. So a new version of an object changes no trie.
+/// An object in a trie: the hash of its key, and its slot. The slot stays the same as long as the key is
+/// in the store, so a new version of an object changes no trie.
 struct Place {
   std::uint32_t hash;
   Slots::Number slot;
@@ -39,7 +39,7 @@ struct PlaceOps {
 };
 using PlaceTrie = Trie<Place, PlaceOps>;
 
-/// The objects under one value of an index.
+/// The objects with one value of an index.
 struct Bucket {
   std::uint64_t birth;
   PlaceTrie::Node* places;
@@ -61,15 +61,15 @@ struct IndexDefinition {
 };
 using IndexDefinitions = std::vector<IndexDefinition>;
 
-/// The indexes of a version, and of those after it until one of them changes.
+/// The indexes of a version, shared by later versions until an index changes.
 struct Indexes {
   std::uint64_t birth = 1;
   const IndexDefinitions* definitions = nullptr;  // one of StoreCore::definitions
   std::vector<BucketTrie::Node*> roots;           // one for each definition
 };
 
-/// Immutable once published, but for changes in place while no snapshot shows it: those of slots,
-/// which bring a new version.
+/// Immutable once published, except that slots may be changed in place, as a new version, while no
+/// snapshot sees them.
 struct State {
   std::uint64_t version = 1;
   Slots slots;                        // the objects
@@ -80,14 +80,14 @@ struct State {
 
   const IndexDefinitions& definitions() const { return *indexes->definitions; }
 
-  /// The version and its change, for writers before their turn and in it.
+  /// The version, including changes in place; for writers before and during their turn.
   std::uint64_t load_version() const {
     return std::atomic_ref(const_cast<State*>(this)->version).load(std::memory_order_acquire);
   }
   void store_version(std::uint64_t next) const {
     std::atomic_ref(const_cast<State*>(this)->version).store(next, std::memory_order_release);
   }
-  /// The place of an index; throws InvalidArgument if there is none of that name.
+  /// The position of an index. Throws InvalidArgument if there is no such index.
   std::size_t index_of(std::string_view name) const;
   const Bucket* bucket(std::size_t index, std::string_view value) const;
   /// The same with hash_text(value).
@@ -109,18 +109,18 @@ struct StoreCore {
 
   const KeyFunc key_func;  // empty: the usual keys
   Reclaimer reclaimer;
-  /// All that there have been: who has seen one may go on with it. Changed in a writer's turn.
+  /// All definitions so far, because old versions may still use them. Changed in a writer's turn.
   std::vector<std::unique_ptr<const IndexDefinitions>> definitions;
-  // What a look-up reads lies together: the writer changes it with every version.
+  // The variables that a lookup reads share a cache line, which the writer changes with every version.
   alignas(64) std::atomic<const State*> current;
   /// The objects of `current`; null with a key function. The writer makes `changes` odd before it
-  /// begins to change the table, publishes the version meanwhile, and makes it even again. Who
-  /// finds the same even number before and after a look has seen one whole version.
+  /// changes the table, publishes the version in the meantime, and makes it even again. A reader that
+  /// finds the same even number before and after a read has seen one whole version.
   std::atomic<NewestTable*> newest{nullptr};
   std::atomic<std::uint64_t> changes{0};
 
-  /// The object of a key in the newest version, or null. The caller has a guard. While the writer
-  /// changes the table it is looked for in the trie, so nobody waits.
+  /// The object with this key in the newest version, or null. The caller must hold a guard. While the
+  /// writer changes the table, the lookup uses the trie instead, so it never waits.
   const api::detail::ObjectHeader* find_newest(std::string_view ns, std::string_view name) const {
     return find_newest(ns, name, api::key_hash(ns, name));
   }
@@ -128,23 +128,23 @@ struct StoreCore {
   const api::detail::ObjectHeader* find_newest(std::string_view ns, std::string_view name,
                                                std::uint32_t hash) const;
   const api::detail::ObjectHeader* find_newest_key(std::string_view key) const;
-  /// The objects of many keys: what is asked of memory for several of them comes at once. Each is
-  /// looked up as by find_newest().
+  /// The objects with these keys. Overlaps the memory accesses of several lookups; otherwise like
+  /// find_newest().
   void find_newest(std::span<const ObjectName> keys, const api::detail::ObjectHeader** found) const;
 
-  /// Asks the processor for the object that probably has a key of this hash: the trie, which has
-  /// its slot, takes longer to lead there. The caller has a guard.
+  /// Prefetches the object that probably has a key with this hash, before a slower lookup in the trie.
+  /// The caller must hold a guard.
   void prefetch(std::uint32_t hash) const;
-  /// The object of a key in a version that the caller protects.
+  /// The object with this key in a version that the caller protects.
   Found find(const State& state, std::string_view ns, std::string_view name) const;
   Found find_key(const State& state, std::string_view key) const;
-  /// The one with the key of `object`, which has that hash; `key` is the key if there is a key
-  /// function.
+  /// The object with the same key as `object`. `hash` is the key's hash; `key` is the key if there is a
+  /// key function.
   Found find_like(const State& state, const api::Object& object, std::uint32_t hash,
                   std::string_view key) const;
 };
 
-/// The parts of a key without a key function; nothing if no object can have it.
+/// Splits a key (without a key function); empty if no object can have this key.
 std::optional<ObjectName> split_key(std::string_view key);
 
 /// Holds one version for a snapshot.

@@ -1,4 +1,4 @@
-// The writer's side of the table of the newest version.
+// TableWriter: the writer's side of NewestTable.
 #pragma once
 
 #include <algorithm>
@@ -16,20 +16,19 @@
 
 namespace lookout::cache::detail {
 
-/// Keeps StoreCore::newest in step with the versions. To be used in a writer's turn.
+/// Keeps StoreCore::newest up to date. Used in a writer's turn.
 class TableWriter {
  public:
   explicit TableWriter(StoreCore& core) : core_(core) {}
 
-  /// The table, if a new version of one of its objects can be put into it as it is.
+  /// The table, if a new version of one of its objects can be stored in it directly.
   NewestTable* ready(std::size_t objects, const api::detail::ObjectHeader* object) const {
     NewestTable* const table = core_.newest.load(std::memory_order_relaxed);
     if (table == nullptr || growing_ != nullptr || !holds_all_) return nullptr;
     return table->suits(objects) && NewestTable::can_hold(object) ? table : nullptr;
   }
 
-  /// Calls `change`, in which the table changes and the version comes out, as one step as far as
-  /// readers can tell.
+  /// Calls `change`, which changes the table and publishes the version; readers see both as one step.
   template <class Change>
   void in_one_step(Change change) {
     const std::uint64_t before = core_.changes.load(std::memory_order_relaxed);
@@ -38,7 +37,7 @@ class TableWriter {
     core_.changes.store(before + 2, std::memory_order_seq_cst);
   }
 
-  /// Stores the new root and brings the table up to date.
+  /// Stores the new root and updates the table.
   void publish(std::unique_ptr<State> next, Edit& edit, std::span<const PreparedChange> changes) {
     holds_all_ &= std::ranges::all_of(changes, [](const PreparedChange& change) {
       return NewestTable::can_hold(change.after());
@@ -53,7 +52,7 @@ class TableWriter {
       if (usable && other == nullptr) {
         for (const auto& change : changes) update(*table, change);
       } else {
-        // (No snapshot looks at it: it belongs to no version but the one that ends.)
+        // (No snapshot sees it: it belongs only to the version that ends.)
         if (table != nullptr) {
           edit.retire(
               table, [](void* memory) { delete static_cast<NewestTable*>(memory); }, edit.version);
@@ -65,8 +64,8 @@ class TableWriter {
   }
 
  private:
-  /// A table of another size for when `table` no longer suits. To fill it would take milliseconds,
-  /// so each change takes over a few slots; null until it has all.
+  /// A table of another size, if `table` no longer suits. Filling it at once would take milliseconds, so
+  /// each change copies a few slots. Null until it is complete.
   std::unique_ptr<NewestTable> next_table(const NewestTable& table, const State& next,
                                           std::span<const PreparedChange> changes) {
     constexpr std::size_t kSlotsEach = 32;
@@ -113,7 +112,7 @@ class TableWriter {
 
   StoreCore& core_;
   bool holds_all_ = true;                 // false once an address did not fit
-  std::unique_ptr<NewestTable> growing_;  // has what lies below moved_
+  std::unique_ptr<NewestTable> growing_;  // contains the slots below moved_
   Slots::Number moved_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// A persistent hash trie: old versions stay readable while new ones are made.
+// A persistent hash trie: old versions stay readable while new ones are created.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace lookout::cache::detail {
 
-/// A change in the making: the version that will contain it, and what it leaves behind.
+/// A change under construction: the version that will contain it, and the memory that it retires.
 struct Edit {
   std::uint64_t version = 0;
   std::vector<Retired> retired;
@@ -26,13 +26,13 @@ struct Edit {
   }
 };
 
-/// A compressed hash-array mapped prefix tree (CHAMP): 32-way nodes that hold only what is there,
-/// entries before children. Five bits of the hash choose the place on each level; entries whose 32
-/// bits are all equal share a list at the bottom.
+/// A compressed hash-array mapped prefix tree (CHAMP): 32-way nodes without empty places, entries
+/// before children. Five bits of the hash select the place on each level; entries with equal hashes
+/// share a list at the bottom.
 ///
-/// A node that an edit has made itself is changed in place, all others are copied (a few hundred
-/// bytes on the way from the root) and retired. Copying moves plain pointers: what entries refer to
-/// is the caller's to retire.
+/// An edit changes nodes that it has created in place, and copies and retires others (a few hundred
+/// bytes on the path from the root). Copying moves plain pointers: the caller retires what entries
+/// refer to.
 ///
 /// Entry is trivially copyable; Ops has `static std::uint32_t hash(const Entry&)` or, for a
 /// stateful one, a const member.
@@ -43,7 +43,7 @@ class Trie {
   static constexpr unsigned kBits = 5;
   static constexpr unsigned kHashBits = 32;
   static constexpr unsigned kLevels =
-      (kHashBits + kBits - 1) / kBits + 1;  // and the list at the bottom
+      (kHashBits + kBits - 1) / kBits + 1;  // plus the list at the bottom
 
  public:
   struct Node {
@@ -55,7 +55,7 @@ class Trie {
     const Entry* entries() const { return reinterpret_cast<const Entry*>(this + 1); }
   };
 
-  /// The entry of that hash for which `match` is true, or null.
+  /// The entry with this hash for which `match` is true, or null.
   template <class Match>
   static const Entry* find(const Node* node, std::uint32_t hash, Match match) {
     for (unsigned shift = 0; node != nullptr; shift += kBits) {
@@ -76,14 +76,14 @@ class Trie {
     return nullptr;
   }
 
-  /// The root with `entry` in it; `replaced` is what it took the place of.
+  /// Adds `entry` and returns the new root; `replaced` is the previous entry.
   template <class Match>
   static Node* put(Node* root, const Entry& entry, std::uint32_t hash, const Ops& ops, Match match,
                    Edit& edit, std::optional<Entry>& replaced) {
     return put_at(root, entry, hash, 0, ops, match, edit, replaced);
   }
 
-  /// The root without the entry that matches; `erased` is what it was.
+  /// Removes the matching entry and returns the new root; `erased` is the entry.
   template <class Match>
   static Node* erase(Node* root, std::uint32_t hash, Match match, Edit& edit,
                      std::optional<Entry>& erased) {
@@ -91,7 +91,7 @@ class Trie {
     return erase_at(root, hash, 0, match, edit, erased);
   }
 
-  /// Calls `visit` for every entry of a tree that nobody else can see and frees its nodes.
+  /// Calls `visit` for every entry of a tree without readers, and frees its nodes.
   template <class Visit>
   static void destroy(Node* node, Visit visit, unsigned shift = 0) {
     if (node == nullptr) return;
@@ -103,7 +103,7 @@ class Trie {
     std::free(node);
   }
 
-  /// Walks over all entries, in no particular order.
+  /// Iterates over all entries, in no particular order.
   class Cursor {
    public:
     Cursor() = default;
@@ -132,11 +132,11 @@ class Trie {
       const unsigned shift = depth_ * kBits;
       Level& level = stack_[depth_++];
       level = {node, 0, 0, entry_count(node, shift), child_count(node, shift)};
-      // They lie anywhere: all are asked for at once, so that one waits but for the first.
+      // Children are scattered in memory: prefetch all of them.
       Node** const nodes = children(node, shift >= kHashBits);
       for (std::uint32_t i = 0; i < level.children; ++i) __builtin_prefetch(nodes[i]);
     }
-    /// Moves on to the next entry if the current place is behind the last one of its node.
+    /// Moves to the next entry if the current place is past the last one of its node.
     void settle() {
       while (depth_ > 0) {
         Level& level = stack_[depth_ - 1];
@@ -183,7 +183,7 @@ class Trie {
     return node;
   }
 
-  /// A node that the edit no longer uses: free if nobody else ever saw it.
+  /// Drops a node: frees it if the edit created it, otherwise retires it.
   static void drop(Node* node, Edit& edit) {
     if (node->birth == edit.version) {
       std::free(node);
@@ -210,8 +210,8 @@ class Trie {
     return copy;
   }
 
-  /// A node like `node` but with other bits: the entry of `entry_bit` or the child of `child_bit`
-  /// is new (then `entry` or `child` is put there) or gone.
+  /// A copy of `node` with other bits: the entry of `entry_bit` or the child of `child_bit` is added
+  /// (from `entry` or `child`) or removed.
   static Node* reshape(Node* node, std::uint32_t entry_bits, std::uint32_t child_bits,
                        const Entry* entry, Node* child, Edit& edit) {
     const auto entries = static_cast<std::uint32_t>(popcount(entry_bits));
@@ -253,7 +253,7 @@ class Trie {
     return node;
   }
 
-  /// A node for two entries that have everything above `shift` in common.
+  /// A node for two entries whose hashes agree in all bits above `shift`.
   static Node* pair(const Entry& a, std::uint32_t hash_a, const Entry& b, std::uint32_t hash_b,
                     unsigned shift, Edit& edit) {
     if (shift >= kHashBits) {
@@ -310,7 +310,7 @@ class Trie {
     return reshape(node, node->entry_bits | bit, node->child_bits, &entry, nullptr, edit);
   }
 
-  /// The entry at `bit` becomes a child.
+  /// Replaces the entry at `bit` with a child.
   static Node* move_down(Node* node, std::uint32_t bit, Node* child, Edit& edit) {
     return reshape(node, node->entry_bits & ~bit, node->child_bits | bit, nullptr, child, edit);
   }
@@ -363,7 +363,7 @@ class Trie {
       return reshape(node, node->entry_bits, node->child_bits & ~bit, nullptr, nullptr, edit);
     }
     if (entry_count(child, shift + kBits) == 1 && child_count(child, shift + kBits) == 0) {
-      // A lone entry lives as high up as it can.
+      // A single entry moves up as far as possible.
       const Entry entry = child->entries()[0];
       drop(child, edit);
       return reshape(node, node->entry_bits | bit, node->child_bits & ~bit, &entry, nullptr, edit);

@@ -1,4 +1,4 @@
-// The objects of the server's state that could not be read.
+// Unreadable: the items of a list that could not be read.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 
 namespace lookout::cache {
 
-/// Items of a list that are there and cannot be taken: what cannot be decoded, has no name, or is
-/// of a kind that nobody expects. They must not look like what is not there.
+/// Items of a list that exist but cannot be stored: undecodable, without a name, or of an unexpected
+/// kind. They must not be treated as deleted.
 class Unreadable {
  public:
-  /// `key`: "namespace/name", empty if that cannot be read either.
+  /// `key`: "namespace/name"; empty if it is unreadable, too.
   void add(std::string key);
   void clear();
 
   bool empty() const { return count_ == 0; }
   std::size_t count() const { return count_; }
-  /// One of them, or empty.
+  /// The key of one of them, or empty.
   std::string example() const { return keys_.empty() ? std::string() : *keys_.begin(); }
 
-  /// Adds what `store` has of them to the objects of the list, which then is all there is. If one
-  /// of them has no name it may be anything: nothing that the store has is given up.
+  /// Adds their stored versions from `store` to the objects of the list. If the key of one of them is
+  /// unknown, adds all stored objects that the list lacks.
   void keep_known(std::vector<api::Object>& objects, const ReflectorStore& store) const;
 
  private:

@@ -14,40 +14,40 @@
 
 namespace lookout::cache::detail {
 
-/// Which values of a ValueTable an object has: so many, from there on.
+/// The values of an object in a ValueTable: their number and their position.
 struct IndexedValues {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
 };
 
-/// The values in all indexes of the objects of one change of the store, each kept once: of the
-/// hundred thousand objects of a first list many have the same.
+/// The index values of all objects of one change of the store. Stores each value once, because many
+/// objects of a first list share values.
 class ValueTable {
  public:
   using Id = std::uint32_t;
   struct Value {
-    std::uint32_t index = 0;  // the place of the index
+    std::uint32_t index = 0;  // the position of the index
     std::uint32_t hash = 0;
     std::string text;
   };
 
   const Value& operator[](Id id) const { return values_[id]; }
 
-  /// All values of an object, those of each index together, each once.
+  /// All values of an object, grouped by index, without duplicates.
   std::span<const Id> of(IndexedValues values) const {
     return {ids_.data() + values.first, values.count};
   }
-  /// Those in one index; ordered, as numbers.
+  /// The values in one index, as sorted ids.
   std::span<const Id> of(IndexedValues values, std::size_t index) const {
     const auto found = std::ranges::equal_range(of(values), index, {},
                                                 [this](Id id) { return values_[id].index; });
     return {found.begin(), found.end()};
   }
-  /// Whether two objects have the same ones in all indexes.
+  /// True if two objects have the same values in all indexes.
   bool same(IndexedValues a, IndexedValues b) const { return std::ranges::equal(of(a), of(b)); }
 
-  /// Slot::filing() of an object with these values; `first` is the place of the index that this
-  /// table calls 0. The sums of two groups of indexes add up to that of both.
+  /// The value of Slot::filing() for these values; `first` is the position of this table's index 0. The
+  /// checksums of two groups of indexes add up to that of both.
   std::uint16_t filing(IndexedValues values, std::size_t first = 0) const {
     std::uint32_t sum = 0;
     for (const Id id : of(values)) {
@@ -58,10 +58,10 @@ class ValueTable {
     return static_cast<std::uint16_t>(sum);
   }
 
-  /// For index functions to write into.
+  /// The output buffer of index functions.
   IndexValues& said() { return said_; }
 
-  /// To be called with the values in one index after those in the one before.
+  /// Call in the order of the indexes.
   void add(IndexedValues& to, std::size_t index, std::span<const std::string> texts) {
     if (to.count == 0) to.first = static_cast<std::uint32_t>(ids_.size());
     const std::size_t begin = ids_.size();
@@ -74,7 +74,7 @@ class ValueTable {
     to.count += static_cast<std::uint32_t>(ids_.size() - begin);
   }
 
-  /// Forgets the values and keeps their memory, unless they are many.
+  /// Removes all values, but keeps their memory unless it is large.
   void clear() {
     if (used_ > kFew || ids_.size() > kMostKept) *this = {};
     used_ = 0;
@@ -82,7 +82,7 @@ class ValueTable {
   }
 
  private:
-  static constexpr std::size_t kFew = 8;  // so many are looked through
+  static constexpr std::size_t kFew = 8;  // up to this number, searches are linear
   static constexpr std::size_t kMostKept = 64;
   static constexpr Id kNone = 0xFFFFFFFF;
 
@@ -115,7 +115,7 @@ class ValueTable {
   // (Their number is a power of two.)
   std::size_t slot_of(std::uint32_t hash) const { return hash & (slots_.size() - 1); }
 
-  /// Makes a value known to the slots, of which at most half are in use.
+  /// Adds a value to the hash table, of which at most half is in use.
   void note(Id added) {
     Id first = added;
     if (slots_.size() < 2 * used_) {
@@ -133,7 +133,7 @@ class ValueTable {
   std::vector<Value> values_;  // the first used_ of them count
   std::size_t used_ = 0;
   std::vector<Id> ids_;    // of all objects, one after the other
-  std::vector<Id> slots_;  // a hash table of values_ once these are many
+  std::vector<Id> slots_;  // a hash table of values_, once there are more than kFew
 };
 
 }  // namespace lookout::cache::detail

@@ -63,7 +63,7 @@ std::string make_identity() {
   return fmt::format("{}_{:08x}{:08x}", host.data(), random(), random());
 }
 
-/// The work, running on a strand of its own, and how it ended.
+/// The work, running on its own strand, and its result.
 class LeaderElector::Running {
  public:
   std::stop_token done() const { return done_.get_token(); }
@@ -88,7 +88,7 @@ LeaderElector::LeaderElector(rest::Client client, Options options)
       random_(std::random_device{}()) {}
 
 Awaitable<End> LeaderElector::async_run(AsyncWork work, std::stop_token stop) {
-  // A strand of its own: everything here that is not guarded by mutex_ belongs to it.
+  // Its own strand: all state that mutex_ does not guard is used on it.
   co_return co_await lookout::detail::run_on(
       boost::asio::any_io_executor(boost::asio::make_strand(client_.loop().context())),
       candidacy(std::move(work), std::move(stop)));
@@ -97,7 +97,7 @@ Awaitable<End> LeaderElector::async_run(AsyncWork work, std::stop_token stop) {
 End LeaderElector::run(Work work, std::stop_token stop) {
   const auto on_a_thread = [this,
                             work = std::move(work)](Leadership leadership) -> Awaitable<void> {
-    // The coroutine sleeps until the thread has ended, which it joins then.
+    // The coroutine sleeps until the thread has ended, and then joins it.
     std::stop_source returned;
     std::exception_ptr error;
     {
@@ -118,7 +118,7 @@ End LeaderElector::run(Work work, std::stop_token stop) {
 }
 
 Awaitable<End> LeaderElector::candidacy(AsyncWork work, std::stop_token stop) {
-  // Unwinding would leave the work running, with references to this elector.
+  // Unwinding would leave the work running with references to this elector.
   co_await boost::asio::this_coro::reset_cancellation_state(boost::asio::disable_cancellation());
   const bool acquired = co_await acquire(stop);
   if (!acquired) co_return End::kStopped;
@@ -130,7 +130,7 @@ Awaitable<End> LeaderElector::candidacy(AsyncWork work, std::stop_token stop) {
   }
 }
 
-/// Nobody renews the lease any more: work that may still run hears of it, and writes nothing.
+/// The renewal has ended unexpectedly: invalidates the leadership, so that running work stops writing.
 void LeaderElector::abandon() {
   std::shared_ptr<Leadership::State> leadership;
   {
@@ -176,7 +176,7 @@ Awaitable<End> LeaderElector::lead(const AsyncWork& work, const std::stop_token&
   std::atomic<bool> stopped{false};
   bool holds = false;
   {
-    // The work hears of a stop at once, also while a renewal hangs.
+    // Forward a stop to the work immediately, even while a renewal hangs.
     const std::stop_callback on_stop(stop, [&] {
       if (!running->done().stop_requested()) stopped = true;
       leadership->stop.request_stop();
@@ -192,9 +192,9 @@ Awaitable<End> LeaderElector::lead(const AsyncWork& work, const std::stop_token&
   }
   leadership->stop.request_stop();
 
-  // Until the work has wound down.
+  // Keep renewing until the work has ended.
   if (holds) holds = co_await renew_until(running->done(), running->done());
-  // Work that was still running when the time was over has not ended in time.
+  // If the work was still running at the renew deadline, the lease is lost.
   holds = holds && Leadership(leadership).valid();
   leadership->lost.store(true, std::memory_order_release);
   while (!running->done().stop_requested())
@@ -210,8 +210,8 @@ Awaitable<End> LeaderElector::lead(const AsyncWork& work, const std::stop_token&
   co_return stopped ? End::kStopped : End::kDone;
 }
 
-/// Renews the lease until `wake` is requested; false if that fails for too long. `done` also ends a
-/// request that hangs: nothing is left to hold the lease for.
+/// Renews the lease until `wake` is requested; returns false if renewals fail for too long. `done` also
+/// cancels a hanging request, because the work has ended.
 Awaitable<bool> LeaderElector::renew_until(std::stop_token wake, std::stop_token done) {
   std::shared_ptr<Leadership::State> leadership;
   {
@@ -236,7 +236,7 @@ Awaitable<bool> LeaderElector::renew_until(std::stop_token wake, std::stop_token
   }
 }
 
-/// One attempt to take the lease or to renew it, all requests of which end by the deadline.
+/// One attempt to acquire or renew the lease; all of its requests end by the deadline.
 Awaitable<bool> LeaderElector::try_to_hold(std::optional<Clock::TimePoint> deadline,
                                            std::stop_token stop) {
   const Clock::TimePoint sent = options_.clock->now();
@@ -248,7 +248,7 @@ Awaitable<bool> LeaderElector::try_to_hold(std::optional<Clock::TimePoint> deadl
     leadership = leadership_;
   }
   bool held = false;
-  // The leader knows what the Lease holds: nobody else writes it.
+  // The leader knows the content of the Lease, so it need not read it.
   if (leadership && held_by_us() && !options_.coordinated) {
     try {
       const milliseconds timeout = attempt_timeout(deadline);
@@ -274,15 +274,15 @@ Awaitable<bool> LeaderElector::try_to_hold(std::optional<Clock::TimePoint> deadl
         if (!api::is_not_found(e)) throw;
         create = true;
       }
-      // The server makes the Lease and names its holder.
+      // The server creates the Lease and sets its holder.
       if (create && options_.coordinated) co_return false;
-      // The holder makes the Lease again as long as it leads.
+      // Only the holder recreates the Lease.
       if (create && held_by_another()) co_return false;
       if (create) {
         lease = made_anew(lease);
       } else {
         observe(lease);
-        // A leader never takes back what somebody else has taken.
+        // A leader never takes the lease back from another holder.
         if (held_by_another() || (leadership && !held_by_us())) co_return false;
         if (options_.coordinated && (!held_by_us() || expired())) co_return false;
       }
@@ -296,7 +296,7 @@ Awaitable<bool> LeaderElector::try_to_hold(std::optional<Clock::TimePoint> deadl
     }
   }
 
-  // Leadership counts from when the request was sent: nobody can have seen it earlier.
+  // Leadership counts from the time when the request was sent: no candidate can have seen it earlier.
   const std::lock_guard lock(mutex_);
   if (!leadership_) {
     leadership_ = std::make_shared<Leadership::State>();
@@ -308,8 +308,8 @@ Awaitable<bool> LeaderElector::try_to_hold(std::optional<Clock::TimePoint> deadl
   co_return true;
 }
 
-/// For a Lease that is not there: a new one, or the one that was seen before somebody deleted it,
-/// whose count of transitions must not begin anew.
+/// For an absent Lease: a new one, or the last observed one if it was deleted, so that
+/// leaseTransitions does not restart.
 Lease LeaderElector::made_anew(const Lease& seen) const {
   const auto draft = Lease::draft(options_.name, options_.ns);
   if (const auto transitions = seen.spec().lease_transitions()) {
@@ -320,7 +320,7 @@ Lease LeaderElector::made_anew(const Lease& seen) const {
   return draft.build();
 }
 
-/// `before` as it is while this candidate holds it.
+/// `before` with this candidate as the holder.
 Lease LeaderElector::held_lease(const Lease& before) const {
   const auto draft = before.edit();
   const auto spec = draft.spec();
@@ -349,7 +349,7 @@ Awaitable<Lease> LeaderElector::write(Lease lease, bool create, milliseconds tim
   co_return Lease(co_await leases_.async_update(lease, options, no_subresource, call));
 }
 
-/// Gives the lease up, if it still is what this candidate has written.
+/// Releases the lease, if it has not changed since this candidate wrote it.
 Awaitable<void> LeaderElector::release() {
   const std::stop_token stop = no_release_.get_token();
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -362,7 +362,7 @@ Awaitable<void> LeaderElector::release() {
     const auto draft = lease.edit();
     const auto spec = draft.spec();
     const api::Time now = wall_now();
-    // A duration of 0 would be refused.
+    // The server would reject a duration of 0.
     spec.set_holder_identity("").set_lease_duration_seconds(1).set_renew_time(now);
     spec.set_acquire_time(now);
     try {
@@ -381,7 +381,7 @@ Awaitable<void> LeaderElector::release() {
                 e.what());
       co_return;
     }
-    // Somebody has changed the Lease, maybe only its labels: once more if it is still ours.
+    // The Lease has changed, maybe only its labels: retry if we still hold it.
     try {
       rest::CallOptions call;
       call.stop = stop;
@@ -398,7 +398,7 @@ void LeaderElector::observe(Lease lease) {
   std::string leader;
   {
     const std::lock_guard lock(mutex_);
-    // As in client-go, what was seen counts from when it was seen to be different.
+    // As in client-go, the lease duration counts from the last observed change.
     if (lease["spec"] != observed_["spec"]) observed_at_ = options_.clock->now();
     observed_ = std::move(lease);
     leader = observed_.spec().holder_identity();
@@ -453,7 +453,7 @@ bool LeaderElector::held_by_another() const {
 bool LeaderElector::held_by_us() const {
   const std::lock_guard lock(mutex_);
   if (!observed_ || observed_.spec().holder_identity() != options_.identity) return false;
-  // The end of the term: the server wants another holder.
+  // A preferred holder ends the term: the server has chosen another candidate.
   return !options_.coordinated || observed_.spec().preferred_holder().empty();
 }
 

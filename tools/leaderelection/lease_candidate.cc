@@ -39,7 +39,7 @@ std::string micro_now() {
       std::chrono::time_point_cast<api::Time::duration>(std::chrono::system_clock::now()));
 }
 
-/// Whether the server waits for a renewal.
+/// True if the server has pinged the candidate and waits for a renewal.
 bool pinged(const api::Object& candidate) {
   const auto ping = api::parse_time(candidate["spec"]["pingTime"].as_string());
   if (!ping) return false;
@@ -47,7 +47,7 @@ bool pinged(const api::Object& candidate) {
   return !renewed || *ping > *renewed;
 }
 
-/// Requests a stop when the time has come, unless somebody has done so before.
+/// Requests a stop after `time`, unless it has been requested before.
 Awaitable<void> stop_after(std::shared_ptr<Clock> clock, Clock::Duration time,
                            std::stop_source source) {
   const bool slept = co_await clock->sleep(time, source.get_token());
@@ -78,7 +78,7 @@ Awaitable<void> LeaseCandidate::async_run(std::stop_token stop) const {
   }
 }
 
-/// Creates the LeaseCandidate or writes the present time into it; as the server has it then.
+/// Creates the LeaseCandidate, or sets its renew time; returns the stored object.
 Awaitable<api::Object> LeaseCandidate::renew(std::stop_token stop) const {
   rest::CallOptions call;
   call.stop = std::move(stop);
@@ -106,9 +106,8 @@ Awaitable<api::Object> LeaseCandidate::renew(std::stop_token stop) const {
   co_return co_await candidates_.async_update(renewed, options, no_subresource, call);
 }
 
-/// Returns when the candidate is to be renewed: the server has pinged it, it is gone, or the period
-/// is over. False if the watch has just ended, so that a server that ends watches at once is not
-/// asked all the time.
+/// Waits until the candidate must be renewed: the server has pinged it, it was deleted, or the period
+/// is over. Returns false if the watch has ended, so that the caller pauses before the next watch.
 Awaitable<bool> LeaseCandidate::wait_for_ping(api::Object candidate, std::stop_token stop) const {
   std::stop_source over;
   const std::stop_callback on_stop(stop, [&over] { over.request_stop(); });

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// How many bytes the character takes at the start of `text`; 0 if it is not UTF-8 (RFC 3629: no
+/// The size of the first character of `text` in bytes; 0 if it is not UTF-8 (RFC 3629: no
 /// surrogates, no overlong forms, nothing beyond U+10FFFF).
 std::size_t character_size(std::string_view text) {
   const auto byte = [&](std::size_t at) {
@@ -90,7 +90,7 @@ std::string field_selector(std::string_view events_api, const ObjectReference& r
   } else {
     throw InvalidArgument(fmt::format("{} is not an API version of events", events_api));
   }
-  // In alphabetical order, as client-go's fields.Set has it.
+  // In alphabetical order, as in client-go's fields.Set.
   const std::array<std::pair<std::string_view, std::string_view>, 4> terms = {
       {{"apiVersion", regarding.api_version},
        {"kind", regarding.kind},

@@ -33,7 +33,7 @@ namespace {
 constexpr std::size_t kNoteLimit = 1024;
 constexpr std::size_t kWordLimit = 128;
 constexpr std::size_t kNoLimit = std::string::npos;
-/// Maintenance of the series is not done more often than this.
+/// The minimum time between two maintenance runs of the series.
 constexpr std::chrono::seconds kShortestPause{1};
 constexpr int kNotFound = 404;
 constexpr int kTooManyRequests = 429;
@@ -121,11 +121,11 @@ BroadcasterOptions checked(BroadcasterOptions options) {
   return options;
 }
 
-/// How an attempt to write ended.
+/// The outcome of an attempt to write.
 enum class Outcome {
   kWritten,
-  kRefused,  ///< the server does not want the event, now or later
-  kFailed,   ///< it may work later
+  kRefused,  ///< the server rejected the event; a retry is pointless
+  kFailed,   ///< a retry may succeed
   kStopped,  ///< the broadcaster is shut down
 };
 
@@ -199,9 +199,9 @@ class EventBroadcaster::Core : public std::enable_shared_from_this<Core> {
   const std::shared_ptr<EventLoop> loop_;
   const std::shared_ptr<EventSink> sink_;
   const boost::asio::strand<boost::asio::io_context::executor_type> strand_;
-  std::stop_source closing_;  // no more events: series are not tended any more
-  std::stop_source cancel_;   // the time for writing is over
-  std::stop_source idle_;     // after closing_: nothing runs any more
+  std::stop_source closing_;  // no more events; ends the maintenance of series
+  std::stop_source cancel_;   // the shutdown deadline has passed
+  std::stop_source idle_;     // after closing_: no coroutine runs
 
   // On strand_.
   EventCorrelator correlator_;
@@ -263,7 +263,7 @@ void EventBroadcaster::Core::record(Event event, const EventSource& source) {
   if (start) spawn(drain(shared_from_this()));
 }
 
-/// The texts as the API takes them, and what the recorder adds.
+/// Limits the texts and adds the recorder's fields.
 RecordedEvent EventBroadcaster::Core::complete(Event event, const EventSource& source) {
   RecordedEvent out;
   static_cast<Event&>(out) = std::move(event);
@@ -282,8 +282,8 @@ RecordedEvent EventBroadcaster::Core::complete(Event event, const EventSource& s
   return out;
 }
 
-/// Names are unique: clocks may not move between two events, and several processes may report on
-/// one object at the same time.
+/// Sets a unique name: the clock may not advance between two events, and several processes may report
+/// on one object at the same time.
 void EventBroadcaster::Core::name(RecordedEvent& event) {
   constexpr int kNanosecondsPerMicrosecond = 1000;
   const auto within = static_cast<std::int64_t>(names_() % kNanosecondsPerMicrosecond);
@@ -294,7 +294,7 @@ void EventBroadcaster::Core::name(RecordedEvent& event) {
                                fmt::format("event-{:016x}{:016x}", names_(), names_()));
 }
 
-/// `task` has been counted in running_.
+/// The caller has counted `task` in running_.
 void EventBroadcaster::Core::spawn(Awaitable<void> task) {
   boost::asio::co_spawn(strand_, std::move(task),
                         [self = shared_from_this()](const std::exception_ptr& error) {
@@ -326,8 +326,7 @@ EventBroadcaster::Core::Taken EventBroadcaster::Core::take(RecordedEvent& event)
   return Taken::kNothing;
 }
 
-/// Takes events from the queue, one after the other, until it is empty; after the last one of all,
-/// writes the series.
+/// Processes the queue until it is empty; during a shutdown, then writes the series.
 Awaitable<void> EventBroadcaster::Core::drain(std::shared_ptr<Core> self) {
   for (;;) {
     RecordedEvent event;
@@ -363,7 +362,7 @@ Awaitable<void> EventBroadcaster::Core::drain(std::shared_ptr<Core> self) {
   }
 }
 
-/// core/v1: one event after the other, so that a count never goes back.
+/// core/v1: handles one event at a time, so that counts never decrease.
 Awaitable<void> EventBroadcaster::Core::correlate(RecordedEvent event) {
   EventCorrelator::Result result;
   try {
@@ -377,7 +376,7 @@ Awaitable<void> EventBroadcaster::Core::correlate(RecordedEvent event) {
     drop(kSpam);
     co_return;
   }
-  // The program's own function may have made the note longer.
+  // The program's message function may have returned a longer note.
   result.event.note = limit_text(result.event.note, kNoteLimit);
   co_await deliver(std::move(result.event), result.repeated);
 }
@@ -417,7 +416,7 @@ void EventBroadcaster::Core::start_tending() {
   spawn(tend_series(shared_from_this()));
 }
 
-/// Writes series that are over or have gone on for long, until there are none.
+/// Writes series that have ended or are due for a refresh, until there are no series.
 Awaitable<void> EventBroadcaster::Core::tend_series(std::shared_ptr<Core> self) {
   for (;;) {
     const auto next = self->series_.next_due();
@@ -433,7 +432,7 @@ Awaitable<void> EventBroadcaster::Core::tend_series(std::shared_ptr<Core> self) 
   self->tending_ = false;
 }
 
-/// Writes an event, however often that takes; false if it was dropped.
+/// Writes an event, with retries; returns false if it was dropped.
 Awaitable<bool> EventBroadcaster::Core::deliver(RecordedEvent event, bool exists) {
   for (int tries = 1;; ++tries) {
     Outcome outcome = Outcome::kStopped;
@@ -469,7 +468,7 @@ Awaitable<Outcome> EventBroadcaster::Core::attempt(const RecordedEvent& event, b
       const std::string patch = core ? core_patch(event) : events_patch(event);
       co_await sink_->patch(event.ns, event.name, patch, call);
     } catch (const api::StatusError& e) {
-      // Servers delete events after an hour or so.
+      // The event has expired on the server (after an hour by default): create it again.
       create = e.code() == kNotFound;
       if (!create) error = std::current_exception();
     } catch (...) {
@@ -503,7 +502,7 @@ Outcome EventBroadcaster::Core::classify(const RecordedEvent& event, const std::
   };
   if (const auto* const answer = dynamic_cast<const api::StatusError*>(&error)) {
     if (api::is_already_exists(error)) {
-      // An attempt whose answer was lost did create it; a patch has met it after all next time.
+      // An earlier attempt, whose response was lost, has created it; the next attempt patches it.
       if (repeats) return Outcome::kFailed;
       if (tried_before) return Outcome::kWritten;
       return refused(log::Level::kDebug);
@@ -513,7 +512,7 @@ Outcome EventBroadcaster::Core::classify(const RecordedEvent& event, const std::
         answer->code() == kTooManyRequests || answer->code() >= kFirstServerError;
     if (!may_work_later) return refused(log::Level::kError);
   } else if (dynamic_cast<const InvalidArgument*>(&error) != nullptr) {
-    // The request cannot be made, and the next one would be the same.
+    // The request is invalid, and a retry would be, too.
     return refused(log::Level::kError);
   } else if (cancel_.stop_requested() && rest::is_cancelled(error)) {
     return Outcome::kStopped;

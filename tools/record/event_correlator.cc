@@ -13,7 +13,7 @@
 namespace lookout::record {
 namespace {
 
-/// Parts are separated, so that no two different lists give the same key.
+/// Joins with separators, so that different lists give different keys.
 std::string join(std::initializer_list<std::string_view> parts) {
   std::string out;
   for (const std::string_view part : parts) {
@@ -23,7 +23,7 @@ std::string join(std::initializer_list<std::string_view> parts) {
   return out;
 }
 
-/// client-go's getEventKey: what makes two events equal.
+/// client-go's getEventKey: equal events have equal keys.
 std::string equality_key(const RecordedEvent& event) {
   return join({event.source.component, event.source.host, event.regarding.kind, event.regarding.ns,
                event.regarding.name, event.regarding.field_path, event.regarding.uid,
@@ -101,7 +101,7 @@ EventCorrelator::Result EventCorrelator::correlate(RecordedEvent event) {
   group.last = now;
   const auto added = group.messages.insert(keys.local).first;
   if (group.messages.size() >= options_.max_similar) {
-    // The set grows no further, and the next message is one too many, too.
+    // Limits the set; the next message exceeds the limit, too.
     group.messages.erase(added);
     out.note = options_.message(out);
     out.related.reset();
@@ -121,7 +121,7 @@ EventCorrelator::Result EventCorrelator::correlate(RecordedEvent event) {
   log.first_time = out.first_time;
   log.name = out.name;
 
-  // Dropped events have been counted: the next one that is written has the count of them all.
+  // Dropped events are counted: the next written event includes them.
   Caches::Bucket& bucket = caches_->buckets.get(options_.spam_key(out));
   const double gained = bucket.used ? std::chrono::duration<double>(now - bucket.filled).count() *
                                           options_.spam_per_second

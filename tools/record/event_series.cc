@@ -8,7 +8,7 @@
 namespace lookout::record::detail {
 namespace {
 
-/// client-go's eventKey. Not in it: the note, so that a series has the note of its first event.
+/// client-go's eventKey. Excludes the note, so a series has the note of its first event.
 std::string isomorphism_key(const RecordedEvent& event) {
   std::string out;
   const auto add = [&](std::string_view part) {
@@ -46,14 +46,14 @@ std::optional<std::string> EventSeries::observe(RecordedEvent event, Clock::Time
     known.last_time = event.last_time;
     entry->observed = now;
     entry->finishing = false;
-    // A write that waits has this count, too; one that is under way is followed by another: end().
+    // A pending write includes this count; after a running one, end() requests another.
     if (known.count != 2 || entry->queued || entry->writing) return std::nullopt;
     entry->queued = true;
     return key;
   }
 
   if (index_.size() >= capacity_) {
-    // The one that was silent for longest, unless it is being written.
+    // The series that was not observed for longest, unless it is being written.
     const auto idle = std::find_if(entries_.rbegin(), entries_.rend(),
                                    [](const Entry& e) { return !e.queued && !e.writing; });
     if (idle == entries_.rend()) {
@@ -94,7 +94,7 @@ bool EventSeries::end(const std::string& key, const Write& write, bool written,
     entry->exists = true;
     entry->written = write.event.count;
   }
-  // An observation during the last write means that the series goes on.
+  // An observation during the last write continues the series.
   if (entry->finishing && entry->event.count == write.event.count) {
     erase(entry);
     return false;
@@ -143,7 +143,7 @@ std::vector<std::string> EventSeries::flush() {
   flushing_ = true;
   std::vector<std::string> out;
   for (Entry& entry : entries_) {
-    // A first event that was not written has been given up.
+    // The first event was given up.
     if (entry.queued || entry.writing || entry.event.count < 2 ||
         entry.event.count == entry.written)
       continue;

@@ -1,4 +1,4 @@
-// The series of events.k8s.io/v1: equal events are one, which is counted.
+// EventSeries: the series of events.k8s.io/v1.
 #pragma once
 
 #include <chrono>
@@ -16,9 +16,9 @@
 
 namespace lookout::record::detail {
 
-/// Says which writes the events need; client-go's eventCache with recordToSink, finishSeries and
-/// refreshExistingEventSeries. The first event is to be created, the second one makes a series of
-/// it; further ones are counted, and written from time to time. Not thread-safe.
+/// Determines the writes that events need; client-go's eventCache with recordToSink, finishSeries and
+/// refreshExistingEventSeries. The first event is created, the second one starts a series; later ones
+/// are counted and written periodically. Not thread-safe.
 class EventSeries {
  public:
   struct Times {
@@ -28,44 +28,44 @@ class EventSeries {
 
   EventSeries(Times times, std::size_t capacity) : times_(times), capacity_(capacity) {}
 
-  /// The key of a series that is to be written now, if one is.
+  /// Returns the key of a series that must be written now, if any.
   std::optional<std::string> observe(RecordedEvent event, Clock::TimePoint now);
 
-  /// A write begins: the event as it is to be on the server. Nothing if the series is gone or is
-  /// being written already.
+  /// Begins a write: returns the event to write; empty if the series no longer exists or is being
+  /// written already.
   struct Write {
     RecordedEvent event;
-    bool exists = false;  // whether the server has had the event
+    bool exists = false;  // true if the event was created before
   };
   std::optional<Write> begin(const std::string& key);
-  /// The write has ended; `written` is false if it was given up. True if the series is to be
-  /// written once more now.
+  /// Ends a write; `written` is false if it was given up. Returns true if the series must be written
+  /// again now.
   bool end(const std::string& key, const Write& write, bool written, Clock::TimePoint now);
 
-  /// The series that are to be written because they are over or have not been written for long.
-  /// Forgets events that did not become series.
+  /// The series that must be written because they have ended or are due for a refresh. Removes events
+  /// that did not become series.
   std::vector<std::string> due(Clock::TimePoint now);
-  /// When due() has to be asked next; nothing if there are no series.
+  /// The next time to call due(); empty if there are no series.
   std::optional<Clock::TimePoint> next_due() const;
-  /// The series with observations that have not been written. From now on end() asks for another
-  /// write as long as there are such observations.
+  /// The series with unwritten observations. After this call, end() requests another write while there
+  /// are such observations.
   std::vector<std::string> flush();
 
   std::size_t size() const { return index_.size(); }
-  /// How many observations have been lost because there were too many series.
+  /// The number of observations that were lost because there were too many series.
   std::uint64_t lost() const { return lost_; }
 
  private:
   struct Entry {
     std::string key;
-    RecordedEvent event;  // with the present count
+    RecordedEvent event;  // with the current count
     bool exists = false;
-    bool queued = false;   // the key was handed out, and begin() has not been called
+    bool queued = false;   // the key was returned, but begin() has not been called
     bool writing = false;  // between begin() and end()
     bool finishing = false;
     std::int32_t written = 0;  // the count in the last write
     Clock::TimePoint observed;
-    Clock::TimePoint refreshed;  // when it was last written or tried
+    Clock::TimePoint refreshed;  // the time of the last attempt to write
   };
   using Entries = std::list<Entry>;
 
@@ -73,7 +73,7 @@ class EventSeries {
 
   const Times times_;
   const std::size_t capacity_;
-  Entries entries_;  // the one that was observed last is the first
+  Entries entries_;  // most recently observed first
   std::unordered_map<std::string, Entries::iterator> index_;
   std::uint64_t lost_ = 0;
   bool flushing_ = false;

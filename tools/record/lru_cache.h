@@ -17,7 +17,7 @@ class LruCache {
  public:
   explicit LruCache(std::size_t capacity) : capacity_(capacity) {}
 
-  /// The entry, which becomes the most recently used one; null if there is none.
+  /// Finds an entry and marks it as most recently used; null if there is none.
   Value* find(std::string_view key) {
     const auto found = index_.find(key);
     if (found == index_.end()) return nullptr;
@@ -25,8 +25,8 @@ class LruCache {
     return &found->second->second;
   }
 
-  /// The entry, made if there is none; the least recently used one makes room for it. Valid until
-  /// the next call.
+  /// Finds or creates an entry; evicts the least recently used one if the cache is full. Valid until the
+  /// next call.
   Value& get(std::string_view key) {
     if (Value* const known = find(key)) return *known;
     if (entries_.size() >= capacity_ && !entries_.empty()) {
@@ -45,7 +45,7 @@ class LruCache {
 
   const std::size_t capacity_;
   Entries entries_;
-  // The keys are views of those in entries_.
+  // The keys refer to those in entries_.
   std::unordered_map<std::string_view, typename Entries::iterator> index_;
 };
 

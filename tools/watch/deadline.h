@@ -1,4 +1,4 @@
-// The end of a wait.
+// Deadline: the time limit of a wait.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace lookout::watch::detail {
 
-/// Turns a stop and a timeout into one stop, and knows afterwards which it was.
+/// Combines a stop token and a timeout into one stop token, and records which came first.
 class Deadline {
  public:
   Deadline(const boost::asio::any_io_executor& executor, const WaitOptions& options);

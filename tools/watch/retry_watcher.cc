@@ -109,8 +109,8 @@ Awaitable<void> RetryWatcher::open(std::vector<api::WatchEvent>& events) {
     log::debug("a watch from {} failed: {}", last_resource_version(), e.what());
   } catch (const std::exception& e) {
     if (stop_.stop_requested()) throw cancelled();
-    // A credential plugin failed, or a proxy answered in the server's place. That may pass; or not,
-    // and nothing else would tell.
+    // A credential plugin failed, or a proxy answered instead of the server. Retry, but log it, because
+    // it may be permanent.
     const auto level = logged_->repeats(e) ? log::Level::kDebug : log::Level::kWarn;
     log::at(level, "a watch from {} failed: {}", last_resource_version(), e.what());
   }
@@ -123,7 +123,7 @@ void RetryWatcher::wait_if_asked(const api::StatusError& error) {
 void RetryWatcher::take(std::vector<api::WatchEvent>& from, std::vector<api::WatchEvent>& events) {
   for (auto& event : from) {
     if (event.type == api::EventType::kError) {
-      // Whatever is not hopeless may pass.
+      // Retry everything that is not permanent.
       watcher_.reset();
       if (const auto status = api::Status::from(event.object)) {
         const api::StatusError error(*status);

@@ -29,19 +29,19 @@ using TimePoint = steady_clock::time_point;
 
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
-// Where etcd does not answer such requests: the time to wait for a change before the storage is
-// asked whether there is one (Core::first_look()), and again.
+// Without progress requests: the time to wait for a change before the storage is queried for one
+// (Core::first_look()), and between queries.
 constexpr std::chrono::milliseconds kShortestLook{1};
 constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLongestLook{300};
 constexpr std::chrono::milliseconds kPoll{5};
 constexpr std::chrono::milliseconds kReadyPoll{10};
-/// Looking whether anything has changed is as much work for etcd as reading so much of a resource.
+/// A query for changes costs etcd as much as reading this many bytes of a resource.
 constexpr std::size_t kShare = 10;
-/// How many times in a row a watch is silent until it is looked at whether it may be.
+/// The number of consecutive silent intervals before the watch is verified.
 constexpr int kSilencesToLook = 10;
 
-/// As resource handlers would say it.
+/// The same message as from resource handlers.
 api::Object unreadable_status(const char* why) {
   return api::StatusError::internal_error(why).status().to_object();
 }
@@ -61,15 +61,15 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
 
   etcd3::Store& store() { return *store_; }
   const std::shared_ptr<Table>& table() const { return table_; }
-  /// The table shows etcd as it is, or as it was a moment ago.
+  /// The table shows the current or a recent state of etcd.
   bool usable() const { return usable_.load(std::memory_order_acquire) && !is_of_another_etcd(); }
-  /// It shows what was once in an etcd that is no more.
+  /// The table shows the state of an etcd that no longer exists.
   bool is_of_another_etcd() const {
     const std::uint64_t lineage = lineage_.load(std::memory_order_acquire);
     return lineage != 0 && lineage != client_->lineage_number();
   }
-  /// Whether a watch may begin behind a revision: not with one that lies in the future of this
-  /// history, but was in the past of the one before.
+  /// Whether a watch may start after a revision: not if it is in the future of this history, but was in
+  /// the past of the previous one.
   bool is_known(Revision revision) const {
     return revision <= table_->current_revision() || revision > lost_.load();
   }
@@ -88,7 +88,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   }
 
   bool closed() const { return stop_.stop_requested(); }
-  /// (Nothing is taken over once it is closed.)
+  /// (Changes are ignored after close().)
   void clear() {
     usable_ = false;
     table_->replace({}, table_->current_revision());
@@ -96,7 +96,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   TimePoint deadline() const { return steady_clock::now() + options_.future_wait; }
   std::chrono::milliseconds future_wait() const { return options_.future_wait; }
 
-  /// Throws 429 if there is no state. One that has not been missing for long is waited for.
+  /// Waits briefly for the state. Throws 429 if there is none.
   Awaitable<void> expect_state() {
     if (usable()) co_return;
     const TimePoint since = missing_since();
@@ -114,27 +114,27 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   Awaitable<bool> reached(Revision revision, TimePoint until) {
     return waiters_.reached(revision, until);
   }
-  /// How far etcd has come now. If it is known to be ahead of the table already, the watch is asked
-  /// for its progress at the same time: most likely its answer is what the caller will wait for.
+  /// etcd's current revision. If it is already known to be ahead of the table, concurrently requests
+  /// progress from the watch, whose response the caller will probably wait for.
   Awaitable<Revision> latest() {
     const Revision known = client_->newest_known();
     if (!is_at(known)) request_progress(known);
     return store_->current_revision();
   }
-  /// How far etcd has come; perhaps not all that far, but not less than `asked`.
+  /// A recent revision of etcd, at least `asked`.
   Awaitable<Revision> newest(Revision asked) {
     const Revision known = client_->newest_known();
     if (known >= asked) co_return known;
     co_return co_await store_->current_revision();
   }
 
-  /// Whether the table has the revision, or gets it within a moment.
+  /// Whether the table has the revision, or reaches it shortly.
   Awaitable<bool> soon_at(Revision revision) {
     if (!is_at(revision)) request_progress(revision);
     co_return co_await reached(revision, steady_clock::now() + kFirstLook);
   }
 
-  /// A state that is not older than `revision`; nothing if it does not come in time.
+  /// A state that is not older than `revision`; nullopt on timeout.
   Awaitable<std::optional<Moment>> moment(Revision revision, TimePoint until) {
     for (steady_clock::duration look{0}; usable();) {
       const bool asked = !is_at(revision) && request_progress(revision);
@@ -153,8 +153,8 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
 
   /// Whether the table shows the state at a revision.
   bool is_at(Revision revision) const { return table_->current_revision() >= revision; }
-  /// Whether a list is less work for the storage than looking whether anything has changed, for
-  /// which it looks at all that there is. (Never, if it tells its progress.)
+  /// Whether a list is cheaper for the storage than a query for changes, which reads all keys. (Never, if
+  /// it supports progress requests.)
   bool is_little(const std::string& key, bool recursive, const ListOptions& options) {
     if (tells_progress()) return false;
     Moment now = table_->now();
@@ -168,13 +168,13 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     return some * kShare < all;
   }
 
-  /// How many objects there are, if there is a state.
+  /// The number of objects, if there is a state.
   std::optional<std::size_t> count() const {
     if (!usable()) return std::nullopt;
     return table_->size();
   }
 
-  /// After a write: what is read here next is not older.
+  /// After a write: later reads are not older.
   void wrote(const api::Object& object) {
     const Revision revision = revision_of(object);
     Revision known = written_.load(std::memory_order_relaxed);
@@ -188,9 +188,8 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   Revision written() const { return written_.load(std::memory_order_relaxed); }
 
  private:
-  /// Asks the storage whether nothing has changed since what the table shows; then the table shows
-  /// what is there now, and everybody who waits for that has it. Many ask at once: one goes and
-  /// looks for all.
+  /// Queries the storage for changes since the table's state. If there are none, the table is current,
+  /// and all waiting callers continue. Concurrent calls share one query.
   Awaitable<void> verify(Revision revision) {
     while (!begin_verifying()) {
       const bool there = co_await reached(revision, steady_clock::now() + kPoll);
@@ -200,7 +199,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     co_await is_unchanged();
   }
 
-  /// Waiting is worth while for as long as asking the storage takes.
+  /// How long to wait: about as long as a query takes.
   steady_clock::duration first_look() const {
     return std::clamp<steady_clock::duration>(verification_time_.load(std::memory_order_relaxed),
                                               kShortestLook, kFirstLook);
@@ -218,9 +217,9 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     co_return true;
   }
 
-  /// Asks the watch how far it has come, for somebody who waits for a revision. False if it cannot be
-  /// asked. While a request has no answer, no other one is sent; but if the answer is older than a
-  /// revision that was wanted since, another one follows it.
+  /// Requests progress from the watch, for callers that wait for a revision. False if that is not
+  /// supported. There is at most one pending request; if its response is older than a revision that was
+  /// requested in the meantime, another one follows.
   bool request_progress(Revision wanted) {
     const std::lock_guard lock(mutex_);
     if (feeding_ == nullptr) return false;
@@ -232,7 +231,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     tells_progress_ = send_progress_request(now);
     return tells_progress_;
   }
-  /// Whether it was asked before, over this watch.
+  /// Whether this watch has sent a request before.
   bool tells_progress() {
     const std::lock_guard lock(mutex_);
     return tells_progress_;
@@ -250,7 +249,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     return true;
   }
 
-  /// The watch that feeds the table, for as long as it does.
+  /// The watch that fills the table.
   class Feeding {
    public:
     Feeding(Core& core, etcd3::FeedingWatch& watch) : core_(core) { set(&watch); }
@@ -354,7 +353,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
                revision);
   }
 
-  /// With what has no past in common with what was there.
+  /// With a state of a different history.
   void begin_again(const std::vector<ItemPtr>& items, Revision revision,
                    memory::Unreadable unreadable) {
     lost_ = std::max(lost_.load(), table_->current_revision());
@@ -378,7 +377,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
       bool late = false;
       if (events.empty()) late = !co_await is_right_to_be_silent(*watch, silences);
       if (late) {
-        // It comes in the meantime, or it does not come at all.
+        // It arrives in the meantime or not at all.
         open = co_await watch->next(events, deadline());
         if (!open) break;
         if (events.empty()) {
@@ -408,13 +407,13 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   }
 
   Awaitable<bool> is_right_to_be_silent(etcd3::FeedingWatch& watch, int silences) {
-    // Where nobody has written anything, there is nothing to look for.
+    // Without writes, there is nothing to query.
     const Revision newest = co_await store_->current_revision();
     if (table_->current_revision() >= newest) co_return true;
-    // The answer comes as an event, if the watch is all right.
+    // The response arrives as an event if the watch works.
     if (request_progress(newest)) co_return false;
-    // A member that answers tells its watches what there is; that they are told is looked at less
-    // often, as etcd has to look at every object for that.
+    // A responsive member should deliver events; this is verified less often, as etcd must read every
+    // key for it.
     if (silences % kSilencesToLook != 0) co_return co_await watch.is_served();
     co_return co_await is_unchanged();
   }
@@ -428,7 +427,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
 
   bool take_error(const Event& event) const {
     const std::string message = warn(event.object);
-    // A member without a leader, say: another one goes on from here. Anything else needs the state.
+    // For example, a member without a leader: another one continues from here. Other errors need a relist.
     return message.find("etcdserver: no leader") != std::string::npos;
   }
 
@@ -440,7 +439,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   std::stop_source stop_;
   std::atomic<bool> usable_{false};
   std::atomic<Revision> written_{0};
-  std::atomic<std::uint64_t> lineage_{0};  // of the table; 0: it has not been filled yet
+  std::atomic<std::uint64_t> lineage_{0};  // of the table; 0: not filled yet
   std::atomic<Revision> lost_{0};          // how far those before it had come
   // How long the last verification took.
   std::atomic<steady_clock::duration> verification_time_{kShortestLook};
@@ -450,7 +449,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   bool verifying_ = false;  // guarded by mutex_, as are those below
   etcd3::FeedingWatch* feeding_ = nullptr;
   std::optional<TimePoint> progress_asked_;  // and not answered
-  // The newest revision that was wanted since then.
+  // The newest revision that was requested since then.
   Revision progress_wanted_ = 0;
   bool tells_progress_ = false;
   std::optional<TimePoint> missing_since_ = steady_clock::now();
@@ -458,7 +457,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
 
 namespace {
 
-/// If the answer would leave out what is there and cannot be read.
+/// If the response would omit unreadable objects.
 void expect_readable(const Moment& moment, const std::string& key, bool recursive,
                      const std::string& start = {}) {
   const api::Object* const why = moment.unreadable_in(key, recursive, start);
@@ -522,11 +521,11 @@ Awaitable<api::Object> Cacher::get(std::string key, Revision not_older_than) {
 Awaitable<ListResult> Cacher::list(std::string key, bool recursive, ListOptions options) {
   std::optional<Moment> moment;
   if (options.match == VersionMatch::kExact) {
-    // The past is known to the table, or else to the storage.
+    // The table has past states, or else the storage.
     const bool there = co_await core_->soon_at(options.revision);
     if (there && core_->usable()) moment = core_->table()->at(options.revision);
   } else {
-    // A page of everything is no burden for the storage (cacher.go:
+    // A page of everything is cheap for the storage (cacher.go:
     // shouldDelegateListOnNotReadyCache).
     const bool page = options.limit > 0 && options.predicate.accepts_everything();
     if (!page) co_await core_->expect_state();
@@ -544,7 +543,7 @@ Awaitable<ListResult> Cacher::list(std::string key, bool recursive, ListOptions 
       }
     }
   }
-  // (One of the past that cannot be read now: etcd has it, and says what it was then.)
+  // (A past state of an object that is unreadable now: etcd has it.)
   if (moment && options.match == VersionMatch::kExact &&
       moment->unreadable_in(key, recursive, options.start_key) != nullptr)
     moment.reset();
@@ -584,7 +583,7 @@ Awaitable<std::unique_ptr<Watch>> Cacher::watch(std::string key, bool recursive,
     }
   }
   if (!start) {
-    // It has been closed: so is what the storage gives.
+    // The cache is closed, so close the watch.
     co_return co_await core_->store().watch(std::move(key), recursive, std::move(options));
   }
   const auto executor = co_await boost::asio::this_coro::executor;

@@ -17,34 +17,33 @@ struct Options {
   HistoryLimits history = {};
   /// How long a request waits for a revision, or for the cache to be filled.
   std::chrono::milliseconds future_wait{3000};
-  /// After so long without an event the storage is asked whether there should have been one: a
-  /// member of etcd may hang, with its connections open.
+  /// After this time without an event, the storage is queried for missed ones: a member of etcd may hang
+  /// with open connections.
   std::chrono::milliseconds silence{30000};
   /// A request for progress that is not answered within this time is sent again.
   std::chrono::milliseconds progress_patience{20};
 };
 
-/// Lists and watches are served from a table in memory, the same as that of the memory storage,
-/// which follows the storage by one watch. Writes, and objects of which the newest state is wanted,
-/// go to the storage.
+/// Serves lists and watches from a table in memory, the same as in the memory storage, which is filled by
+/// one watch of the storage. Writes, and gets of the newest state, go to the storage.
 ///
-/// A read with a minimum revision, or of the newest state, waits until the table has reached it.
-/// The table does not see changes of other resources, though, so its own watch may never report
-/// the revision: if it is late, the cache asks the storage whether this resource has changed since.
+/// A read with a minimum revision, or of the newest state, waits until the table has reached it. The
+/// table does not receive changes of other resources, so its watch may never report the revision: if it
+/// is late, the cache queries the storage for changes of this resource.
 ///
-/// Without a state (it has not been read yet), watches and lists are refused with 429, as
-/// kube-apiserver does, so that they do not all go to the storage; only pages of everything do.
+/// Before the initial state is read, watches and lists are rejected with 429, as in kube-apiserver, so
+/// that they do not all go to the storage; only pages of everything do.
 ///
-/// A value that cannot be read does not take the others with it. Lists and watches that would
-/// contain it fail with an error that names its key; so do requests for it. Everything else is
-/// served. (In kube-apiserver one such value keeps the whole cache from serving.)
+/// An unreadable value does not affect others. Lists and watches that would contain it fail with an
+/// error that names its key, as do requests for it. Everything else is served. (In kube-apiserver, one
+/// such value disables the whole cache.)
 ///
-/// The watch goes on where it was when connections break or etcd restarts. If etcd has forgotten
-/// that place, the table is filled again, and its watchers get 410. So it is if another etcd comes
-/// in the place of the first one, or the same one restored to an older state: etcd3::Lineage.
+/// After connection errors or restarts of etcd, the watch continues at its revision. If etcd has
+/// compacted it, the table is filled again, and its watchers get 410. The same happens if etcd was
+/// replaced or restored to an older state: etcd3::Lineage.
 class Cacher final : public Interface {
  public:
-  /// `client` runs what fills the table.
+  /// `client` runs the tasks that fill the table.
   Cacher(std::shared_ptr<etcd3::Client> client, std::shared_ptr<etcd3::Store> store,
          Options options);
   ~Cacher() override;
@@ -62,12 +61,12 @@ class Cacher final : public Interface {
   Awaitable<Revision> current_revision() override;
   Awaitable<std::size_t> count() override;
   std::optional<std::size_t> known_count() const override;
-  /// Forgets the past that is older than Options says.
+  /// Drops history that exceeds Options.
   void trim();
 
   /// Ends all watches. From any thread.
   void close();
-  /// After close(): lets go of the state. Lists go to the storage.
+  /// After close(): releases the state. Lists go to the storage.
   void clear();
 
  private:

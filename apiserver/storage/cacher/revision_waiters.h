@@ -1,4 +1,4 @@
-// Waiting for a revision to come about.
+// RevisionWaiters: waits for a revision.
 #pragma once
 
 #include <boost/asio/this_coro.hpp>
@@ -12,7 +12,7 @@
 
 namespace lookout::apiserver::storage::cacher {
 
-/// Coroutines that wait, on their own executors, until a counter has come far enough. Thread-safe.
+/// Coroutines that wait, on their own executors, until a counter reaches a value. Thread-safe.
 class RevisionWaiters {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -41,7 +41,7 @@ class RevisionWaiters {
     }
   }
 
-  /// Nobody waits any more.
+  /// Ends all waits.
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;

@@ -1,4 +1,4 @@
-// Saying that somebody had to wait.
+// Logs slow operations.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ class BlockLogger {
   static constexpr std::chrono::seconds kInterval{5};
   static constexpr std::chrono::milliseconds kThreshold{100};
 
-  /// `message` says what is slow, `subject` where: "/registry/pods".
+  /// `message` names the operation, `subject` the place: "/registry/pods".
   BlockLogger(std::string message, std::string subject, Clock::time_point now, Log log);
 
   void record_wait(Clock::duration waited, Clock::time_point now);

@@ -1,4 +1,4 @@
-// Between two coroutines: a queue that makes the one wait that fills it.
+// BoundedQueue: a queue between two coroutines with backpressure.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -14,8 +14,8 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// One producer and one consumer, each a coroutine on an executor of its own; cancel() from
-/// anywhere. Full with `capacity` items, or with fewer if these weigh as much as `max_weight`.
+/// For one producer and one consumer, each a coroutine on its own executor. cancel() is thread-safe. The
+/// queue is full with `capacity` items, or with fewer whose weight reaches `max_weight`.
 template <class T>
 class BoundedQueue {
  public:
@@ -46,16 +46,15 @@ class BoundedQueue {
     }
   }
 
-  /// By the producer: nothing more comes.
+  /// For the producer: there are no more items.
   void finish() {
     const std::lock_guard lock(mutex_);
     finished_ = true;
     ring_consumer();
   }
 
-  /// By the consumer: puts up to `max` items into `out`, in place of what was there; none if
-  /// `until` comes first. False when the queue has been finished and is empty, or has been
-  /// cancelled.
+  /// For the consumer: replaces the content of `out` by up to `max` items; none if `until` comes first.
+  /// False if the queue is finished and empty, or was cancelled.
   Awaitable<bool> pop(std::vector<T>& out, std::size_t max, TimePoint until) {
     out.clear();
     for (;;) {
@@ -78,7 +77,7 @@ class BoundedQueue {
     }
   }
 
-  /// Both sides are sent home, and what is in it is dropped.
+  /// Ends the waits of both sides, and drops all items.
   void cancel() {
     const std::lock_guard lock(mutex_);
     cancel_locked();

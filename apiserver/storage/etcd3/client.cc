@@ -41,14 +41,13 @@ std::unique_ptr<rest::Credentials> certificate_of(const EtcdOptions& options) {
   return out;
 }
 
-/// The member has not begun it: it cannot have happened.
+/// The member has not started the request, so it was not executed.
 bool was_not_begun(const TransportError& e) {
   return e.kind() == TransportError::Kind::kRefused ||
          e.kind() == TransportError::Kind::kUnreachable || e.kind() == TransportError::Kind::kTls;
 }
 
-/// The member will not do, now or later: one side does not accept the other's certificate, or they
-/// do not speak the same protocol.
+/// The member is permanently unusable: a certificate is rejected, or the protocols differ.
 bool is_unusable(const std::exception& e) {
   const auto* error = dynamic_cast<const TransportError*>(&e);
   return error != nullptr && (error->kind() == TransportError::Kind::kTls ||
@@ -67,7 +66,7 @@ api::DecodeError no_answer(const std::string& endpoint, const char* method,
       fmt::format("{}{} did not answer as an etcd does: {}", endpoint, path_of(method), why));
 }
 
-/// Throws the reason why the reader could not read an answer.
+/// Throws the reader's error.
 [[noreturn]] void throw_unreadable(const MessageReader& reader, const std::string& endpoint,
                                    const char* method) {
   if (reader.is_too_large()) {
@@ -177,12 +176,12 @@ void Client::observe(std::uint64_t cluster_id, Revision revision, const Seen& be
   std::string why;
   {
     const std::lock_guard lock(mutex_);
-    // An answer to a request from before the change says nothing about the new history.
+    // A response to a request from before the change is not about the new history.
     if (before.lineage != lineage_.load(std::memory_order_relaxed)) return;
     if (cluster_id != 0 && cluster_id_ != 0 && cluster_id != cluster_id_) {
       why = fmt::format("it is the cluster {:x} and was {:x}", cluster_id, cluster_id_);
     } else if (cluster_id != 0 && revision != 0 && revision < before.revision) {
-      // (kine has no cluster ID, and its answers may be older than those before.)
+      // (kine has no cluster ID, and its responses may be older than previous ones.)
       why = fmt::format("it is at revision {} and was at {}", revision, before.revision);
     }
     if (cluster_id != 0) cluster_id_ = cluster_id;
@@ -234,7 +233,7 @@ Awaitable<std::string> Client::token(Member member, std::optional<std::string> r
     const Answer answer = co_await attempt(std::move(member), request, std::move(none), deadline);
     fresh = answer.message.token;
   } catch (const EtcdError& e) {
-    // Requests need no token until one of them is refused.
+    // Requests need no token until one is rejected.
     if (!e.is_auth_not_enabled()) throw;
   }
   const std::lock_guard lock(mutex_);
@@ -315,7 +314,7 @@ Awaitable<Client::Answer> Client::call(Request request) {
     } catch (const TransportError& e) {
       failure = std::current_exception();
       why = e.what();
-      // The time may end during any attempt. What is wrong is what the one before it met.
+      // The timeout may end any attempt. Report the error of the previous one.
       if (!earlier.empty() && steady_clock::now() >= deadline)
         failure = std::make_exception_ptr(
             TransportError(e.kind(), why + "; the attempt before it: " + earlier));
@@ -327,7 +326,7 @@ Awaitable<Client::Answer> Client::call(Request request) {
             (reads || was_not_begun(e)) && request.only == nullptr && unusable < members_.count();
       }
     }
-    // With every member tried, there is no hurry.
+    // After trying every member, wait.
     const bool pause = tries % members_.count() == 0 && !(renewed && tries == 1);
     const auto now = steady_clock::now();
     if (!again || now + (pause ? kPause : kPause * 0) >= deadline) std::rethrow_exception(failure);
@@ -370,7 +369,7 @@ Awaitable<bool> Client::answers(Member member) {
   } catch (const rest::TransportError&) {
     co_return false;
   } catch (const EtcdError& e) {
-    // A member that refuses is alive.
+    // A member that rejects a request is alive.
     co_return !e.is_transient();
   } catch (const api::DecodeError&) {
     co_return false;
@@ -384,7 +383,7 @@ Client::Request Client::write(const char* method, AnswerKind answer, std::string
   out.method = method;
   out.answer = answer;
   out.message = std::move(message);
-  // Those that change keys tell how far etcd has come.
+  // Responses to writes have etcd's current revision.
   out.linearizable = answer != AnswerKind::kCompact && answer != AnswerKind::kLease;
   return out;
 }
@@ -518,7 +517,7 @@ std::function<void()> WatchConnection::progress_asker() const {
 
 bool WatchConnection::renew_token(const EtcdError& refusal) {
   if (!client_->has_user()) return false;
-  // Up to 3.4.21 and 3.5.7 etcd says of a bad token, too, that something is not permitted.
+  // Up to 3.4.21 and 3.5.7, etcd reports invalid tokens as "permission denied", too.
   if (!refusal.is_bad_token() && !refusal.is_permission_denied()) return false;
   client_->forget_token(token_);
   return true;
@@ -541,7 +540,7 @@ Awaitable<bool> WatchConnection::read(Piece& piece) {
   // Items before an invalid one are valid; the error is reported on the next call.
   reader_.feed(buffer_);
   for (const auto& item : piece_) {
-    // How far it has come is that member's own matter.
+    // The revision is only that member's.
     const auto* message = std::get_if<Message>(&item);
     if (message != nullptr && message->created) client_->observe(message->cluster_id, 0, seen_);
   }

@@ -53,11 +53,11 @@ struct Lease {
 struct Lineage {
   /// 1, 2, 3 ...
   std::uint64_t number = 0;
-  /// Stopped when it turns out that there is another history now.
+  /// Stopped when a new history is detected.
   std::stop_token ends = {};
 };
 
-/// How far etcd had come when something was asked.
+/// etcd's revision at the time of a request.
 struct Seen {
   std::uint64_t lineage = 0;
   Revision revision = 0;
@@ -65,8 +65,7 @@ struct Seen {
 
 class Client;
 
-/// One watch as it comes in: messages, read one by one. It is a stream of its own on the connection
-/// to a member, which all calls share.
+/// The incoming messages of a watch, which has its own stream on the shared connection to a member.
 class WatchConnection {
  public:
   /// Throws EtcdError and TransportError if there is no token for it.
@@ -74,21 +73,21 @@ class WatchConnection {
                                                           WatchRequest request,
                                                           std::stop_token stop);
 
-  /// The next part of the stream: events, with a message at the end of each answer. A part holds a
-  /// limited number of events, because an answer may be larger than memory. A message that has
-  /// failed is the last one.
+  /// The next part of the stream: events, with a message at the end of each response. A part has a
+  /// limited number of events, because a response may be larger than memory. A failed message is the
+  /// last one.
   using Piece = std::vector<std::variant<KeyEvent, Message>>;
   /// False at the end of the stream. Throws TransportError, and api::DecodeError for an answer that
   /// is none of etcd's.
   Awaitable<bool> read(Piece& piece);
-  /// Asks how far it has come, each time that it is called: a message without events, behind all
-  /// events up to its revision, answers. From any thread, and for as long as anybody has it; for a
-  /// watch that has been created, at a member that tells_progress().
+  /// Each call requests progress. The response is a message without events, after all events up to its
+  /// revision. Thread-safe; may outlive the watch. Call it only for created watches at a member that
+  /// tells_progress().
   std::function<void()> progress_asker() const;
   /// The member that it leads to.
   const Member& member() const { return member_; }
-  /// After etcd has refused the watch within the stream: true if the token may be why. The next
-  /// connection shows a new one.
+  /// After etcd has rejected the watch in the stream: whether the token may be the reason. The next
+  /// connection uses a new one.
   bool renew_token(const EtcdError& refusal);
 
  private:
@@ -107,21 +106,19 @@ class WatchConnection {
   bool ended_ = false;
 };
 
-/// All members of a cluster as one. It stays with a member as long as that answers, and goes on to
-/// the next one when it does not. Thread-safe. Coroutines run on their caller's executor, which may
-/// go away together with them; only the connections are on the loop. A request whose coroutine goes
-/// before the answer comes is cancelled.
+/// A client of all members of a cluster. Uses one member until it does not respond, then the next one.
+/// Thread-safe. Coroutines run on their caller's executor, which may be destroyed together with them;
+/// only the connections are on the loop. Destroying a request's coroutine cancels the request.
 ///
-/// Read requests are retried, on other members, until the timeout. Write requests are retried only
-/// if the member has not begun them: otherwise they may have been executed. A member whose
-/// certificate or protocol is wrong is left, too; if none is better, the request fails at once.
+/// Reads are retried on other members until the timeout. Writes are retried only if the member has not
+/// started them: otherwise they may have been executed. A member with a wrong certificate or protocol
+/// is skipped, too; if there is no other, the request fails immediately.
 ///
-/// Every answer says which cluster it comes from and how far that has come. Another cluster, or one
-/// that has not come as far as it had, is another history: see lineage(). (kine's answers do not say
-/// which cluster: it has one history.)
+/// Every response has the cluster ID and revision. A different cluster, or a lower revision than
+/// before, is a new history: see lineage(). (kine's responses have no cluster ID: it has one history.)
 ///
-/// Throws EtcdError for what etcd answers, rest::TransportError for what gets no answer, and
-/// api::DecodeError for answers that are none of etcd's.
+/// Throws EtcdError for etcd's errors, rest::TransportError if there is no response, and
+/// api::DecodeError for malformed responses.
 class Client : public std::enable_shared_from_this<Client> {
  public:
   Client(const EtcdOptions& options, EventLoop& loop);
@@ -132,20 +129,20 @@ class Client : public std::enable_shared_from_this<Client> {
   /// The counters for requests and watches.
   Metrics& metrics() { return metrics_; }
 
-  /// The history that etcd tells now.
+  /// etcd's current history.
   Lineage lineage() const;
   bool is_now(const Lineage& lineage) const { return lineage.number == lineage_number(); }
   std::uint64_t lineage_number() const { return lineage_.load(std::memory_order_acquire); }
-  /// As far as etcd is known to have come in it.
+  /// Its highest known revision.
   Revision newest_known() const { return seen().revision; }
 
-  /// With a `timeout` of its own, instead of the one of the options.
+  /// With `timeout` instead of the one in the options.
   Awaitable<RangeResponse> range(RangeRequest request,
                                  std::optional<std::chrono::milliseconds> timeout = {});
-  /// Whether one member answers, and has a leader: one small request, without another try.
+  /// Whether a member responds and has a leader. Sends one small request without retries.
   Awaitable<bool> answers(Member member);
-  /// Whether a member answers requests for progress, and only behind the events before: etcd does
-  /// from 3.4.31 and 3.5.13 on. False for one that never says what it is. Throws if it does not answer.
+  /// Whether a member supports progress requests, with responses only after earlier events: etcd from
+  /// 3.4.31 and 3.5.13. False for members without a version. Throws if it does not respond.
   Awaitable<bool> tells_progress(Member member);
   /// With the requests of messages.h.
   Awaitable<TxnResponse> txn(std::string request);
@@ -156,18 +153,18 @@ class Client : public std::enable_shared_from_this<Client> {
   /// The time that the lease has left now; 0 if there is none.
   Awaitable<std::chrono::seconds> keep_alive(std::int64_t lease);
   Awaitable<void> revoke_lease(std::int64_t lease);
-  /// The status of the member that answers.
+  /// The status of the first member that responds.
   Awaitable<Message> status();
-  /// The client URLs of the cluster's voting members (a learner refuses most requests).
+  /// The client URLs of the cluster's voting members (learners reject most requests).
   Awaitable<std::vector<std::string>> member_urls();
-  /// From now on, requests and watches go to those members (clientv3's Sync).
+  /// Later requests and watches use these members (clientv3's Sync).
   Awaitable<void> sync_members();
 
-  /// Runs a coroutine on its own; wait_for_tasks() waits until all of them have ended.
+  /// Starts a background coroutine; wait_for_tasks() waits until all of them have ended.
   void spawn(boost::asio::any_io_executor executor, Awaitable<void> task);
   void wait_for_tasks();
 
-  /// Cuts off all requests; later ones fail at once.
+  /// Cancels all requests; later ones fail immediately.
   void shutdown();
   /// Stopped by shutdown().
   std::stop_token closing() const { return closing_.get_token(); }
@@ -182,10 +179,10 @@ class Client : public std::enable_shared_from_this<Client> {
     const char* method = "";  // "KV/Range"
     AnswerKind answer = AnswerKind::kRange;
     std::string message;
-    /// The revision of the answer is not older than that of any answer that came before the call.
+    /// The response's revision is not older than that of any response before the call.
     bool linearizable = false;
     std::chrono::milliseconds timeout{0};
-    /// Only this member is asked, once.
+    /// Sends one request to this member only.
     Member only = {};
   };
   struct Answer {
@@ -201,18 +198,18 @@ class Client : public std::enable_shared_from_this<Client> {
   grpc::CallRequest prepare(const char* method, std::string message, const std::string& token);
   Member connect(std::string url);
   bool has_user() const;
-  /// The token for requests; empty if there is no user, or if etcd does not authenticate. `refused`
-  /// is one that is no longer good.
+  /// The token for requests; empty without a user, or if authentication is disabled in etcd. `refused`
+  /// is a token that is no longer valid.
   Awaitable<std::string> token(Member member, std::optional<std::string> refused,
                                std::chrono::steady_clock::time_point deadline);
   void forget_token(const std::string& token);
 
-  /// Whether a member may have streams of ranges: not soon after it said that it has none.
+  /// Whether a member may support RangeStream: false for some time after it has rejected one.
   bool may_stream(const Member& member) const;
   void remember_no_streams(const Member& member);
 
   Seen seen() const;
-  /// Records the history in an answer; `revision` is 0 if it may lag behind.
+  /// Records a response's history; `revision` is 0 if it may lag.
   void observe(std::uint64_t cluster_id, Revision revision, const Seen& before);
 
   const EtcdOptions options_;

@@ -13,7 +13,7 @@
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
 
-/// A real kube-apiserver may have written what it reads.
+/// Values may have been written by a kube-apiserver.
 struct Decoder : api::JsonDecoder {
   Decoder() { set_max_depth(api::kMaxServedDepth); }
 };

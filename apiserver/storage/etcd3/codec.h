@@ -10,11 +10,11 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// Turns objects into values and back. The resourceVersion is no part of a value: it is the
-/// revision of its last change. Thread-safe.
+/// Encodes and decodes values. The resourceVersion is not in the value: it is the revision of the last
+/// change. Thread-safe.
 class Codec {
  public:
-  /// A value, and where in it the resourceVersion is left out (0: the object has no metadata).
+  /// A value, and the position of the omitted resourceVersion (0: the object has no metadata).
   struct Encoded {
     std::string value;
     std::size_t place = 0;

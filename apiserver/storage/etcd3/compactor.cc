@@ -24,7 +24,7 @@ Awaitable<Revision> compact_once(std::shared_ptr<Client> client, CompactorState&
     co_return 0;
   }
   ++state.time;
-  // The first time, nobody knows what is old.
+  // The first time, the age of revisions is unknown.
   if (forget == 0) co_return 0;
   co_await client->compact(forget);
   log::debug("etcd: compacted the history before revision {}", forget);

@@ -23,10 +23,10 @@ struct Context {
   TransformerPtr transformer;
   /// "/registry/pods", without a slash at its end.
   std::string prefix;
-  /// Null where nobody counts.
+  /// Null: no metrics.
   std::shared_ptr<ResourceMetrics> metrics = nullptr;
 
-  /// The objects of the store's last writes. Its watchers take them instead of decoding events.
+  /// The objects of the store's recent writes. Its watchers use them instead of decoding events.
   std::shared_ptr<RecentWrites> recent = std::make_shared<RecentWrites>();
 
   std::string whole_key(std::string_view key) const { return prefix + "/" + std::string(key); }
@@ -42,17 +42,17 @@ struct Context {
   /// Decodes a value; its resourceVersion is `revision`. Throws StorageError (kCorruptObject),
   /// which names the key.
   Decoded decode(std::string_view whole_key, std::string value, Revision revision) const;
-  /// The object of an event. What the store has just encoded is not decoded.
+  /// The object of an event. Objects that the store has just encoded are not decoded.
   api::Object decode_event(std::string_view whole_key, std::string value, Revision revision) const;
-  /// The value of what the codec has made of an object.
+  /// The value of an encoded object.
   std::string value_of(std::string_view whole_key, const Codec::Encoded& encoded) const;
-  /// The object that a write has left. Its JSON is kept for the response.
+  /// The written object. Its JSON is cached for the response.
   api::Object written(std::uint64_t write, Revision revision, const api::Object& object,
                       const Codec::Encoded& encoded) const;
 };
 
-/// Throws the failure of a request about `whole_key` as the storage's interface has it:
-/// StorageError or api::StatusError. What is none of etcd's goes on as it is.
+/// Rethrows an etcd error of a request for `whole_key` as StorageError or api::StatusError. Other errors
+/// are unchanged.
 [[noreturn]] void rethrow_as_storage_error(const std::exception_ptr& failure,
                                            const std::string& whole_key, Revision asked = 0);
 

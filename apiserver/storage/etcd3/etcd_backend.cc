@@ -108,7 +108,7 @@ class EtcdBackend::Impl {
     if (at == resources_.end()) return;
     at->second.close();
     if (at->second.cache != nullptr) at->second.cache->clear();
-    // Somebody may still be using it; there is hardly anything left of it.
+    // Keep the small rest, which may still be in use.
     released_.push_back(std::move(at->second));
     resources_.erase(at);
   }

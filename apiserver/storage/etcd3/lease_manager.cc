@@ -23,7 +23,7 @@ Awaitable<std::int64_t> LeaseManager::lease_for(std::chrono::seconds ttl) {
     if (id_ != 0 && lineage_ == lineage && lasts && not_too_long && keys_ <= kMaxKeys)
       co_return id_;
   }
-  // Others may do the same meanwhile; the last one's is used on.
+  // With concurrent calls, the last lease is reused.
   const Lease lease = co_await client_->grant_lease(ttl + extra);
   const std::lock_guard lock(mutex_);
   id_ = lease.id;

@@ -1,4 +1,4 @@
-// Times to live, as leases that many keys share.
+// LeaseManager: leases that keys share.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,9 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// Hands out leases (k8s.io/apiserver/pkg/storage/etcd3/lease_manager.go). A lease is expensive for
-/// etcd, so keys that are written within a minute (or 5 % of their time to live, if that is less)
-/// share one, and live a little longer for it. Thread-safe.
+/// Returns leases (k8s.io/apiserver/pkg/storage/etcd3/lease_manager.go). Leases are expensive for etcd,
+/// so keys that are written within a minute (or 5 % of their time to live, if that is less) share one,
+/// and expire a little later. Thread-safe.
 class LeaseManager {
  public:
   using Clock = std::chrono::steady_clock;

@@ -26,7 +26,7 @@ std::string normalized(std::string url) {
   return url;
 }
 
-/// Without those that cannot be used, and each once.
+/// Without unusable URLs and duplicates.
 std::vector<std::string> usable(const std::vector<std::string>& urls) {
   std::vector<std::string> out;
   for (const std::string& url : urls) {

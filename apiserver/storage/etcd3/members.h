@@ -16,25 +16,24 @@ namespace lookout::apiserver::storage::etcd3 {
 /// The connections to one member.
 using Member = std::shared_ptr<grpc::Channel>;
 
-/// The members that are known, and the one in use: a client stays with a member until that does not
-/// answer. Thread-safe.
+/// The known members, and the current one: a client uses a member until it does not respond.
+/// Thread-safe.
 class Members {
  public:
   using Connect = std::function<Member(std::string url)>;
 
-  /// `connect` makes the channel to a member. Throws lookout::Error if there is no URL, or one that
-  /// is not that of an etcd.
+  /// `connect` creates the channel to a member. Throws lookout::Error if there is no URL or an invalid
+  /// one.
   Members(Connect connect, const std::vector<std::string>& urls);
 
   Member current() const;
   std::size_t count() const;
-  /// Goes on to the next member, unless that has happened already.
+  /// Switches to the next member, unless that has already happened.
   void leave(const Member& member, const std::string& why);
-  /// Replaces the list by that of the cluster. Those in both lists keep their connections; calls to
-  /// those that are gone may finish. URLs that cannot be used are left out. An empty list changes
-  /// nothing.
+  /// Replaces the list. Members in both lists keep their connections; calls to removed members may
+  /// finish. Skips unusable URLs. An empty list changes nothing.
   void replace(const std::vector<std::string>& urls);
-  /// Ends all calls, those to members that are gone included; later ones fail at once.
+  /// Ends all calls, including those to removed members; later ones fail immediately.
   void shutdown();
 
  private:

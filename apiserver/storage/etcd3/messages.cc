@@ -90,7 +90,7 @@ constexpr std::uint64_t kWatchId = 2, kCreated = 3, kCanceled = 4, kCompactRevis
 namespace lease_field {
 constexpr std::uint64_t kId = 2, kTtl = 3;
 }
-constexpr std::uint64_t kHeader = 1;  // of every answer
+constexpr std::uint64_t kHeader = 1;  // of every response
 constexpr std::uint64_t kPart = 1;    // of a stream of ranges
 constexpr std::uint64_t kPreviousOfPut = 2;
 constexpr std::uint64_t kPreviousOfDelete = 3;
@@ -104,7 +104,7 @@ constexpr std::uint64_t kIsLearner = 5;
 constexpr std::size_t kFrameHead = 5;
 constexpr std::size_t kMaxTagBytes = 10;
 
-/// The size of a tag, or of a number: 0 if it has not come whole.
+/// The size of a tag or a number: 0 if it is incomplete.
 std::size_t number_size(std::string_view bytes) {
   for (std::size_t i = 0; i < bytes.size() && i < kMaxTagBytes; ++i) {
     if (static_cast<unsigned char>(bytes[i]) < 0x80) return i + 1;
@@ -141,7 +141,7 @@ bool MessageReader::feed(std::string_view bytes) {
   return error_.empty();
 }
 
-/// Reads the next element. False if it has not come whole, or if it is wrong.
+/// Reads the next element. False if it is incomplete or malformed.
 bool MessageReader::step(std::string_view& bytes) {
   if (skip_ != 0) {
     const auto some = std::min<std::uint64_t>(skip_, bytes.size());
@@ -436,7 +436,7 @@ std::string prefix_end(std::string prefix) {
 
 namespace {
 
-/// One message. Numbers that are 0 and texts that are empty need not be said.
+/// A message. Omits zero numbers and empty texts.
 class Writer {
  public:
   Writer& number(std::uint64_t field, std::uint64_t value) {
@@ -449,7 +449,7 @@ class Writer {
   Writer& bytes(std::uint64_t field, std::string_view value) {
     return value.empty() ? *this : message(field, value);
   }
-  /// Also where an empty one, or 0, makes a difference.
+  /// Also writes empty texts and 0.
   Writer& message(std::uint64_t field, std::string_view value) {
     varint(field << 3 | api::detail::kBytes);
     varint(value.size());
@@ -479,7 +479,7 @@ constexpr std::uint64_t kTargetMod = 2;  // a target; that of the version, and "
 
 std::string range_of_key(std::string_view key) { return Writer().bytes(1, key).finish(); }
 
-/// If the key is as `compare` says, then `success`, else a look at what is there.
+/// If `compare` holds for the key, executes `success`, else reads the key.
 std::string transaction(std::string_view key, std::string_view compare, std::uint64_t operation,
                         std::string_view success) {
   const std::string then = Writer().message(operation, success).finish();

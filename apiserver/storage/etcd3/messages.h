@@ -15,10 +15,10 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// etcd's answer to a request that it did not carry out.
+/// etcd's error response.
 class EtcdError : public Error {
  public:
-  /// Those of gRPC's codes that matter here.
+  /// The relevant gRPC codes.
   enum Code {
     kCancelled = 1,
     kUnknown = 2,
@@ -39,12 +39,12 @@ class EtcdError : public Error {
       : Error(message), code_(code), compact_revision_(compact_revision) {}
 
   int code() const { return code_; }
-  /// For a watch that was ended by a compaction: watches may begin here.
+  /// For a watch that a compaction has ended: where watches may start.
   Revision compact_revision() const { return compact_revision_; }
   bool is_compacted() const;
   bool is_future_revision() const;
   bool is_no_leader() const;
-  /// Nothing is wrong with the request: the member could not answer it, or was about to end.
+  /// A temporary error of the member, not of the request.
   bool is_transient() const;
   /// A token that is missing or no longer good.
   bool is_bad_token() const;
@@ -63,7 +63,7 @@ struct KeyValue {
   std::string value;
   Revision create_revision = 0;
   Revision mod_revision = 0;
-  /// How often it has been put since its creation.
+  /// The number of puts since its creation.
   std::int64_t version = 0;
   std::int64_t lease = 0;
 };
@@ -76,7 +76,7 @@ struct KeyEvent {
   std::optional<KeyValue> previous = {};
 };
 
-/// An answer, or one frame of a watch, but for keys and values.
+/// A response, or one frame of a watch, without keys and values.
 struct Message {
   std::uint64_t cluster_id = 0;
   std::uint64_t member_id = 0;
@@ -106,10 +106,10 @@ struct Message {
   EtcdError failure() const;
 };
 
-/// The kinds of answers. Their fields have numbers, and the same number means something else in each.
+/// The kinds of responses. The same field number has different meanings in each.
 enum class AnswerKind {
   kRange,
-  kRangeStream,  ///< parts of an answer to a range
+  kRangeStream,  ///< parts of a range response
   kPut,
   kDelete,
   kTxn,
@@ -121,9 +121,9 @@ enum class AnswerKind {
   kMembers
 };
 
-/// Reads the answers to one call as they come in: protobuf messages, each behind gRPC's head. Keys,
-/// values and events are handed out one by one, so that a message may be larger than memory;
-/// nothing else of a message is large. Not thread-safe; callbacks run inside feed().
+/// Parses the responses of a call incrementally: protobuf messages, each after gRPC's head. Keys, values
+/// and events are delivered one by one, so that a message may be larger than memory. Not thread-safe;
+/// callbacks run in feed().
 class MessageReader {
  public:
   struct Callbacks {
@@ -137,12 +137,12 @@ class MessageReader {
   MessageReader(AnswerKind kind, Callbacks callbacks, std::size_t max_value_bytes = kMaxValueBytes,
                 std::size_t max_message_bytes = std::numeric_limits<std::uint32_t>::max());
 
-  /// Values are 1.5 MB at most unless an etcd was told otherwise.
+  /// By default, etcd's values have at most 1.5 MB.
   static constexpr std::size_t kMaxValueBytes = 128u << 20;
 
-  /// False when it is no answer of an etcd; error() says why.
+  /// False if the response is malformed; then error() is set.
   bool feed(std::string_view bytes);
-  /// Whether a message has just ended, or none has begun.
+  /// Whether the input is at the end of a message or at the start.
   bool complete() const { return levels_.empty() && buffer_.empty(); }
   const std::string& error() const { return error_; }
   /// Whether the error is that a message is larger than `max_message_bytes`.
@@ -155,7 +155,7 @@ class MessageReader {
   enum class Content { kUnknown, kHeader, kKeyValue, kEvent, kPart, kOperation, kText, kMember };
   struct Level {
     Place place;
-    std::uint64_t left;  // bytes of it that have not been read
+    std::uint64_t left;  // unread bytes
   };
 
   bool step(std::string_view& bytes);
@@ -181,14 +181,14 @@ class MessageReader {
   const std::size_t max_message_bytes_;
   std::vector<Level> levels_;
   std::string buffer_;      // the beginning of an element
-  std::size_t needed_ = 0;  // its size, as far as that is known
-  std::uint64_t skip_ = 0;  // bytes that nobody wants
+  std::size_t needed_ = 0;  // its size, if known
+  std::uint64_t skip_ = 0;  // bytes to skip
   Message message_;
   std::string error_;
   bool too_large_ = false;
 };
 
-/// The key behind all that begin with `prefix`: the end of the range.
+/// The end of the range of keys with this prefix.
 std::string prefix_end(std::string prefix);
 
 // Requests, as messages.
@@ -219,12 +219,11 @@ std::string progress_request();
 
 std::string put_request(std::string_view key, std::string_view value, std::int64_t lease);
 std::string delete_request(std::string_view key, std::string_view range_end);
-/// Puts a value if the key was last changed at `expected` (0: is not there), else gives what is
-/// there.
+/// Puts a value if the key was last changed at `expected` (0: does not exist), else reads the key.
 std::string optimistic_put(std::string_view key, std::string_view value, Revision expected,
                            std::int64_t lease);
 std::string optimistic_delete(std::string_view key, Revision expected);
-/// Puts a value if the key has been put `version` times.
+/// Puts a value if the key has this `version`.
 std::string put_if_version(std::string_view key, std::string_view value, std::int64_t version);
 std::string compaction_request(Revision revision);
 std::string grant_request(std::int64_t ttl_seconds);

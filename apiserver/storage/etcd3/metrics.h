@@ -60,7 +60,7 @@ class ResourceMetrics {
   void bookmark() { bookmarks_.Increment(); }
   void event() { events_.Increment(); }
   void decode_error() { decode_errors_.Increment(); }
-  /// A list from etcd: objects that came, that were looked at, that were selected.
+  /// A list from etcd: received, evaluated and selected objects.
   void list(std::size_t fetched, std::size_t evaluated, std::size_t returned);
 
   void cache_filled(Revision revision, std::size_t capacity);

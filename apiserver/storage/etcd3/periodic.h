@@ -1,4 +1,4 @@
-// Tasks that run again and again.
+// Periodic tasks.
 #pragma once
 
 #include <chrono>
@@ -12,14 +12,13 @@ namespace lookout::apiserver::storage::etcd3 {
 
 struct Periodic {
   std::chrono::milliseconds interval;
-  /// Whether the first time is at once, and not after an interval.
+  /// Whether the first run is immediate or after an interval.
   bool at_once = false;
   /// For the log line of a failure: "the compaction".
   const char* name = "";
 };
 
-/// Runs `task` every interval, until it is stopped. A failure is logged; the next time comes as if
-/// there had been none.
+/// Runs `task` every interval, until it is stopped. Failures are logged and do not affect later runs.
 Awaitable<void> run_periodically(Periodic periodic, std::function<Awaitable<void>()> task,
                                  std::stop_token stop);
 

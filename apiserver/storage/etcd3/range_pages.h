@@ -16,9 +16,8 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// A range of keys, page by page, all of it at one revision. What is behind the first page comes as
-/// a stream where that can be had; of a stream that ends early, the rest comes in pages. One
-/// coroutine at a time uses it.
+/// A range of keys in pages, all at one revision. After the first page, uses a RangeStream if it is
+/// supported; if that ends early, the rest is read in pages. For one coroutine at a time.
 class RangePages {
  public:
   /// Sends a request to etcd.
@@ -41,8 +40,8 @@ class RangePages {
   /// Whether there may be another page.
   bool more() const { return more_; }
 
-  /// The next page: of `limit` keys at most (0: of all that are left), or what has come of the
-  /// stream. Throws what `ask` throws.
+  /// The next page: at most `limit` keys (0: all remaining ones), or the received part of the stream.
+  /// Throws what `ask` throws.
   Awaitable<RangeResponse> next(std::size_t limit) {
     if (stream_ != nullptr) {
       RangeResponse part;

@@ -20,13 +20,13 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr const char* kMethod = "KV/RangeStream";
-// What waits for the caller: pieces of an answer, and their bytes.
+// The queue for the caller: pieces of a response, and their bytes.
 constexpr std::size_t kWaitingPieces = 1024;
 constexpr std::size_t kWaitingBytes = 8u << 20;
 
 }  // namespace
 
-/// What the reading and the caller share. The reading keeps it alive after the caller has gone.
+/// The shared state of reader and caller. The reader keeps it alive after the caller's end.
 class RangeStream::State {
  public:
   State(std::shared_ptr<Client> client, Member member, RangeRequest request,
@@ -51,7 +51,7 @@ class RangeStream::State {
   }
   bool is_complete() const { return complete_; }
 
-  /// The caller has gone, and its executor may go, too.
+  /// The caller has ended, and its executor may end, too.
   void leave() {
     stop_.request_stop();
     pieces_.leave();
@@ -120,7 +120,7 @@ class RangeStream::State {
     }
     const grpc::Status status = call->status();
     if (status.code != 0) throw EtcdError(status.code, status.message);
-    // Only the last part has a header, and says how many keys there were.
+    // Only the last part has a header and the number of keys.
     if (!reader.complete() || !last || last->revision == 0 || last->more ||
         last->count != static_cast<std::int64_t>(count))
       throw Error(fmt::format("it broke off behind {} keys", count));

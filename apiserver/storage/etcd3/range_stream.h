@@ -1,4 +1,4 @@
-// RangeStream: many keys as one stream of answers.
+// RangeStream: many keys as one stream of responses.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -9,10 +9,9 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// A range that etcd sends in parts, without being asked for each (KV.RangeStream; etcd has it from
-/// 3.7 on). Reading begins at once and goes on while the caller does other things, until about 8 MB
-/// wait for it. Nothing is tried again: who needs the rest of a stream that breaks asks for it. One
-/// coroutine at a time uses it; it may go away at any time.
+/// A range that etcd sends in parts (KV.RangeStream, from etcd 3.7). Reading starts immediately and
+/// continues in the background, until about 8 MB are queued. There are no retries: after an error, the
+/// caller must read the rest. For one coroutine at a time, which may be destroyed at any time.
 class RangeStream {
  public:
   /// Null if the member in use has no such streams. `request` has a revision and no limit; `reader`
@@ -27,7 +26,7 @@ class RangeStream {
 
   /// The next keys, in their order. None at the end.
   Awaitable<std::vector<KeyValue>> next();
-  /// Behind the end: whether that was the end of the range. The log says why not.
+  /// After the end: whether the range was complete. The reason is logged otherwise.
   bool is_complete() const;
 
  private:

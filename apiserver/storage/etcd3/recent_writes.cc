@@ -38,7 +38,7 @@ api::Object RecentWrites::find(std::string_view value, Revision revision) {
   return write == 0 ? api::Object() : settle(write, revision, object);
 }
 
-/// The first of two leaves the object, the second takes it.
+/// The first of two calls stores the object, the second takes it.
 api::Object RecentWrites::settle(std::uint64_t write, Revision revision,
                                  const api::Object& object) {
   Slot done;
@@ -54,7 +54,7 @@ api::Object RecentWrites::settle(std::uint64_t write, Revision revision,
   }
   api::Object out = at_revision(object, revision);
   const std::lock_guard lock(mutex_);
-  // Meanwhile the other one may have come.
+  // The other call may have occurred in between.
   if (take()) return std::move(done.object);
   if (Slot& slot = place_of(write); slot.write == write) {
     slot.revision = revision;

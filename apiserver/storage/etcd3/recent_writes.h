@@ -19,13 +19,13 @@ namespace lookout::apiserver::storage::etcd3 {
 /// that was restored from a snapshot has, is never taken for it. Thread-safe.
 class RecentWrites {
  public:
-  /// Before a write: `value` is what `object` is encoded as. The number is for written().
+  /// Before a write: `value` is the encoded `object`. The result is for written().
   std::uint64_t begin(const std::string& value, api::Object object);
 
   /// The object of that write, which happened at `revision`.
   api::Object written(std::uint64_t write, Revision revision, const api::Object& object);
 
-  /// The object that `value` is at `revision`; empty if it is not known.
+  /// The object for `value` at `revision`; empty if unknown.
   api::Object find(std::string_view value, Revision revision);
 
  private:

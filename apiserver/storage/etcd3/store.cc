@@ -18,12 +18,12 @@ namespace {
 using Code = StorageError::Code;
 using std::chrono::steady_clock;
 
-// A page of a list: so many objects, and about so many bytes.
+// The maximum number of objects and the approximate bytes of a list page.
 constexpr std::size_t kPage = 500;
 constexpr std::size_t kPageBytes = 8u << 20;
 constexpr std::size_t kMaxPage = 10000;
 constexpr std::chrono::milliseconds kPoll{50};
-// How often a list begins again that etcd forgets while it is read.
+// How often a list restarts if its revision is compacted.
 constexpr int kListTries = 5;
 
 /// Counts a request to etcd, from its making to its end.
@@ -62,7 +62,7 @@ Awaitable<Response> measured(const Context& context, const char* operation,
   rethrow_as_storage_error(failure, whole, asked);
 }
 
-/// Nothing if it is a request that kine does not know.
+/// nullopt if it is a request that kine does not support.
 Awaitable<std::optional<RangeResponse>> range_if_known(std::shared_ptr<Client> client,
                                                        RangeRequest request) {
   try {
@@ -86,8 +86,7 @@ class Store::ObjectPages {
   Revision revision() const { return pages_.revision(); }
   std::size_t fetched() const { return fetched_; }
 
-  /// The next object with its key. False at the end. Without `unreadable`, what cannot be decoded
-  /// is an error.
+  /// The next object with its key. False at the end. Without `unreadable`, undecodable values are errors.
   Awaitable<bool> next_item(const TakeItem& take, const TakeUnreadable& unreadable = {}) {
     while (at_ == page_.size()) {
       if (!pages_.more()) co_return false;
@@ -147,7 +146,7 @@ class Store::OpenWatches {
  private:
   std::mutex mutex_;
   bool closed_ = false;
-  std::vector<Watch*> watches_;  // the oldest first: they are ended in this order
+  std::vector<Watch*> watches_;  // oldest first: they are ended in this order
 };
 
 class Store::CountedWatch final : public FeedingWatch {
@@ -196,7 +195,7 @@ class Store::Basis {
     co_return state_.revision != looked_at;
   }
 
-  /// Rethrows a refusal, unless the state has changed since: then it may no longer apply.
+  /// Rethrows a rejection, unless the state has changed: then it may not apply anymore.
   Awaitable<void> rethrow_unless_changed(std::exception_ptr refusal) {
     const bool changed = co_await has_changed();
     if (!changed) std::rethrow_exception(refusal);
@@ -229,7 +228,7 @@ Store::Store(std::shared_ptr<const Context> context, std::shared_ptr<LeaseManage
 
 void Store::close() { watches_->close(); }
 
-/// A key that leads out of the resource would be a mistake of the server (store.go: prepareKey).
+/// A key outside the resource would be a bug of the server (store.go: prepareKey).
 std::string Store::checked_key(const std::string& key) const {
   bool good = !key.empty() && !key.ends_with('/');
   for (std::size_t at = 0; good && at <= key.size();) {
@@ -309,7 +308,7 @@ Awaitable<std::size_t> Store::count() {
   co_return answer.count;
 }
 
-/// Somebody else may have it from another server.
+/// Another client may have it from another server.
 Awaitable<Revision> Store::wait_for(Revision revision) {
   const auto deadline = steady_clock::now() + context_->client->options().future_wait;
   AsyncEvent bell(co_await boost::asio::this_coro::executor);
@@ -377,7 +376,7 @@ Awaitable<ListResult> Store::list(std::string key, bool recursive, ListOptions o
       if (options.predicate.accepts_everything())
         result.remaining = static_cast<std::int64_t>(answer.count - looked_at);
     }
-    // A selection that few objects belong to should not take one request for each of them.
+    // A selective predicate should not cause one request per object.
     chunk = std::min(chunk * 2, kMaxPage);
   }
   result.revision = ranges.revision();
@@ -403,9 +402,8 @@ Awaitable<ListResult> Store::list_one(std::string key, Revision at, Predicate pr
   co_return result;
 }
 
-/// All of it before the first word of an answer: what cannot be read to its end is an error then,
-/// and not an answer that breaks off. If etcd forgets the revision meanwhile, a newer one serves as
-/// well, unless it was asked for.
+/// Reads everything before the response starts, so that an error does not truncate the response. If etcd
+/// compacts the revision in the meantime, uses a newer one, unless the revision was requested.
 Awaitable<ListResult> Store::list_all(std::string start, std::string end, Revision at,
                                       Predicate predicate) {
   for (int tries = 1;; ++tries) {
@@ -517,7 +515,7 @@ Awaitable<std::unique_ptr<Watch>> Store::watch(std::string key, bool recursive,
   spec.with_previous = options.with_previous;
   switch (options.start) {
     case WatchOptions::Start::kState:
-      // The state of this moment: what the caller writes next is a change to it.
+      // The current state: the caller's next write changes it.
       spec.revision = co_await wait_for(options.revision);
       spec.initial_events = true;
       spec.initial_events_end = options.initial_events_end;

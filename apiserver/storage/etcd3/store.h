@@ -19,14 +19,13 @@ namespace lookout::apiserver::storage::etcd3 {
 /// The watch that feeds a cache.
 class FeedingWatch : public Watch {
  public:
-  /// Whether the member of etcd that the events come from answers.
+  /// Whether the etcd member of the events responds.
   virtual Awaitable<bool> is_served() = 0;
-  /// Asks for a bookmark behind everything that etcd has now; false if etcd cannot be asked. From
-  /// any thread.
+  /// Requests a bookmark after etcd's current state; false if that is not supported. Thread-safe.
   virtual bool request_progress() = 0;
 };
 
-/// Every operation asks etcd, and sees what was written last, by whomever.
+/// Every operation is a request to etcd, and sees the latest write of any server.
 class Store final : public Interface {
  public:
   Store(std::shared_ptr<const Context> context, std::shared_ptr<LeaseManager> leases,
@@ -45,30 +44,28 @@ class Store final : public Interface {
   Awaitable<Revision> current_revision() override;
   Awaitable<std::size_t> count() override;
 
-  /// The same, beginning with a state that a cache has (or an empty object). It is looked up only
-  /// if it turns out to be no longer the state.
+  /// The same, starting with a cached state (or an empty object). Reads the state only if it is out of
+  /// date.
   Awaitable<api::Object> update_from(api::Object cached, std::string key, bool create_if_absent,
                                      Preconditions preconditions, Update update);
   Awaitable<api::Object> remove_from(api::Object cached, std::string key,
                                      Preconditions preconditions, Validate validate);
 
-  /// All objects at one moment, in the order of their keys (relative ones).
+  /// All objects at one revision, sorted by (relative) key.
   using TakeItem = std::function<void(std::string key, api::Object object, Revision revision)>;
   using TakeUnreadable = std::function<void(std::string key, const StorageError& why)>;
   Awaitable<Revision> read_all(TakeItem take, TakeUnreadable unreadable);
-  /// A watch of everything behind `revision`, to which etcd has come in that history, with
-  /// bookmarks when etcd notifies of progress. Values that cannot be decoded do not end it: see
-  /// WatchSpec::tell_unreadable.
+  /// A watch of everything after `revision`, which etcd has reached in that history, with bookmarks for
+  /// etcd's progress notifications. Undecodable values do not end it: see WatchSpec::tell_unreadable.
   std::unique_ptr<FeedingWatch> watch_all(Revision revision, Lineage lineage,
                                           boost::asio::any_io_executor reader);
-  /// Whether nothing has changed since `revision`, when there were `count` objects: the moment up
-  /// to which that is so, or nothing. One request, whatever else happens in etcd, for which etcd
-  /// has to look at every object of the resource.
+  /// If nothing has changed since `revision`, when there were `count` objects: the revision up to which
+  /// that holds, else nullopt. Sends one request, for which etcd must read every key of the resource.
   Awaitable<std::optional<Revision>> unchanged_since(Revision revision, std::size_t count);
 
-  /// Ends all watches, and those to come. From any thread.
+  /// Ends all current and later watches. Thread-safe.
   void close();
-  /// Null where nobody counts.
+  /// Null: no metrics.
   ResourceMetrics* metrics() const { return context_->metrics.get(); }
 
  private:

@@ -31,14 +31,14 @@ constexpr std::size_t kOutgoing = 100;
 constexpr std::size_t kMaxWaitingBytes = 32u << 20;
 constexpr std::size_t kBatch = 16;
 constexpr std::size_t kInitialPage = 500;
-// How often in a row a watch shows a new token that etcd refuses all the same: a member that lags
-// behind does not know it yet.
+// The maximum number of consecutive new tokens that etcd rejects: a lagging member does not know a new
+// token yet.
 constexpr int kTokenTries = 5;
 constexpr std::chrono::milliseconds kFuturePoll{50};
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
 
-/// An event as etcd has it.
+/// An etcd event.
 struct Incoming {
   std::string key = {};
   std::string value = {};
@@ -50,18 +50,18 @@ struct Incoming {
   bool progress = false;
   bool initial_events_end = false;
   bool revision_continues = false;
-  /// Why nothing more comes.
+  /// Why the watch has ended.
   std::exception_ptr failure = {};
 
   std::size_t weight() const { return key.size() + value.size() + previous.size(); }
 };
 
-/// The last state of a deleted object cannot be decoded: of interest to those who clean up.
+/// The last state of a deleted object cannot be decoded.
 struct CorruptDeletion : Error {
   using Error::Error;
 };
 
-/// The revisions that were passed on mean something else now.
+/// The delivered revisions belong to another history.
 struct OtherHistory : Error {
   OtherHistory() : OtherHistory("etcd was recreated, or restored to an older state") {}
 
@@ -69,8 +69,7 @@ struct OtherHistory : Error {
   explicit OtherHistory(const std::string& why) : Error("too old resource version: " + why) {}
 };
 
-/// It was said that a revision had been reached, and then something came that was before it: kine
-/// may do that.
+/// An event arrived after progress beyond its revision was reported: kine may do that.
 struct LateEvent : OtherHistory {
   LateEvent() : OtherHistory("etcd told of its progress too early") {}
 };
@@ -86,7 +85,7 @@ Incoming progress(Revision revision, bool initial_events_end) {
 Incoming incoming(KeyEvent event) {
   const bool created = !event.deleted && event.kv.create_revision == event.kv.mod_revision;
   if (!created && !event.previous) {
-    // It may have been forgotten already.
+    // It may already be compacted.
     throw Error(
         fmt::format("etcd event received with PrevKv=nil (key=\"{}\", modRevision={}, type={})",
                     event.kv.key, event.kv.mod_revision, event.deleted ? "DELETE" : "PUT"));
@@ -125,7 +124,7 @@ api::Object status_of(const std::exception_ptr& failure) {
   }
 }
 
-/// A value that cannot be read, and nothing else.
+/// An unreadable value.
 bool is_unreadable(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -157,8 +156,7 @@ void log_slow(const std::string& line) { log::info("etcd watch: {}", line); }
 
 }  // namespace
 
-/// The state that both steps and the caller share. The steps keep it alive after the caller has
-/// gone.
+/// The shared state of both steps and the caller. The steps keep it alive after the caller's end.
 class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
  public:
   Channel(std::shared_ptr<const Context> context, WatchSpec spec, asio::any_io_executor reader)
@@ -185,13 +183,13 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   }
 
   void cancel() {
-    // The connection is cut, and whoever waits goes home.
+    // Closes the connection and ends all waits.
     stop_.request_stop();
     incoming_.cancel();
     outgoing_.cancel();
   }
 
-  /// The caller has gone, and its executor may go, too.
+  /// The caller has ended, and its executor may end, too.
   void leave() {
     {
       const std::lock_guard lock(mutex_);
@@ -207,7 +205,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     const Member at = member();
     if (at == nullptr) co_return true;
     const bool answers = co_await context_->client->answers(at);
-    // It may have gone to another one meanwhile.
+    // The client may have switched to another member.
     co_return answers || member() != at;
   }
   bool request_progress() {
@@ -228,7 +226,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     try {
       if (self->spec_.initial_events) {
         co_await self->read_state();
-        // Behind the present objects, so that no bookmark overtakes them.
+        // After the initial objects, so that no bookmark overtakes them.
         Incoming end = progress(self->passed_, self->spec_.initial_events_end);
         co_await self->queue(std::move(end));
       }
@@ -295,12 +293,12 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     if (!context_->client->is_now(lineage_)) throw OtherHistory();
   }
 
-  /// A member that has not come as far as this watch may be late, or may be another one. One that
-  /// was restored may have kept its name and its cluster's.
-  /// Nor does etcd say anything of a watch that begins in the future.
+  /// A member behind this watch's revision may be lagging, or may belong to another history. A restored
+  /// member may have kept its name and cluster ID.
+  /// etcd does not report anything for a watch from a future revision.
   Awaitable<void> check_beginning(Revision revision) {
     expect_lineage();
-    // kine does not say how far it has come, and may not know it when it is asked.
+    // kine does not report its revision, and may not know it.
     if (revision == 0) co_return;
     const auto until = steady_clock::now() + context_->client->options().future_wait;
     while (revision < std::max(proven_, passed_) && !stop_.stop_requested()) {
@@ -317,8 +315,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     }
   }
 
-  /// Throws if etcd has forgotten what was where this watch has come to: then it may have forgotten
-  /// some of what comes next.
+  /// Throws if etcd has compacted this watch's revision: then later changes may be compacted, too.
   Awaitable<void> expect_remembered() {
     RangeRequest request;
     request.key = spec_.key;
@@ -333,7 +330,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     if (!stop_.stop_requested()) co_await bell.wait(steady_clock::now() + time);
   }
 
-  /// The changes, over as many connections as it takes.
+  /// Reads the changes; reconnects as needed.
   Awaitable<void> follow() {
     auto pause = kFirstPause;
     while (!stop_.stop_requested()) {
@@ -363,10 +360,10 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     WatchRequest request;
     request.key = spec_.key;
     request.range_end = range_end_;
-    // etcd refuses a watch from before the revision of a compaction, but not one from that revision
-    // on, although it has forgotten parts of it: the values before, and in some releases deletions.
-    // So what has been passed on already comes once more (and is left out again), where that costs
-    // nothing: a watch from the present on is the quicker one for etcd.
+    // etcd rejects a watch from before a compaction's revision, but not one from that revision on, although
+    // parts of it are compacted: previous values and, in some releases, deletions. So the last delivered
+    // revision is requested again (and skipped) if that is cheap: a watch from the current revision on is
+    // faster for etcd.
     const bool is_behind = context_->client->newest_known() > passed_;
     request.start_revision = is_behind ? std::max<Revision>(passed_, 1) : passed_ + 1;
     request.progress = true;
@@ -423,15 +420,15 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     ask_progress_ = std::move(asker);
   }
 
-  /// Only caches ask.
+  /// Only for caches.
   Awaitable<void> prepare_progress(WatchConnection& connection) {
     if (!spec_.progress_notify) co_return;
     const bool sound = co_await context_->client->tells_progress(connection.member());
     if (sound) set_progress_asker(connection.progress_asker());
   }
 
-  /// Each event is held back until it is known whether it is the last one of its revision: only
-  /// then is the revision complete, and the place to go on from if the connection breaks.
+  /// Delays each event until it is known whether it is the last one of its revision: only then is the
+  /// revision complete, so that the watch can resume from it.
   Awaitable<void> take_event(KeyEvent event) {
     const Revision revision = event.kv.mod_revision;
     if (revision <= passed_) {
@@ -449,8 +446,8 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     return message.failed || message.canceled || message.compact_revision != 0;
   }
 
-  /// etcd looks at the token after the stream has begun. A permission that a new token does not
-  /// give is not there.
+  /// etcd checks the token after the start of the stream. If a new token does not help, the permission is
+  /// missing.
   bool again_with_a_new_token(WatchConnection& connection, const EtcdError& refusal) {
     const int tries = refusal.is_bad_token() ? kTokenTries : 1;
     if (refusals_ >= tries || !connection.renew_token(refusal)) return false;
@@ -554,13 +551,13 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     api::Object present;
     api::Object previous;
     if (!raw.deleted) present = context_->decode_event(raw.key, std::move(raw.value), raw.revision);
-    // Only where it is needed to find out what the event is, or to tell it.
+    // Only if it is needed to determine or deliver the event.
     const bool compared = !everything || spec_.with_previous;
     if (raw.deleted || (!raw.created && compared)) previous = decode_previous(raw);
     const bool is_in = !raw.deleted && (everything || spec_.predicate.matches(present));
     const bool was_in = everything ? !raw.created : previous && spec_.predicate.matches(previous);
     if (!is_in && !was_in) {
-      // The end of the revision has to be told all the same.
+      // The end of the revision must still be reported.
       return false;
     }
     event.type = !is_in    ? api::EventType::kDeleted
@@ -609,10 +606,9 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   BlockLogger slow_processing_;
   // For the processing step.
   BlockLogger slow_reader_;
-  // For the reading step: everything up to this revision has been passed on, and some keys of the
-  // next one.
+  // For the reading step: everything up to this revision was delivered, and some keys of the next one.
   Revision passed_;
-  // The revision that etcd is known to have reached.
+  // etcd's highest known revision.
   Revision proven_;
   // Of this connection: where it began, and the last event.
   Revision opened_at_ = 0;
@@ -646,7 +642,7 @@ Awaitable<bool> EtcdWatch::next(std::vector<Event>& events, TimePoint until) {
   do {
     more = co_await channel_->outgoing().pop(events, kOutgoing, until);
     for (const Event& event : events) {
-      // (Present objects come in the order of their keys.)
+      // (Initial objects are sorted by key.)
       const bool past = event.change != nullptr || event.type == api::EventType::kBookmark;
       if (past && !event.revision_continues) seen_ = std::max(seen_, event.revision);
     }

@@ -33,7 +33,7 @@ class MemoryResource final : public Interface {
   Table& table() { return *table_; }
 
  private:
-  /// Throws StatusError (504) if the revision does not come about in time.
+  /// Throws StatusError (504) if the revision is not reached in time.
   Awaitable<void> wait_for(Revision revision);
   Awaitable<Moment> moment_for(const ListOptions& options);
 

@@ -12,7 +12,7 @@
 namespace lookout::apiserver::storage::memory {
 namespace {
 
-/// So much is read at once: enough to write many events in one go, little enough to let others in.
+/// The number of events read at once: many per write, without blocking other threads for long.
 constexpr std::size_t kBatch = 100;
 
 }  // namespace
@@ -83,7 +83,7 @@ Awaitable<bool> MemoryWatch::has_begun(std::vector<Event>& events) {
     try {
       newest = co_await patience_.newest(asked_);
     } catch (const StorageError& e) {
-      // The storage is away; it will say when it is there again.
+      // The storage is unavailable, and reports when it is available again.
       log::debug("a watch from revision {} waits: {}", asked_, e.what());
       begins_until_ = std::chrono::steady_clock::now() + patience_.wait;
       co_return true;
@@ -97,7 +97,7 @@ Awaitable<bool> MemoryWatch::has_begun(std::vector<Event>& events) {
   co_return false;
 }
 
-/// Present objects, some at a time; true, since there is always more to come.
+/// Reads initial objects in batches. Returns true, as more events follow.
 bool MemoryWatch::read_state(std::vector<Event>& events) {
   while (events.size() < kBatch) {
     api::Object object = state_->next();
@@ -150,7 +150,7 @@ bool MemoryWatch::read_changes(std::vector<Event>& events) {
         }
         break;
       case Table::Reading::kNothing:
-        // A watch from a revision in the future has not come to it yet.
+        // A watch from a future revision has not reached it yet.
         if (!bookmark_requested_ || watcher_.cursor > caught_up) return false;
         bookmark_requested_ = false;
         Event& bookmark = events.emplace_back();

@@ -14,22 +14,21 @@
 
 namespace lookout::apiserver::storage::memory {
 
-/// How long a watch waits for the revision that it begins at.
+/// How long a watch waits for its start revision.
 struct Patience {
   std::chrono::milliseconds wait{3000};
-  /// The newest revision of the storage that the table follows, or any that is not older than
-  /// `asked`. Null: the table's own counter says.
+  /// Returns the newest revision of the followed storage, or any that is at least `asked`. Null: use the
+  /// table's counter.
   std::function<Awaitable<Revision>(Revision asked)> newest = {};
 };
 
-/// Reads a table's history from a cursor on, and waits when there is nothing left. One that begins
-/// in the future ends with an error (504, "Too large resource version") if that does not come
-/// about: whoever knows such a revision has it from a server with another past, and would wait in
-/// vain.
+/// Reads a table's history from a cursor on, and waits at the end. A watch from a future revision ends
+/// with an error (504, "Too large resource version") if the revision is not reached in time: it comes
+/// from a server with another history.
 class MemoryWatch final : public Watch {
  public:
-  /// `start` is the state that a watch from the state begins with; others begin after its revision,
-  /// unless the options name another one.
+  /// `start` is the initial state for watches that deliver it; others start after its revision, unless
+  /// the options have another one.
   MemoryWatch(std::shared_ptr<Table> table, boost::asio::any_io_executor executor, std::string key,
               bool recursive, WatchOptions options, Moment start, Patience patience);
   ~MemoryWatch() override;
@@ -40,10 +39,10 @@ class MemoryWatch final : public Watch {
 
  private:
   bool read_state(std::vector<Event>& events);
-  /// False if there is nothing to hand out yet.
+  /// False if there are no events yet.
   bool read_changes(std::vector<Event>& events);
   static Event event_of(ChangePtr change, api::EventType type);
-  /// After the patience is over: whether the watch goes on.
+  /// After the timeout: whether the watch continues.
   Awaitable<bool> has_begun(std::vector<Event>& events);
 
   const std::shared_ptr<Table> table_;
@@ -56,7 +55,7 @@ class MemoryWatch final : public Watch {
   bool ended_ = false;
   const Revision asked_;
   const Patience patience_;
-  /// While it is not known whether the beginning has come about: when that has to be found out.
+  /// The deadline for reaching the start revision.
   std::optional<TimePoint> begins_until_;
   std::vector<ChangePtr> changes_;
 };

@@ -7,7 +7,7 @@
 namespace lookout::apiserver::storage::memory {
 namespace {
 
-/// The first key behind all that begin with `prefix`. Empty: there is none.
+/// The first key after all keys with this prefix. Empty: there is none.
 std::string behind(std::string prefix) {
   if (!prefix.empty()) ++prefix.back();  // a prefix ends with '/'
   return prefix;

@@ -18,7 +18,7 @@ class MomentCursor {
   /// The next object, or an empty handle at the end; key() is then its key.
   api::Object next();
   const std::string& key() const { return key_; }
-  /// How many objects are still to come.
+  /// The number of remaining objects.
   std::size_t remaining() const;
   Revision revision() const { return moment_.revision; }
 
@@ -30,7 +30,7 @@ class MomentCursor {
   Moment::Undone::const_iterator undone_;
 };
 
-/// The objects that a cursor still has to give and a predicate accepts.
+/// The remaining objects of a cursor that a predicate accepts.
 class MomentSource final : public ObjectSource {
  public:
   MomentSource(MomentCursor cursor, Predicate predicate)
@@ -42,7 +42,7 @@ class MomentSource final : public ObjectSource {
   Predicate predicate_;
 };
 
-/// The list that the options ask for, of a moment that fits them.
+/// The list for the options, at a matching revision.
 ListResult list_of(Moment moment, const std::string& key, bool recursive, ListOptions options);
 
 }  // namespace lookout::apiserver::storage::memory

@@ -44,8 +44,8 @@ std::size_t Table::size() const {
   return items_.size() + (unreadable_ != nullptr ? unreadable_->size() : 0);
 }
 
-// Every change of this table up to the counter's present value has been made: a change takes its
-// number with the table locked.
+// All changes of this table up to the counter's value are complete, as a change takes its revision with
+// the table locked.
 Moment Table::now() const {
   const std::shared_lock lock(mutex_);
   return {items_.snapshot(), current_revision(), nullptr, epoch_, unreadable_};
@@ -113,12 +113,12 @@ void Table::apply_locked(Change change, Revision revision) {
     unreadable->insert_or_assign(change.key, change.object);
     unreadable_ = std::move(unreadable);
     items_.erase(change.key);
-    // Watchers were told when it began.
+    // The watchers were notified at its start.
     if (was_unreadable) return;
     type = api::EventType::kError;
   } else if (change.deleted) {
     items_.erase(change.key);
-    // Without a last state nobody can be told properly: a list tells what is left.
+    // Without a last state there is no valid event, so watchers must relist.
     if (change.unreadable || was_unreadable) {
       type = api::EventType::kError;
       if (!change.unreadable) {
@@ -218,7 +218,7 @@ void Table::trim(Clock::time_point now) {
 void Table::add(Watcher& watcher) {
   const std::lock_guard watchers_lock(watchers_.mutex());
   if (watchers_.empty()) {
-    // Nobody was there to pass changes on to.
+    // There were no watchers.
     const std::shared_lock lock(mutex_);
     dispatched_ = current_revision();
   }
@@ -251,7 +251,7 @@ Table::Reading Table::read(Watcher& watcher, std::size_t max, std::vector<Change
                            Revision& caught_up) {
   changes.clear();
   const std::lock_guard watchers_lock(watchers_.mutex());
-  // While it reads, the cursor is its own.
+  // During a read, the watcher owns the cursor.
   watchers_.unpark(watcher);
   const std::shared_lock lock(mutex_);
   const Reading reading = read_locked(watcher, max, changes);
@@ -263,8 +263,7 @@ Table::Reading Table::read(Watcher& watcher, std::size_t max, std::vector<Change
   return reading;
 }
 
-// Changes are looked at in their order, each once: by this thread or by another one that was here
-// first.
+// Changes are processed in order, each once: by this thread or by another one that came first.
 void Table::dispatch() {
   if (watchers_.empty()) return;
   const std::lock_guard watchers_lock(watchers_.mutex());
@@ -275,8 +274,8 @@ void Table::dispatch() {
     history_start = history_.start();
     history_.read(std::max(dispatched_, history_start), static_cast<std::size_t>(-1), changes);
   }
-  // The history may have dropped changes before they were looked at: of a revision that is larger
-  // than the history, and those of a writer that other writers overtook.
+  // The history may have dropped changes before they were processed: of a revision that is larger than the
+  // history, and those of a writer that other writers overtook.
   if (changes.empty() && history_start <= dispatched_) return;
   dispatched_ = changes.empty() ? history_start : changes.back()->revision();
   watchers_.dispatch(changes, history_start);

@@ -20,10 +20,10 @@
 
 namespace lookout::apiserver::storage::memory {
 
-/// The keys whose values cannot be read, each with a Status that says why.
+/// The keys with unreadable values, each with an error Status.
 using Unreadable = std::map<std::string, api::Object, std::less<>>;
 
-/// The state of a resource at some moment: the items now, and what was different then.
+/// The state of a resource at a revision: the current items and the later changes.
 struct Moment {
   OrderedItems::Snapshot items;
   Revision revision = 0;
@@ -35,22 +35,21 @@ struct Moment {
   /// Entries that cannot be read; in none of the above. Null: none.
   std::shared_ptr<const Unreadable> unreadable = nullptr;
 
-  /// Why the objects of a key, or of all keys that begin with it and are not before `start`, cannot
-  /// be given; null if they can be. An object that cannot be read must not look like one that is
-  /// not there.
+  /// The error if an object of this key, or of the keys with this prefix from `start` on, is unreadable;
+  /// else null. An unreadable object must not look like a missing one.
   const api::Object* unreadable_in(const std::string& key, bool recursive,
                                    const std::string& start = {}) const;
-  /// How many keys there are.
+  /// The number of keys.
   std::size_t count() const { return items.size() + (unreadable ? unreadable->size() : 0); }
 };
 
-/// All that is to be known of one resource. Thread-safe. Calls do not wait for anything but each
-/// other, and rings for watchers go out before a writing call returns.
+/// The objects and the history of a resource. Thread-safe. Calls wait only for each other. Writing calls
+/// wake watchers before they return.
 class Table {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `revision` is the counter of all tables of the backend; nothing before `first` is known.
+  /// `revision` is the shared counter of the backend's tables; the history starts at `first`.
   Table(std::string prefix, std::shared_ptr<std::atomic<Revision>> revision, HistoryLimits history,
         std::chrono::seconds ttl, Revision first = 0);
 
@@ -65,54 +64,51 @@ class Table {
   /// For all keys, readable or not.
   std::size_t size() const;
   Moment now() const;
-  /// The state at a revision that has come about; nothing if the history does not go back so far.
+  /// The state at a past revision; nullopt if the history does not go back that far.
   std::optional<Moment> at(Revision revision) const;
 
-  /// Writes `object` under `key` (or, if it is empty, deletes what is there), provided that what is
-  /// there is still `expected`, which is null for nothing. The object as it is now stored, or the
-  /// last state of a deleted one, both with their new resourceVersion; nothing if somebody else was
-  /// faster.
+  /// Writes `object` under `key` (or deletes the key if it is empty) if the stored object is `expected`
+  /// (null: none). Returns the stored object, or the last state of the deleted one, with the new
+  /// resourceVersion; nullopt after a concurrent write.
   std::optional<api::Object> commit(const std::string& key, const ItemPtr& expected,
                                     const api::Object& object);
 
-  // For a table that follows another storage. (It has a counter of its own.)
+  // For a table that follows another storage. (It has its own counter.)
 
-  /// A change that has been made elsewhere.
+  /// A change in the other storage.
   struct Change {
     std::string key;
     /// The new state, or of a deletion the last one, with the resourceVersion of the change.
     api::Object object;
     bool deleted = false;
-    /// The new state, or of a deletion the last one, cannot be read; `object` is a Status that says
-    /// so. Watches of the key end with it.
+    /// The new state, or the last one for a deletion, is unreadable; `object` is an error Status, with
+    /// which watches of the key end.
     bool unreadable = false;
   };
-  /// Takes over the changes of one revision, all at once.
+  /// Applies all changes of one revision atomically.
   void apply(std::vector<Change> changes, Revision revision);
-  /// Takes over a whole state. Watchers that have not seen everything up to `revision` have fallen
-  /// behind.
+  /// Replaces the whole state. Watchers that have not received everything up to `revision` expire.
   void replace(const std::vector<ItemPtr>& items, Revision revision, Unreadable unreadable = {});
-  /// The same, of a storage that begins another history: whatever revisions they are at, all
-  /// watchers have fallen behind, and those that begin with a moment of the old one.
+  /// The same for a storage with a new history: all watchers expire, at any revision, as do those that
+  /// start with a revision of the old history.
   void restart(const std::vector<ItemPtr>& items, Revision revision, Unreadable unreadable = {});
-  /// There are no changes up to this revision but those that are known.
+  /// Up to this revision, there are no further changes.
   void advance(Revision revision);
-  /// The same, if they are known from a look at the storage: as long as the table still tells the
-  /// history of `epoch`.
+  /// The same after a query of the storage, if the table still has the history of `epoch`.
   void advance(Revision revision, std::uint64_t epoch);
 
-  /// Deletes what has outlived its time.
+  /// Deletes expired objects.
   void expire(Clock::time_point now);
-  /// Forgets the past that is too old, even where nothing happens.
+  /// Drops history that is too old, also without changes.
   void trim(Clock::time_point now);
 
   enum class Reading { kChanges, kNothing, kExpired };
-  /// For a watcher: the changes after its cursor, which moves on to the last of them. With nothing
-  /// to read, the watcher is parked (a matching change rings it) and its cursor moves to
-  /// `caught_up`, the revision up to which it has seen everything.
+  /// For a watcher: the changes after its cursor, which moves to the last of them. Without changes, the
+  /// watcher is parked (a matching change wakes it) and its cursor moves to `caught_up`, the revision up
+  /// to which it has received everything.
   Reading read(Watcher& watcher, std::size_t max, std::vector<ChangePtr>& changes,
                Revision& caught_up);
-  /// Where watches may begin.
+  /// Where watches may start.
   Revision history_start() const;
 
   void add(Watcher& watcher);
@@ -145,7 +141,7 @@ class Table {
   std::deque<Expiry> expiries_;                   // in the order of time
   std::uint64_t epoch_ = 1;                       // changed with both mutexes locked
   std::shared_ptr<const Unreadable> unreadable_;  // null for nothing
-  Revision readable_since_ = 0;                   // what was unreadable before is not known
+  Revision readable_since_ = 0;                   // earlier unreadable values are not recorded
 
   WatcherList watchers_;
   bool closed_ = false;      // guarded by the mutex of watchers_

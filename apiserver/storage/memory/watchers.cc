@@ -6,9 +6,9 @@ namespace lookout::apiserver::storage::memory {
 
 api::EventType Watcher::event_type(const Change& change) const {
   if (!covers(change.key())) return api::EventType::kBookmark;
-  // Nobody knows whether a predicate would match what cannot be read.
+  // It is unknown whether a predicate matches an unreadable value.
   if (change.type() == api::EventType::kError) return api::EventType::kError;
-  // Without a predicate there is nothing to find out.
+  // Without a predicate, everything matches.
   if (predicate.accepts_everything()) return change.type();
   const bool is_in =
       change.type() != api::EventType::kDeleted && predicate.matches(change.object());
@@ -39,7 +39,7 @@ void WatcherList::dispatch(const std::vector<ChangePtr>& changes, Revision histo
       if (change->revision() <= cursor) continue;
       passed = change->revision();
       if (watcher->event_type(*change) == api::EventType::kBookmark) continue;
-      // It will read all of that revision: others of it may be for it, too.
+      // It reads the whole revision, of which other changes may match, too.
       --passed;
       watcher->parked_ = false;
       watcher->ring();

@@ -15,25 +15,24 @@
 
 namespace lookout::apiserver::storage::memory {
 
-/// A reader of a table's history: what it wants, and how far it has come.
+/// A reader of a table's history: its filter and its position.
 ///
-/// Watchers have no queues. One that has read everything is parked: the table looks at each new
-/// change in its stead and rings it when there is something for it. One that is not parked is busy
-/// with what it has read and will come back for more by itself.
+/// Watchers have no queues. A watcher that has read everything is parked: the table filters new changes
+/// for it and wakes it on a match. Other watchers are processing events, and will read again.
 struct Watcher {
-  /// A key, or with `recursive` what keys begin with.
+  /// A key or, with `recursive`, a key prefix.
   std::string scope;
   bool recursive = true;
   Predicate predicate;
   /// Wakes the watcher up; may be called from any thread, with locks held.
   std::function<void()> ring;
-  /// Tells that the watcher has fallen behind the history.
+  /// The watcher has expired: it is behind the history.
   std::function<void()> stuck;
 
-  /// It has seen everything up to here. Changed by the watcher, and by the table while parked.
+  /// It has received everything up to here. Changed by the watcher and, while parked, by the table.
   std::atomic<Revision> cursor{0};
   std::atomic<bool> cancelled{false};
-  /// The history of the table in which the cursor means something.
+  /// The table's history to which the cursor belongs.
   std::uint64_t epoch = 1;
   /// That history has ended. Guarded by the mutex of the list.
   bool lost = false;
@@ -52,7 +51,7 @@ struct Watcher {
   std::size_t index_ = 0;
 };
 
-/// The watchers of a table. The mutex is taken before the table's own.
+/// The watchers of a table. Its mutex is locked before the table's.
 class WatcherList {
  public:
   bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
@@ -63,17 +62,16 @@ class WatcherList {
   void remove(Watcher& watcher);
   void park(Watcher& watcher) { watcher.parked_ = true; }
   void unpark(Watcher& watcher) { watcher.parked_ = false; }
-  /// Rings the parked watchers that these changes are for, and those that have fallen behind, and
-  /// moves the others on.
+  /// Wakes the parked watchers that match these changes, and the expired ones; advances the others.
   void dispatch(const std::vector<ChangePtr>& changes, Revision history_start);
-  /// Rings those that have fallen behind.
+  /// Wakes the expired ones.
   void ring_expired(Revision history_start);
-  /// All have fallen behind, wherever they are.
+  /// Expires all watchers.
   void lose_all();
   void cancel_all();
 
  private:
-  /// If the watcher has fallen behind: rings it, or tells that its reader is stuck.
+  /// If the watcher has expired: wakes it, or reports that its reader is stuck.
   static bool tell_if_behind(Watcher& watcher, Revision history_start);
 
   std::mutex mutex_;

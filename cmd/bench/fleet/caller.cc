@@ -28,7 +28,7 @@ milliseconds left_until(Steady::time_point until) {
   return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(until - Steady::now()));
 }
 
-/// The instance has answered that it cannot do what it was asked for, as with a 500.
+/// The instance answered with an error, as with a 500.
 class ErrorAnswer : public Error {
  public:
   ErrorAnswer() : Error("an error came back") {}
@@ -61,7 +61,7 @@ class KratosClient : public CallerClient {
       : per_try_(per_try),
         subscription_(discovery.follow(
             "web", [this](const registry::InstanceSetPtr& set) { follow(*set); })) {
-    // As kratos' resolver, which waits for the first set.
+    // Like kratos' resolver, waits for the first set.
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(10), [this] { return nodes_ != nullptr; });
   }
@@ -87,14 +87,14 @@ class KratosClient : public CallerClient {
   };
   using Nodes = std::vector<std::shared_ptr<Node>>;
 
-  /// As kratos' selector.Default: all nodes are new ones.
+  /// Like kratos' selector.Default: creates new nodes for each set.
   void follow(const registry::InstanceSet& set) {
     auto nodes = std::make_shared<Nodes>();
     for (const auto& instance : set) {
       const auto* endpoint = instance.endpoint("http");
       if (endpoint != nullptr) nodes->push_back(std::make_shared<Node>(*endpoint));
     }
-    // Its resolver keeps the last instances when there are none.
+    // kratos' resolver keeps the last instances when the set is empty.
     if (nodes->empty()) return;
     const std::lock_guard lock(mutex_);
     nodes_ = std::move(nodes);
@@ -110,7 +110,7 @@ class KratosClient : public CallerClient {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<const Nodes> nodes_;   // guarded by mutex_
-  registry::Subscription subscription_;  // ends first
+  registry::Subscription subscription_;  // destroyed first
 };
 
 }  // namespace
@@ -159,10 +159,10 @@ void Connections::request(const registry::Endpoint& endpoint, milliseconds time)
       } catch (const ErrorAnswer&) {
         throw;
       } catch (const Error&) {
-        // The server has closed a connection that was idle: a new one.
+        // The server has closed an idle connection: open a new one.
       }
     }
-    // Those to instances that have gone would use up the descriptors.
+    // Connections to removed instances would exhaust the descriptors.
     std::erase_if(kept_, [](const auto& kept) { return kept.second.socket.closed_by_peer(); });
     Socket socket = Socket::connect(port);
     if (!socket) throw Error("refused");

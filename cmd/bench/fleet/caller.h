@@ -1,4 +1,4 @@
-// The programs that call the service, and what becomes of their calls.
+// The callers of the service, and the results of their calls.
 #pragma once
 
 #include <array>
@@ -19,17 +19,17 @@
 
 namespace lookout::cmd::bench::fleet {
 
-/// How callers choose and what they do when a call fails, and how instances leave.
+/// The behaviour of callers and of leaving instances.
 enum class Policies {
   kLookout,  ///< p2c_ewma().eject_after(3), three attempts; instances give notice
-  /// kratos' behaviour, ported: p2c with its nodes, which forget when the set changes; one attempt;
-  /// instances end as soon as they have deregistered.
+  /// A port of kratos' behaviour: p2c with nodes that lose their statistics when the set changes; one
+  /// attempt; instances end right after they have deregistered.
   kKratos
 };
 /// "Lookout", "kratos (port)"
 const char* to_string(Policies policies);
 
-/// The calls of each port, from all callers.
+/// The calls by port, from all callers.
 class Traffic : public base::Pinned {
  public:
   struct Calls {
@@ -42,28 +42,28 @@ class Traffic : public base::Pinned {
   std::array<Calls, 65536> calls_{};
 };
 
-/// The calls of one caller, or of several.
+/// Counts the calls of one or more callers.
 struct Tally {
   std::uint64_t calls = 0;
   std::uint64_t failed = 0;
   std::uint64_t attempts = 0;
   std::map<std::uint16_t, std::uint64_t> timeouts = {};  // of attempts, by the instance's port
-  std::map<std::uint16_t, std::uint64_t> worst = {};     // the most that one caller had
+  std::map<std::uint16_t, std::uint64_t> worst = {};     // the maximum of a single caller
   LagHistogram times = {};
 
   void add(const Tally& other);
 };
 
-/// Sends requests, over connections that it keeps, as an HTTP client does. For one thread.
+/// Sends requests and reuses connections, like an HTTP client. For one thread.
 class Connections : public base::Pinned {
  public:
-  /// How many it keeps at most, each to another instance; the one that was used least lately is
-  /// closed first. (Go's http.DefaultTransport: MaxIdleConns.)
+  /// The maximum number of idle connections, one per instance; the least recently used one is closed
+  /// first. (Go's http.DefaultTransport: MaxIdleConns.)
   static constexpr std::size_t kMostKept = 100;
 
   Connections(Traffic& traffic, Tally& tally) : traffic_(traffic), tally_(tally) {}
 
-  /// Throws lookout::Error if there is no answer in time.
+  /// Throws lookout::Error if there is no response in time.
   void request(const registry::Endpoint& endpoint, std::chrono::milliseconds time);
 
  private:
@@ -82,7 +82,7 @@ class Connections : public base::Pinned {
   std::map<std::uint16_t, Kept> kept_;
 };
 
-/// Chooses, calls, and counts as its policies say.
+/// A client with one of the policies: picks an instance, calls it, and counts the result.
 class CallerClient {
  public:
   virtual ~CallerClient() = default;
@@ -90,11 +90,11 @@ class CallerClient {
   virtual void call(Connections& connections) = 0;
 };
 
-/// A client for calls of "web" that gives each attempt `per_try`. The discovery must outlive it.
+/// A client for calls of "web" with `per_try` as the limit of an attempt. The discovery must outlive it.
 std::unique_ptr<CallerClient> make_client(Policies policies, registry::Discovery& discovery,
                                           std::chrono::milliseconds per_try);
 
-/// Calls once each `period`, until it is stopped. A call that is late is not made up for.
+/// Calls once per `period` until a stop. Late calls are not made up for.
 void call_until(const std::stop_token& stop, CallerClient& client, Traffic& traffic, Tally& tally,
                 std::chrono::nanoseconds period, std::chrono::nanoseconds first);
 

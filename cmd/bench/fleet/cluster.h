@@ -1,4 +1,4 @@
-// The API server of the fleet, which goes away and comes back, and what a kubelet does.
+// Cluster: the API server of the fleet, with outages, and the work of a kubelet.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class Cluster : public base::Pinned {
 
   const rest::Client& client() const { return client_; }
 
-  /// A pod that runs, is ready, and declares the port; its address is that of loopback.
+  /// Adds a running, ready pod that declares the port; its address is the loopback address.
   void add_pod(const std::string& name, std::uint16_t port) const;
-  /// What a readiness probe has found.
+  /// Sets the result of the readiness probe.
   void set_ready(const std::string& name, bool ready) const;
   void remove_pod(const std::string& name) const;
 
-  /// The server goes away, and comes back at the same address with what was stored.
+  /// Stops the server. It can be started again at the same address, with the stored objects.
   void stop_server() { server_.reset(); }
   void start_server() { server_ = std::make_unique<apiserver::Server>(options_); }
 

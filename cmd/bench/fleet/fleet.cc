@@ -15,20 +15,20 @@ namespace {
 using namespace std::chrono_literals;
 using Steady = std::chrono::steady_clock;
 
-/// For what a machine does at all.
+/// The time limit for steps that should always succeed.
 constexpr auto kPatience = 1min;
-/// Before and after a fault.
+/// The time without faults before and after a fault.
 constexpr auto kQuiet = 200ms;
 
 registry::Options registry_options() {
   registry::Options out;
   out.ns = kNamespace;
-  out.on_error = [](const registry::WatchFailure&) {};  // the API server is away at times
+  out.on_error = [](const registry::WatchFailure&) {};  // outages of the API server are expected
   return out;
 }
 
-/// Each caller keeps connections to instances, those of a wave of new ones included, and has one in
-/// use; both ends are here.
+/// Each caller keeps connections to instances, including new ones of a wave, and has one in use; both
+/// ends are in this process.
 void raise_descriptor_limit(const FleetOptions& options) {
   const std::size_t instances = options.instances + options.instances / options.waves + 1;
   const std::size_t connections = std::min(instances, Connections::kMostKept + 1);
@@ -124,7 +124,7 @@ Outcome Fleet::under_load(const std::function<void(Outcome&)>& fault) {
     struct Stop {
       std::stop_source& source;
       ~Stop() { source.request_stop(); }
-    } const stop_callers{stop};  // before they are waited for
+    } const stop_callers{stop};  // stops the callers before they are joined
     std::this_thread::sleep_for(kQuiet);
     fault(out);
     std::this_thread::sleep_for(kQuiet);

@@ -1,4 +1,4 @@
-// A fleet of instances under load, and what goes wrong in it.
+// Fleet: instances under load and faults.
 #pragma once
 
 #include <chrono>
@@ -25,9 +25,9 @@ struct FleetOptions {
   Policies policies = Policies::kLookout;
   std::size_t instances = 200;
   std::size_t callers = 50;
-  /// Calls a second, of all callers together.
+  /// Calls per second of all callers together.
   std::size_t rate = 10'000;
-  /// How long each fault lasts. One that makes calls fail lasts until some have, but at most a
+  /// The duration of each fault. A fault that makes calls fail lasts until some have failed, at most a
   /// minute longer.
   std::chrono::milliseconds duration{10'000};
   std::chrono::milliseconds outage{60'000};
@@ -36,26 +36,26 @@ struct FleetOptions {
   std::chrono::milliseconds answer_time{2};
   /// How long a leaving instance still serves, with Lookout's policies.
   std::chrono::milliseconds notice{1'000};
-  /// Of a rolling update.
+  /// The number of waves of a rolling update.
   std::size_t waves = 10;
-  /// Instances that are faulty at a time. With three attempts a call survives two
-  /// in a row.
+  /// The number of instances that are faulty at a time. With three attempts, a call survives two
+  /// faulty instances.
   std::size_t faulty = 2;
 };
 
-/// The calls during one fault, and what was promised of them.
+/// The calls during one fault, and their guarantees.
 struct Outcome {
   Tally tally = {};
   std::chrono::duration<double> took{};
-  /// At most so many calls may fail: those in flight on instances that were killed.
+  /// The number of calls that may fail: those in flight on killed instances.
   std::uint64_t may_fail = 0;
-  /// The faulty instances, and how often each caller's attempts on one may time out.
+  /// The faulty instances, and how many attempts of a caller on one of them may time out.
   std::set<std::uint16_t> faulty = {};
   std::uint64_t may_time_out = 0;
 
-  /// The attempts that were made because others had failed.
+  /// The number of retries.
   std::uint64_t further_attempts() const { return tally.attempts - tally.calls; }
-  /// The most that a caller had on one of the faulty instances.
+  /// The maximum number of timeouts of a caller on one of the faulty instances.
   std::uint64_t worst_timeouts() const;
   bool holds() const;
 };
@@ -67,25 +67,25 @@ class Fleet : public base::Pinned {
   /// Returns when all instances are announced. Throws lookout::Error if that fails.
   explicit Fleet(const FleetOptions& options);
 
-  /// Calls as long as `fault` runs, with callers that know nothing yet, and counts. The fleet is
-  /// then as it was at the beginning.
+  /// Runs calls with new callers while `fault` runs, and counts them. Afterwards the fleet is restored
+  /// to its initial state.
   Outcome under_load(const std::function<void(Outcome&)>& fault);
 
   const FleetOptions& options() const { return options_; }
   Cluster& cluster() { return cluster_; }
-  /// Whether the registry follows the API server now.
+  /// True if the registry currently follows the API server.
   bool is_live() const { return registry_->freshness().live; }
   /// Oldest first.
   std::vector<std::unique_ptr<Instance>>& instances() { return instances_; }
-  /// The first instances, as many as are to be faulty.
+  /// The instances that become faulty: the first ones.
   std::span<const std::unique_ptr<Instance>> faulty() const;
   Traffic::Calls& calls_on(const Instance& instance) { return traffic_.on(instance.port()); }
 
-  /// Starts so many, and waits until they are announced.
+  /// Starts instances and waits until they are announced.
   void start(std::size_t count);
-  /// The oldest get a SIGTERM, all at once; returns when they have ended.
+  /// Sends a SIGTERM to the oldest instances and waits for their end.
   void terminate(std::size_t count);
-  /// The cluster notices that the first `count` are not well: their pods go.
+  /// The cluster detects that the first `count` instances have failed: removes their pods.
   void remove(std::size_t count);
 
  private:
@@ -97,7 +97,7 @@ class Fleet : public base::Pinned {
   Traffic traffic_;
 };
 
-/// A fault that a fleet is put through.
+/// A fault of the fleet.
 struct Fault {
   std::string_view name;
   std::string_view description;
@@ -105,7 +105,7 @@ struct Fault {
 };
 /// "none", "rolling", "drain", "kill", "freeze", "slow", "error", "reset", "flap", "outage"
 std::span<const Fault> faults();
-/// The one of that name. Throws lookout::Error if there is none.
+/// The fault with this name. Throws lookout::Error if there is none.
 const Fault& fault_of(std::string_view name);
 
 }  // namespace lookout::cmd::bench::fleet

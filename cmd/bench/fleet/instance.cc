@@ -52,7 +52,7 @@ Instance::Instance(Cluster& cluster, std::string name, const InstanceOptions& op
   app.notice = options.notice;
   app.drain = options.notice + std::chrono::seconds(10);
   app.in_flight = [this] { return server_.in_flight(); };
-  app.on_error = [](const std::string&) {};  // the API server is away at times
+  app.on_error = [](const std::string&) {};  // outages of the API server are expected
   app.registrar = announcer_;
   app.signals = false;
   app_ = std::make_unique<registry::App>(cluster_.client(), std::move(app));
@@ -66,7 +66,7 @@ Instance::~Instance() {
   try {
     cluster_.remove_pod(name_);
   } catch (const Error&) {
-    // The server is away: there is nobody to tell.
+    // The API server is unreachable.
   }
 }
 

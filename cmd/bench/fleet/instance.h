@@ -16,18 +16,17 @@ namespace lookout::cmd::bench::fleet {
 
 struct InstanceOptions {
   std::chrono::microseconds answer_time{2'000};
-  /// AppOptions::notice. 0: leaves as kratos' App does, which ends its servers as soon as it has
-  /// deregistered.
+  /// AppOptions::notice. 0: like kratos' App, which ends its servers right after it has deregistered.
   std::chrono::milliseconds notice{1'000};
 };
 
-/// A program: a pod, a server with sockets, and an App that registers it. Threads stand for the
-/// process. For one thread.
+/// A simulated program: a pod, a server with sockets, and an App that registers it, with threads
+/// instead of a process. For one thread.
 class Instance : public base::Pinned {
  public:
   /// Returns before it is registered.
   Instance(Cluster& cluster, std::string name, const InstanceOptions& options);
-  /// Kills it if it runs, and removes the pod if that is there.
+  /// Kills the instance if it runs, and removes its pod.
   ~Instance();
 
   bool wait_registered(std::chrono::milliseconds time) const;
@@ -35,10 +34,10 @@ class Instance : public base::Pinned {
   std::uint16_t port() const { return server_.port(); }
   InstanceServer& server() { return server_; }
 
-  /// SIGTERM. Returns at once; ended() waits for the end, and removes the pod.
+  /// SIGTERM. Returns immediately; ended() waits for the end and removes the pod.
   void terminate();
   void ended();
-  /// SIGKILL: nobody deregisters it, and the pod stays as it was.
+  /// SIGKILL: the instance is not deregistered, and the pod does not change.
   void kill();
 
  private:

@@ -1,4 +1,4 @@
-// The server of one instance.
+// InstanceServer: the server of one instance.
 #pragma once
 
 #include <atomic>
@@ -16,15 +16,15 @@
 
 namespace lookout::cmd::bench::fleet {
 
-/// What an instance does with a request.
+/// The response of an instance to a request.
 enum class Conduct {
   kAnswers,
-  kFails,  ///< answers that it cannot do that
-  kResets  ///< breaks the connection over which the request comes
+  kFails,  ///< answers with an error
+  kResets  ///< resets the connection of the request
 };
 
-/// Answers each byte that comes in over a connection with a byte, after a while: kAnswer or kError.
-/// Listens from its construction on. serve() is for one thread, everything else for any.
+/// Answers each received byte with a byte, kAnswer or kError, after a delay. Listens from construction
+/// on. serve() is for one thread; all other functions may be called from any thread.
 class InstanceServer : public base::Pinned {
  public:
   /// Throws lookout::Error if the process has no more ports or descriptors.
@@ -34,19 +34,19 @@ class InstanceServer : public base::Pinned {
   static constexpr char kError = 'n';
 
   std::uint16_t port() const { return port_; }
-  /// Requests that it has read and not answered.
+  /// The number of received requests without a response.
   std::size_t in_flight() const { return in_flight_; }
 
-  /// Until the stop is requested. Then it accepts nothing more, answers what it has read, and closes
-  /// its connections.
+  /// Serves until a stop is requested. Then it stops accepting, answers received requests, and closes its
+  /// connections.
   void serve(const std::stop_token& stop);
 
-  /// From now on a request takes this long.
+  /// Sets the processing time of later requests.
   void set_answer_time(std::chrono::microseconds time) { answer_time_ = time; }
   void set_conduct(Conduct conduct) { conduct_ = conduct; }
-  /// As a process that gets SIGSTOP: the kernel goes on accepting connections, and nobody answers.
+  /// Like a process that gets SIGSTOP: the kernel still accepts connections, but requests get no response.
   void freeze();
-  /// As a process that gets SIGKILL: serve() returns, and all connections are reset.
+  /// Like a process that gets SIGKILL: serve() returns, and all connections are reset.
   void kill();
 
  private:
@@ -58,14 +58,14 @@ class InstanceServer : public base::Pinned {
   struct Answer {
     TimePoint due;
     int fd = -1;
-    std::uint64_t serial = 0;  // of the connection: descriptors are used again
+    std::uint64_t serial = 0;  // of the connection, because descriptors are reused
     friend bool operator>(const Answer& a, const Answer& b) { return a.due > b.due; }
   };
 
   void ring() const;
   void hush() const;
   void watch(int fd) const;
-  /// Until a socket, a bell or the next answer.
+  /// Waits for a socket, a bell or the next due response.
   void wait_and_serve();
   void accept_all();
   void read(int fd);

@@ -1,4 +1,4 @@
-// kratos' choice of an instance, as our own port of its behaviour, to compare with.
+// A port of kratos' selector, for comparison.
 #pragma once
 
 #include <algorithm>
@@ -87,7 +87,7 @@ class KratosNode {
   }
 
   std::mutex mutex_;
-  std::list<Nanos> calls_;  // when each began
+  std::list<Nanos> calls_;  // start times
   std::atomic<Nanos> lag_{0};
   std::atomic<std::uint64_t> success_{1000};  // of 1000
   std::atomic<std::int64_t> in_flight_{1};
@@ -97,11 +97,11 @@ class KratosNode {
   std::atomic<Nanos> last_pick_{0};
 };
 
-/// kratos' selector/p2c: the heavier of two that are drawn; one that was not picked for three
-/// seconds is picked when it is drawn. From any thread.
+/// kratos' selector/p2c: picks the heavier of two random nodes; a node that was not picked for three
+/// seconds is picked when it is drawn. Thread-safe.
 class KratosSelector {
  public:
-  /// Not empty; the nodes outlive what is picked.
+  /// `nodes` must not be empty and must outlive the picked node.
   template <class NodeList>
   std::size_t pick(const NodeList& nodes) {
     const std::size_t size = nodes.size();

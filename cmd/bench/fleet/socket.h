@@ -7,7 +7,7 @@
 
 namespace lookout::cmd::bench::fleet {
 
-/// Closes what it holds.
+/// Owns a socket and closes it.
 class Socket {
  public:
   Socket() = default;
@@ -21,19 +21,18 @@ class Socket {
 
   explicit operator bool() const { return fd_ >= 0; }
   int fd() const { return fd_; }
-  /// Waits for POLLIN or POLLOUT; false if the time is over first.
+  /// Waits for POLLIN or POLLOUT; returns false on timeout.
   bool wait(short events, std::chrono::milliseconds time) const;
-  /// Whether a connection that nobody writes to has been closed by its other end.
+  /// True if the peer has closed an idle connection.
   bool closed_by_peer() const;
-  /// The other end gets a reset when this is closed, as when a process is killed that has not read
-  /// everything.
+  /// Makes closing the socket reset the connection, as when a process with unread data is killed.
   void reset_on_close() const;
 
   /// Listens on a free port. Throws lookout::Error if there is none.
   static Socket listen();
   std::uint16_t port() const;
-  /// A connection that is there or about to be: wait(POLLOUT) and connected() tell. Empty if it is
-  /// refused at once.
+  /// Starts to connect; use wait(POLLOUT) and connected() for the result. Empty if the connection is
+  /// refused immediately.
   static Socket connect(std::uint16_t port);
   bool connected() const;
 

@@ -1,4 +1,4 @@
-// Texts of others, cut to a length.
+// clip(): truncates untrusted text.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// At most `most` bytes of the text, with an ellipsis if something is left out. Does not cut
-/// through a character of UTF-8.
+/// At most `most` bytes of the text, with an ellipsis if it was truncated. Does not split UTF-8
+/// characters.
 inline std::string clip(std::string_view text, std::size_t most) {
   if (text.size() <= most) return std::string(text);
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0u) == 0x80u) --most;

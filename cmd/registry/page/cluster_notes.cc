@@ -27,7 +27,7 @@ NoteSources ClusterNotes::sources(std::shared_ptr<registry::InformerDiscovery> d
   out.problems = [this, discovery = std::move(discovery)] { return problems(*discovery); };
   if (pods_) out.pods = [this] { return pods_->facts(); };
   if (scraper_) out.traffic = [this] { return scraper_->traffic(); };
-  // A malformed pod of kratos is no instance. One of dubbo may be, by its other records.
+  // A malformed kratos pod is not an instance. A dubbo pod may be one, due to its other records.
   if (kratos_) out.seen = [this](const std::string& pod) { malformed_.forget(pod); };
   return out;
 }
@@ -40,7 +40,7 @@ std::vector<Problem> ClusterNotes::problems(const registry::InformerDiscovery& d
                    .reason = std::move(failure.reason),
                    .code = failure.code});
   }
-  // The registry's own failure to follow pods says it all.
+  // Not needed if the registry itself reports that it cannot follow pods.
   if (out.empty() && pods_) {
     if (std::string failure = pods_->failure(); !failure.empty()) {
       out.push_back({.kind = "pods", .reason = std::move(failure)});
@@ -54,7 +54,7 @@ std::vector<Problem> ClusterNotes::problems(const registry::InformerDiscovery& d
 std::vector<Problem> ClusterNotes::malformed() {
   if (pods_) {
     malformed_.forget_gone([this](const std::string& pod, const std::string& version) {
-      // Asked in this order, the pods are at least as new as the answer says.
+      // In this order, the pods are at least as new as the result.
       const bool current = pods_->has_reached(version);
       return MalformedPods::Sight{.there = pods_->has(pod), .current = current};
     });

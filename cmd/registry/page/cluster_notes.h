@@ -1,4 +1,4 @@
-// Notes about a real registry.
+// ClusterNotes: notes about a registry in a cluster.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// Collects all that a page shows beside the services. For the style "services", whose instances
-/// may be no pods, pods are not followed.
+/// Collects the facts that a page shows beside the services. Does not follow pods for the style
+/// "services", whose instances may not be pods.
 class ClusterNotes {
  public:
   ClusterNotes(const rest::Client& client, const Flags& flags);
 
   /// For registry::Options::on_malformed.
   void report(const registry::Malformed& malformed) { malformed_.report(malformed); }
-  /// They refer to this, which must outlive them.
+  /// The sources refer to this object, which must outlive them.
   NoteSources sources(std::shared_ptr<registry::InformerDiscovery> discovery);
 
  private:
@@ -32,7 +32,7 @@ class ClusterNotes {
   const bool kratos_;
   MalformedPods malformed_;
   std::optional<PodFollower> pods_;
-  std::optional<Scraper> scraper_;  // after pods_, which it asks for targets
+  std::optional<Scraper> scraper_;  // after pods_, which provides its targets
 };
 
 }  // namespace lookout::cmd::registry_cmd

@@ -11,7 +11,7 @@
 namespace lookout::cmd::registry_cmd {
 namespace {
 
-/// What browsers compare the content of the element with.
+/// The hash of the element's content, for the Content-Security-Policy.
 std::string hash_of(std::string_view html, const char* element) {
   const std::string begin = fmt::format("<{}>", element);
   const auto from = html.find(begin);

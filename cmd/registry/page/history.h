@@ -1,4 +1,4 @@
-// The last changes of each service.
+// The most recent changes of each service.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// Something happened to an instance.
+/// A change of an instance.
 struct Change {
   std::chrono::system_clock::time_point at;
   std::string pod;
@@ -22,27 +22,26 @@ struct Change {
   std::string detail = {};
 };
 
-/// Keeps the last changes of each service, also of services that have gone. Safe to use from any
-/// thread.
+/// Keeps the most recent changes of each service, also of removed services. Thread-safe.
 class History {
  public:
   static constexpr std::size_t kChangesPerService = 50;
-  /// Of more services than these, those that changed least recently are forgotten.
+  /// The maximum number of services. Beyond it, the services with the oldest changes are dropped.
   static constexpr std::size_t kServices = 2'000;
 
   void add(const std::string& service, Change change);
-  /// The newest first.
+  /// Newest first.
   std::vector<Change> of(const std::string& service) const;
 
  private:
   void forget_one();
 
   mutable std::mutex mutex_;
-  std::map<std::string, std::deque<Change>> services_;  // guarded by mutex_; the oldest first
+  std::map<std::string, std::deque<Change>> services_;  // guarded by mutex_; oldest first
 };
 
-/// The difference between two announcements of an instance, for people. Shortened where it is long;
-/// empty if only readiness differs.
+/// Describes the difference between two announcements of an instance; long values are shortened.
+/// Empty if only readiness differs.
 std::string describe_change(const registry::ServiceInstance& before,
                             const registry::ServiceInstance& after);
 

@@ -35,7 +35,7 @@ void MalformedPods::forget_gone(const Look& look) {
     Report& report = it->second;
     const Sight sight = look(it->first, report.version);
     if (sight.there && sight.current) report.seen = true;
-    // A server that lost its memory counts versions anew: what was seen is gone all the same.
+    // After a server has lost its data, resource versions start over. A pod seen before is still gone.
     const bool gone = !sight.there && (sight.current || report.seen);
     it = gone ? pods_.erase(it) : std::next(it);
   }

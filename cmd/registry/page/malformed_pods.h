@@ -1,4 +1,4 @@
-// The pods whose announcement cannot be read.
+// The pods with malformed announcements.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// Collects reports (registry::Options::on_malformed). Nobody reports that a pod has been repaired
-/// or is gone: forget() and forget_gone() are for those who notice. Safe to use from any thread.
+/// Collects the reports of registry::Options::on_malformed. Repaired and deleted pods are not
+/// reported: the caller removes them with forget() and forget_gone(). Thread-safe.
 class MalformedPods {
  public:
   static constexpr std::size_t kMost = 1'000;
@@ -21,24 +21,24 @@ class MalformedPods {
   void report(const registry::Malformed& malformed);
   void forget(const std::string& pod);
 
-  /// What a follower of the pods knows of one.
+  /// What a PodFollower knows about a pod.
   struct Sight {
     bool there = false;
-    /// The follower has come to the version that was reported. Before that, a pod that is not there
-    /// may still come.
+    /// The follower has reached the reported resource version. Before that, a missing pod may still
+    /// appear.
     bool current = false;
   };
   using Look = std::function<Sight(const std::string& pod, const std::string& resource_version)>;
   void forget_gone(const Look& look);
 
-  /// In the order of the pods.
+  /// Sorted by pod.
   std::vector<Problem> problems() const;
 
  private:
   struct Report {
     Problem problem;
     std::string version;
-    bool seen = false;  // the follower had it, in this version or a later one
+    bool seen = false;  // the follower has had the pod in this or a later version
   };
   mutable std::mutex mutex_;
   std::map<std::string, Report> pods_;  // guarded by mutex_

@@ -27,7 +27,7 @@ bool take_char(std::string_view& text, char c) {
   return true;
 }
 
-/// A text in quotes, with \\, \" and \n in it; nothing if it is malformed or too long.
+/// A quoted string with the escapes \\, \" and \n; nullopt if it is malformed or too long.
 std::optional<std::string> take_quoted(std::string_view& text) {
   if (!take_char(text, '"')) return std::nullopt;
   std::string out;
@@ -62,7 +62,7 @@ bool take_labels(std::string_view& text, MetricLine& line) {
   return true;
 }
 
-/// The number; a timestamp behind it does not matter.
+/// The number; a timestamp after it is ignored.
 bool take_value(std::string_view& text, double& value) {
   skip_blanks(text);
   const std::string_view number = take_until(text, " \t");

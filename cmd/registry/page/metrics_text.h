@@ -1,4 +1,4 @@
-// Metrics in Prometheus' text format, as far as the page needs them.
+// A reader for the subset of Prometheus' text format that the page needs.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// A sample of a metric that is about a service or an instance of it.
+/// A sample of a metric of a service or of one of its instances.
 struct MetricLine {
   std::string_view name;
   std::string service;
@@ -16,12 +16,12 @@ struct MetricLine {
   double value = 0;
 };
 
-/// Longer labels than these make a line be left out.
+/// Lines with longer labels are skipped.
 inline constexpr std::size_t kLongestLabel = 300;
 
-/// Calls `take` for each sample whose name begins with `prefix`, that has the label "service" and a
-/// finite value. Everything else is skipped: comments, other metrics, malformed lines. The name
-/// refers to `text`.
+/// Calls `take` for each sample whose name begins with `prefix` and that has the label "service" and
+/// a finite value. Skips everything else: comments, other metrics, malformed lines. The name refers
+/// to `text`.
 void read_metrics(std::string_view text, std::string_view prefix,
                   const std::function<void(MetricLine line)>& take);
 

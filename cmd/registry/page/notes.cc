@@ -36,7 +36,7 @@ const Notes& notes_of(const CatalogState& state) {
 
 void for_each_difference(const CatalogState& before, const CatalogState& after,
                          const OnSet& on_set) {
-  // Both are in the order of the names.
+  // Both are sorted by name.
   auto old = before.services.begin();
   for (const auto& set : after.services) {
     for (; old != before.services.end() && (*old)->service() < set->service(); ++old) {
@@ -52,7 +52,7 @@ void for_each_difference(const CatalogState& before, const CatalogState& after,
 std::shared_ptr<const Notes> NoteTaker::take(const CatalogState& before, const CatalogState& next) {
   const Notes& known = notes_of(before);
   auto notes = look(known);
-  // The first data is no change.
+  // The initial data is not a change.
   if (before.synced && next.synced) record(before, next, notes ? *notes : known);
   return notes ? notes : before.notes;
 }
@@ -98,7 +98,7 @@ void NoteTaker::record_set(const InstanceSetPtr& before, const InstanceSet& afte
       add(after.service(), pod, "changed", std::move(detail));
     }
     if (!was->ready && is->ready) add(after.service(), pod, "ready");
-    // That it is leaving says so, too.
+    // "leaving" already implies "not ready".
     if (was->ready && !is->ready && !is_leaving(pods, pod)) {
       add(after.service(), pod, "not ready", why_not_ready(pods, pod));
     }

@@ -1,4 +1,4 @@
-// The facts that the page shows beside the services: problems, the state of pods, traffic.
+// What the page shows in addition to the services: problems, the state of pods, traffic.
 #pragma once
 
 #include <chrono>
@@ -13,72 +13,73 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// Something is wrong, and people should know.
+/// A problem to show on the page.
 struct Problem {
-  /// "namespace": it cannot be followed. "malformed": the announcement of a pod cannot be read.
-  /// "pods": their state is unknown. "metrics": programs do not tell them.
+  /// "namespace": the namespace cannot be watched. "malformed": a pod's announcement is malformed.
+  /// "pods": the state of the pods is unknown. "metrics": metrics cannot be scraped.
   std::string kind = {};
   std::string where = {};    ///< the namespace (empty: all) or the pod, "shop/web-1"
-  std::string reason = {};   ///< for people
-  std::string service = {};  ///< if it is known whose problem it is
-  int code = 0;              ///< of the server's answer (403); 0 if there was none
-  /// When it was reported; the epoch if it holds now.
+  std::string reason = {};   ///< human-readable
+  std::string service = {};  ///< the affected service, if known
+  int code = 0;              ///< the HTTP status of the server's response (403), or 0
+  /// When it was reported; the epoch if it is current.
   std::chrono::system_clock::time_point at = {};
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
-/// The state of a pod that is not simply ready.
+/// The state of a pod that is terminating or not ready.
 struct PodFact {
   bool leaving = false;  ///< it is being deleted
-  std::string why = {};  ///< why it is not ready, as far as Kubernetes knows
+  std::string why = {};  ///< why it is not ready, according to its Ready condition
 
   friend bool operator==(const PodFact&, const PodFact&) = default;
 };
-/// By pod ("shop/web-1"); of pods that are not there, there is nothing to say.
+/// By pod ("shop/web-1"); ready pods have no entry.
 using PodFacts = std::map<std::string, PodFact, std::less<>>;
 using PodFactsPtr = std::shared_ptr<const PodFacts>;
 
-/// The calls on an instance or on a service, as the programs that call it count them.
+/// The calls to an instance or a service, as counted by the callers.
 struct Rates {
-  double picks = 0;      ///< a second
-  double errors = 0;     ///< a second
-  unsigned ejected = 0;  ///< an instance: callers that have ejected it; a service: the instances
-  unsigned callers = 0;  ///< that know it
+  double picks = 0;   ///< per second
+  double errors = 0;  ///< per second
+  unsigned ejected =
+      0;  ///< of an instance: callers that have ejected it; of a service: ejected instances
+  unsigned callers = 0;  ///< programs that know it
 };
 struct ServiceTraffic {
   Rates all;
-  std::map<std::string, Rates> instances;  ///< by pod; those without any are left out
+  std::map<std::string, Rates> instances;  ///< by pod; instances without calls are omitted
 };
 struct Traffic {
-  std::size_t asked = 0;     ///< programs that export metrics
-  std::size_t answered = 0;  ///< those that did the last time
+  std::size_t asked = 0;     ///< scrape targets
+  std::size_t answered = 0;  ///< targets that responded in the last round
   std::map<std::string, ServiceTraffic> services = {};
 };
 using TrafficPtr = std::shared_ptr<const Traffic>;
 
-/// Where notes come from. Called on the catalog's thread; must not block. May be empty.
+/// The sources of notes. Called on the catalog's thread; must not block. May be empty.
 struct NoteSources {
   std::function<std::vector<Problem>()> problems = {};
   std::function<PodFactsPtr()> pods = {};
-  /// Null before there is any.
+  /// Returns null before the first result.
   std::function<TrafficPtr()> traffic = {};
-  /// The instance of this pod has come or changed.
+  /// Called when the instance of this pod has appeared or changed.
   std::function<void(const std::string& pod)> seen = {};
 };
 
-/// A page tells no more of them.
+/// The maximum number of problems that a page shows.
 inline constexpr std::size_t kMostProblems = 200;
 
-/// Immutable. Parts that have not changed are the same as in the notes before.
+/// Immutable. Unchanged parts are shared with the previous notes.
 struct Notes {
   std::shared_ptr<const std::vector<Problem>> problems;  ///< never null
-  std::size_t problems_in_all = 0;                       ///< with those beyond kMostProblems
+  std::size_t problems_in_all = 0;                       ///< including those beyond kMostProblems
   PodFactsPtr pods;                                      ///< never null
   TrafficPtr traffic;                                    ///< null if there is none
 };
 
-/// Takes notes, and writes the history of the services.
+/// Creates the notes and records the history of the services.
 class NoteTaker {
  public:
   explicit NoteTaker(NoteSources sources) : sources_(std::move(sources)) {}
@@ -100,11 +101,11 @@ class NoteTaker {
   History history_;
 };
 
-/// The notes of a state, empty ones if it has none.
+/// The notes of a state; empty notes if it has none.
 const Notes& notes_of(const CatalogState& state);
 
-/// Calls a function for each service that differs between two states, with its sets before and
-/// after; either is null if the service is not in that state.
+/// Calls a function for each service that differs between two states, with its old and new instance
+/// set; null if the service is not in that state.
 using OnSet = std::function<void(const registry::InstanceSetPtr& before,
                                  const registry::InstanceSetPtr& after)>;
 void for_each_difference(const CatalogState& before, const CatalogState& after,

@@ -17,12 +17,12 @@
 namespace lookout::cmd::registry_cmd {
 namespace {
 
-/// What is handed to a connection at a time: a browser has the write timeout for each.
+/// The maximum size of one write. The write timeout applies to each write.
 constexpr std::size_t kPieceSize = 64 * 1024;
-/// How long a browser waits before it comes back.
+/// How long a browser waits before it reconnects.
 constexpr int kRetryMs = 1000;
 
-/// What one browser is told, for as long as it listens.
+/// The event stream of one browser.
 class EventStream final : public http::BodyStream {
  public:
   EventStream(Catalog& catalog, UpdateEncoder& encoder, std::string greeting,
@@ -80,9 +80,9 @@ class EventStream final : public http::BodyStream {
   UpdateEncoder& encoder_;
   const std::chrono::milliseconds heartbeat_;
   AsyncEvent bell_;
-  CatalogStatePtr known_;     // what the browser knows once `text_` has been sent
-  UpdateEncoder::Text text_;  // that is under way; null if nothing is
-  std::size_t sent_ = 0;      // how much of it
+  CatalogStatePtr known_;     // the browser's state after `text_` has been sent
+  UpdateEncoder::Text text_;  // being sent; null if nothing is
+  std::size_t sent_ = 0;      // bytes of text_ sent so far
   bool ended_ = false;
   const std::uint64_t listener_;
 };
@@ -116,7 +116,7 @@ class PageServer::Impl {
   }
 
   void stop(std::chrono::milliseconds grace) {
-    // First, so that nothing rings while the server goes away.
+    // First, so that no notification arrives while the server is destroyed.
     catalog_.stop();
     server_.stop(grace);
   }
@@ -229,7 +229,7 @@ class PageServer::Impl {
   UpdateEncoder encoder_;
   NoteTaker notes_;
   Catalog catalog_;
-  http::Server server_;  // last: what it still holds refers to the others
+  http::Server server_;  // last: its open streams refer to the other members
 };
 
 PageServer::PageServer(std::shared_ptr<registry::Discovery> discovery, PageOptions options)

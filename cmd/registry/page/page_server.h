@@ -1,4 +1,4 @@
-// The page of `lookout registry serve`, and what it asks for.
+// The web page of `lookout registry serve` and its API.
 #pragma once
 
 #include <chrono>
@@ -15,37 +15,37 @@ namespace lookout::cmd::registry_cmd {
 
 struct PageOptions {
   ListenAddress listen = {.address = "127.0.0.1", .port = 0};
-  /// Names that the page is asked for under, besides addresses and "localhost".
+  /// Accepted host names, in addition to addresses and "localhost".
   std::vector<std::string> allowed_hosts = {};
-  /// Shown on the page: where its data is from ("kratos, all namespaces, https://...").
+  /// The source of the data, shown on the page ("kratos, all namespaces, https://...").
   std::string source = {};
   /// The sources of notes about problems, pods and traffic.
   NoteSources notes = {};
-  /// How often changes are looked for, and thus told at most.
+  /// How often to check for changes, and so the minimum time between updates.
   std::chrono::milliseconds interval{200};
-  /// How long a browser may be told nothing: so that either side notices that the other is gone.
+  /// The maximum time without an event, so that each side notices that the other is gone.
   std::chrono::milliseconds heartbeat{15'000};
-  /// How long a browser may take for a piece of what it is told before it is cut off (it comes back
-  /// by itself, and starts afresh).
+  /// The time limit for one write to a browser. After it, the connection is closed; the browser
+  /// reconnects and starts from the full state.
   std::chrono::milliseconds write_timeout{60'000};
-  /// Browsers and others at the same time.
+  /// The maximum number of open connections.
   std::size_t max_connections = 500;
 };
 
-/// Serves over HTTP, for reading only:
+/// Serves over HTTP, read-only:
 ///
-///     /                    the page: one document that asks nobody else for anything
+///     /                    the page: one document without external resources
 ///     /api/services        all services, as `registry ls -o json` prints them
-///     /api/services/NAME   one, as `registry get NAME -o json` prints it
-///     /api/history/NAME    the last changes of one; of a name that is not known, none
-///     /api/events          what changes, as server-sent events: everything first, then differences
+///     /api/services/NAME   one service, as `registry get NAME -o json` prints it
+///     /api/history/NAME    the most recent changes of a service; none for an unknown name
+///     /api/events          server-sent events: first the full state, then the differences
 ///     /healthz             "ok"
 ///
-/// Each browser has one update under way at a time; what happens meanwhile is one update
-/// afterwards. So a slow one keeps nobody waiting, and costs no more than the set it was told last.
+/// Each browser has at most one update in flight; all changes in the meantime are merged into the
+/// next one. So a slow browser delays no other, and costs no more than the last state sent to it.
 class PageServer {
  public:
-  /// Listens at once; serves from start() on. Throws Error if the address cannot be had.
+  /// Listens immediately; serves after start(). Throws Error if it cannot listen on the address.
   PageServer(std::shared_ptr<registry::Discovery> discovery, PageOptions options);
   ~PageServer();
   PageServer(const PageServer&) = delete;
@@ -56,7 +56,7 @@ class PageServer {
   /// "http://127.0.0.1:8002/".
   std::string url() const;
   std::size_t connections() const;
-  /// Ends what is under way, for up to `grace`.
+  /// Waits up to `grace` for open requests.
   void stop(std::chrono::milliseconds grace = std::chrono::seconds(2));
 
  private:

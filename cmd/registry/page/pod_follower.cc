@@ -28,7 +28,7 @@ informer::InformerOptions informer_options() {
   out.reflector.name = "pods of the page";
   out.reflector.expected_api_version = resource.api_version();
   out.reflector.expected_kind = resource.kind;
-  // failure() tells; the registry's own informer logs.
+  // failure() reports the error, and the registry's informer logs it.
   out.reflector.watch_error_handler = [](std::string_view, const std::exception&) {};
   return out;
 }
@@ -42,7 +42,7 @@ std::shared_ptr<cache::ListWatch> source(const rest::Client& client, const std::
                                             std::move(options));
 }
 
-/// Why it is not ready: what its Ready condition says.
+/// Why the pod is not ready, from its Ready condition.
 std::string why_not_ready(const api::Object& object) {
   const k8s::core::v1::Pod pod(object);
   for (const auto condition : pod.status().conditions()) {
@@ -62,7 +62,7 @@ PodFact fact_of(const api::Object& pod) {
 
 }  // namespace
 
-/// Written by the handler, read by everybody.
+/// Written by the event handler, read by any thread.
 class PodFollower::Facts {
  public:
   void put(const std::string& pod, PodFact fact) {
@@ -117,7 +117,7 @@ bool PodFollower::has(const std::string& pod) const {
 }
 
 bool PodFollower::has_reached(std::string_view resource_version) const {
-  // Kubernetes promises that the resourceVersions of one resource can be compared as numbers.
+  // Kubernetes guarantees that resource versions of one resource can be compared as numbers.
   const auto reached = base::parse_number<std::uint64_t>(informer_.last_sync_resource_version());
   return reached && *reached >= base::parse_number<std::uint64_t>(resource_version).value_or(0);
 }

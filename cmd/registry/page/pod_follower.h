@@ -1,4 +1,4 @@
-// The facts about pods that instances do not have.
+// The state of pods, as far as it is not in the registry's instances.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// Follows pods: which are leaving, why others are not ready, and where they say that their
-/// metrics are. Safe to use from any thread.
+/// Watches pods: which are terminating, why others are not ready, and where their metrics are.
+/// Thread-safe.
 class PodFollower {
  public:
   /// `ns`: empty for all namespaces.
@@ -25,16 +25,16 @@ class PodFollower {
   PodFollower(const PodFollower&) = delete;
   PodFollower& operator=(const PodFollower&) = delete;
 
-  /// Never null; the same as before if nothing has changed.
+  /// Never null; the same pointer as before if nothing has changed.
   PodFactsPtr facts() const;
   bool has(const std::string& pod) const;
-  /// Whether the pods are at least as new as this resourceVersion.
+  /// Whether the informer has reached this resource version.
   bool has_reached(std::string_view resource_version) const;
-  /// The value of a label of a pod; empty if either is not there.
+  /// The value of a pod's label; empty if the pod or the label does not exist.
   std::string label(const std::string& pod, std::string_view name) const;
-  /// The pods that ask to be scraped, in no order.
+  /// The pods with scrape annotations, in no particular order.
   std::vector<ScrapeTarget> scrape_targets() const;
-  /// Why pods cannot be followed; empty if they are.
+  /// Why the pods cannot be watched; empty if they can.
   std::string failure() const;
 
  private:

@@ -17,20 +17,20 @@ namespace {
 constexpr std::size_t kLongestPath = 200;
 
 bool is_forbidden(const boost::asio::ip::address_v4& address) {
-  constexpr std::uint32_t kLinkLocal = 0xA9FE0000;  // 169.254.0.0/16: metadata of clouds
+  constexpr std::uint32_t kLinkLocal = 0xA9FE0000;  // 169.254.0.0/16: cloud metadata services
   const std::uint32_t bits = address.to_uint();
   return address.is_loopback() || address.is_multicast() || (bits >> 24u) == 0 ||
          (bits & 0xFFFF0000u) == kLinkLocal || bits == 0xFFFFFFFFu;
 }
 
 bool is_forbidden(const boost::asio::ip::address_v6& address) {
-  // ::, ::1, and what stands for addresses of IPv4 that would have to be looked at as such.
+  // ::, ::1, and the forms that embed IPv4 addresses.
   const auto bytes = address.to_bytes();
   const bool is_special = std::all_of(bytes.begin(), bytes.begin() + 10, std::logical_not<>());
   return is_special || address.is_multicast() || address.is_link_local();
 }
 
-/// As it stands in a URL; empty if it is not the address of a pod.
+/// The address in URL form; empty if it cannot be a pod's address.
 std::string host_of(std::string_view text) {
   boost::system::error_code error;
   const auto address = boost::asio::ip::make_address(std::string(text), error);

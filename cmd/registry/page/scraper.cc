@@ -19,7 +19,7 @@ struct Body {
 
 std::size_t take(char* data, std::size_t size, std::size_t count, void* out) {
   auto& body = *static_cast<Body*>(out);
-  if (body.text.size() + size * count > body.most) return 0;  // ends the transfer
+  if (body.text.size() + size * count > body.most) return 0;  // aborts the transfer
   body.text.append(data, size * count);
   return size * count;
 }
@@ -108,7 +108,7 @@ Scraper::Samples Scraper::ask(const std::vector<ScrapeTarget>& targets,
   for (std::size_t i = 0; i < std::min(options_.at_a_time, targets.size()); ++i) {
     workers.emplace_back(work);
   }
-  workers.clear();  // waits
+  workers.clear();  // joins the threads
   return out;
 }
 

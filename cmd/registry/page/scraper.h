@@ -1,4 +1,4 @@
-// Asks programs for their metrics.
+// Scrapes the metrics of pods.
 #pragma once
 
 #include <atomic>
@@ -18,33 +18,33 @@
 namespace lookout::cmd::registry_cmd {
 
 struct ScrapeOptions {
-  /// From the beginning of one round to that of the next.
+  /// From the start of one round to the start of the next.
   std::chrono::milliseconds interval{10'000};
-  /// For one program, with everything.
+  /// For one request, including the connection.
   std::chrono::milliseconds timeout{1'000};
   std::size_t at_a_time = 4;
   std::size_t most_bytes = 8u << 20;
-  /// Programs; of more, the first by name.
+  /// The maximum number of targets; further ones, in name order, are not scraped.
   std::size_t most_targets = 1'000;
 };
 
-/// The body of a page; nothing if there is no answer 200 with a body within the limits. Speaks HTTP
-/// only, follows no redirect, uses no proxy and sends nothing but a GET without credentials.
+/// The body of a response with status 200 and a size within the limits, else nullopt. Sends a plain
+/// HTTP GET without credentials; follows no redirects and uses no proxy.
 std::optional<std::string> fetch_metrics(const std::string& url, const ScrapeOptions& options,
                                          const std::stop_token& stop);
 
-/// Asks all targets, a few at a time, again and again.
+/// Scrapes all targets periodically, several in parallel.
 class Scraper {
  public:
-  /// `targets` is called on the scraper's thread, once for each round.
+  /// `targets` is called on the scraper's thread, once per round.
   explicit Scraper(std::function<std::vector<ScrapeTarget>()> targets, ScrapeOptions options = {});
   ~Scraper();
   Scraper(const Scraper&) = delete;
   Scraper& operator=(const Scraper&) = delete;
 
-  /// Null until programs have answered twice: a rate takes two samples.
+  /// Null until there are two rounds: a rate needs two samples.
   TrafficPtr traffic() const;
-  /// The programs that did not answer in the last round, and those that are not asked.
+  /// The targets that did not respond in the last round, and the number of targets not scraped.
   std::vector<Problem> problems() const;
 
  private:
@@ -63,7 +63,7 @@ class Scraper {
   TrafficPtr traffic_;
   std::vector<Problem> problems_;
 
-  std::jthread thread_;  // last: it uses the others
+  std::jthread thread_;  // last: uses the other members
 };
 
 }  // namespace lookout::cmd::registry_cmd

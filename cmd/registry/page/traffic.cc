@@ -12,7 +12,7 @@ constexpr std::string_view kPrefix = "lookout_registry_";
 
 double grown(double before, double after) { return after >= before ? after - before : after; }
 
-/// Two digits behind the point are enough for people.
+/// Rounds to two decimal places.
 double rounded(double rate) { return std::round(rate * 100) / 100; }
 
 }  // namespace

@@ -93,7 +93,7 @@ void write_pods(JsonWriter& writer, const PodFacts& before, const PodFacts& afte
   writer.EndObject();
 }
 
-/// [picks a second, errors a second, ejected, callers].
+/// [picks per second, errors per second, ejected, callers].
 void write_rates(JsonWriter& writer, const Rates& rates) {
   writer.StartArray();
   writer.Double(rates.picks);

@@ -1,4 +1,4 @@
-// What a page is told when something has changed.
+// The updates that a page receives.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,7 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// One JSON object, from which a page that knows `before` (null: nothing) can tell what is in
-/// `after`:
+/// The update from `before` (null: nothing) to `after`, as a JSON object:
 ///
 ///     {"reset": true, "revision": 7, "synced": true, "live": true, "since": MILLISECONDS,
 ///      "error": "", "services": [{"name": "web", "put": [INSTANCE...], "drop": ["shop/web-1"]}],
@@ -23,11 +22,11 @@ namespace lookout::cmd::registry_cmd {
 ///      "traffic": {"asked": 3, "answered": 3, "services": {"web": {"all": RATES,
 ///                  "instances": {"shop/web-2": RATES}}}}}
 ///
-/// "reset" says that what the page knows is to be forgotten first. "services" has those that have
-/// changed, "put" the instances that are new or other than before, "drop" the pods of those that
-/// are no more, "gone" the services that are no more. "problems" and "traffic" are whole, and there
-/// only if they have changed; "pods" has what has changed, null for pods of which there is nothing
-/// to say any more. RATES are [picks a second, errors a second, ejected, callers] (notes.h).
+/// "reset": the page drops its state first. "services": the changed services; "put": their new or
+/// changed instances; "drop": the pods of removed instances. "gone": the removed services.
+/// "problems" and "traffic" are complete, and present only if they have changed. "pods" has the
+/// changes only; null means that the pod has no entry anymore. RATES are [picks per second, errors
+/// per second, ejected, callers] (notes.h).
 std::string encode_update(const CatalogState* before, const CatalogState& after);
 
 /// {"service", "changes": [{"at": MILLISECONDS, "pod", "event", "detail"}]}.
@@ -36,7 +35,7 @@ std::string encode_history(const std::string& service, const std::vector<Change>
 /// A server-sent event.
 std::string encode_event(const std::string& name, const std::string& data);
 
-/// Updates as events, for many clients: most of them know the same, and are told the same text.
+/// Encodes updates as events. Clients with the same state share the text.
 class UpdateEncoder {
  public:
   using Text = std::shared_ptr<const std::string>;

@@ -1,4 +1,4 @@
-// lookout-xds: what `lookout registry xds` starts. It takes the same command line.
+// lookout-xds: the program that `lookout registry xds` starts, with the same command line.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

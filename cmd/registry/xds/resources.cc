@@ -57,7 +57,7 @@ std::string version_of(const std::string& content) {
 }
 
 ResourcePtr make_resource(std::string name, const google::protobuf::MessageLite& message) {
-  // No message has a map of more than one entry, so equal messages have equal bytes.
+  // No message has a map with more than one entry, so equal messages have equal bytes.
   std::string value = message.SerializeAsString();
   std::string version = version_of(value);
   return std::make_shared<const Resource>(
@@ -88,7 +88,7 @@ bool is_address(std::string_view host) {
   return !error;
 }
 
-/// The endpoint at which clients can call the instance; null if there is none.
+/// The endpoint for clients of the instance; null if there is none.
 const registry::Endpoint* served_endpoint(const ServiceInstance& instance,
                                           std::string_view scheme) {
   if (!instance.ready || weight_of(instance) == 0) return nullptr;
@@ -173,7 +173,7 @@ ResourcePtr make_endpoints(const registry::InstanceSet& set, std::string_view sc
     socket.set_port_value(at->port());
     added.set_health_status(core::HEALTHY);
     added.mutable_load_balancing_weight()->set_value(weight);
-    // gRPC clients divide their calls among zones by it.
+    // gRPC clients distribute their calls over the zones by this weight.
     auto& sum = *zone.mutable_load_balancing_weight();
     sum.set_value(sum.value() + weight);
   }

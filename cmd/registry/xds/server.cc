@@ -23,14 +23,14 @@ namespace {
 
 using envoy::service::discovery::v3::AggregatedDiscoveryService;
 
-/// Clients that ask more often whether the server is there are sent away.
+/// Clients that send keepalive pings more often are disconnected.
 constexpr int kMinClientPingMs = 5000;
 
 class DiscoveryService final : public AggregatedDiscoveryService::CallbackService {
  public:
   explicit DiscoveryService(Hub& hub) : hub_(hub) {}
 
-  // gRPC keeps them until they are done, when they delete themselves.
+  // gRPC uses the reactor until OnDone(), which deletes it.
   grpc::ServerBidiReactor<StateSession::Request, StateSession::Response>* StreamAggregatedResources(
       grpc::CallbackServerContext*) override {
     return new Stream<StateSession>(hub_);
@@ -111,7 +111,7 @@ class Server::Impl final : public Hub {
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                                kMinClientPingMs);
-    // Else a second server would get half of the clients of this one.
+    // Otherwise a second server on this port would get half of the clients.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     server_ = builder.BuildAndStart();
     if (server_ && port_ != 0) return;
@@ -121,7 +121,7 @@ class Server::Impl final : public Hub {
         fmt::format("cannot listen at {}", host_and_port(options_.listen, options_.listen.port)));
   }
 
-  /// On the catalog's thread. Rings that come before the worker has looked are one.
+  /// Called on the catalog's thread. Notifications before the worker runs are merged.
   void on_bell() {
     if (bell_rings_.exchange(true)) return;
     post([this] {
@@ -136,8 +136,8 @@ class Server::Impl final : public Hub {
     for (AnyStream* stream : streams_) stream->advance();
   }
 
-  /// A service that has gone stays, without endpoints: calls fail at once, and gRPC's client (1.51)
-  /// finds it again when it comes back, which it does not after its listener has gone.
+  /// Keeps removed services without endpoints: calls then fail immediately, and gRPC's client (1.51)
+  /// finds the service again when it returns. It would not if its listener had been removed.
   std::vector<registry::InstanceSetPtr> with_those_gone(
       const std::vector<registry::InstanceSetPtr>& sets) {
     for (auto& [name, set] : known_) set = nullptr;
@@ -162,7 +162,7 @@ class Server::Impl final : public Hub {
   int port_ = 0;
   // Used by the worker only.
   SnapshotBuilder builder_;
-  std::map<std::string, registry::InstanceSetPtr> known_;  // all services since the beginning
+  std::map<std::string, registry::InstanceSetPtr> known_;  // all services since the start
   std::map<std::string, registry::InstanceSetPtr> gone_;   // without instances
   std::set<AnyStream*> streams_;
   bool stopping_ = false;
@@ -170,7 +170,7 @@ class Server::Impl final : public Hub {
   boost::asio::thread_pool worker_{1};
   DiscoveryService service_;
   std::unique_ptr<grpc::Server> server_;
-  Catalog catalog_;  // last: it rings
+  Catalog catalog_;  // last: its thread uses the other members
 };
 
 Server::Server(std::shared_ptr<registry::Discovery> discovery, const ServerOptions& options)

@@ -15,28 +15,27 @@ namespace lookout::cmd::registry_cmd::xds {
 
 struct ServerOptions {
   ListenAddress listen = {.address = "127.0.0.1", .port = 0};
-  /// A service's endpoints are those of the first of these schemes that it has.
+  /// The first of these schemes that a service has selects its endpoints.
   std::vector<std::string> schemes = {"grpc", "http"};
-  /// How often changes are looked for, and thus sent at most.
+  /// How often to check for changes, and so the minimum time between responses.
   std::chrono::milliseconds interval{100};
   std::size_t max_streams = 1000;
-  /// A client that has not been heard for so long is asked whether it is there, and has as long
-  /// again for its answer.
+  /// The interval of gRPC keepalive pings, and the timeout of each.
   std::chrono::milliseconds keepalive{30'000};
 };
 
-/// Serves the services of a registry as clusters with endpoints, and listeners and routes that lead
-/// to them, through the aggregated discovery service of xDS v3; state of the world and incremental.
-/// No stream is answered before the registry has its first data.
+/// Serves the services of a registry as clusters with endpoints, with listeners and routes that
+/// refer to them, through xDS v3's aggregated discovery service (state of the world and
+/// incremental). Responds to no stream before the registry has synced.
 ///
-/// One thread looks for changes, another one does all that streams ask for. A stream has one
-/// response under way at a time; all that happens meanwhile is in the next one. So a client that
-/// does not read holds up nobody, and costs one response and the versions that it was sent.
+/// One thread checks for changes, another one handles the requests of all streams. Each stream has
+/// at most one response in flight; all changes in the meantime are in the next one. So a client that
+/// does not read delays no other, and costs one response and the versions that it was sent.
 class Server {
  public:
-  /// Listens at once, and serves. `discovery` should find instances that are not ready, too: a
-  /// service whose instances are not ready is then one without endpoints, as is one that has gone.
-  /// Throws Error if the address cannot be had.
+  /// Listens and serves immediately. `discovery` should include unready instances: a service
+  /// without ready instances then stays, without endpoints, like a removed service. Throws Error if
+  /// it cannot listen on the address.
   Server(std::shared_ptr<registry::Discovery> discovery, const ServerOptions& options);
   ~Server();
   Server(const Server&) = delete;
@@ -46,7 +45,7 @@ class Server {
   /// "127.0.0.1:18000".
   std::string address() const;
   std::size_t streams() const;
-  /// Ends all streams: those that do not take their end within `grace` are cut off.
+  /// Ends all streams, and cancels those that have not ended after `grace`.
   void stop(std::chrono::milliseconds grace = std::chrono::seconds(1));
 
  private:

@@ -13,10 +13,10 @@ namespace {
 constexpr const char* kWildcard = "*";
 constexpr std::size_t kMaxShown = 200;
 
-/// Types whose responses are the whole of what there is, and that can be asked for without names.
+/// Types whose responses are complete, and that can be subscribed to without names.
 bool is_whole(Type type) { return type == Type::kCluster || type == Type::kListener; }
 
-/// A client's text, cut and cleaned for the log.
+/// A client's text for the log: truncated, without control characters.
 std::string shown(const std::string& text) {
   std::string out = text.substr(0, kMaxShown);
   std::ranges::replace_if(
@@ -87,7 +87,7 @@ void SessionBase::note_sent(Type type, const Resource& resource) {
 template <class Visit>
 void SessionBase::each_wanted(Type type, const Snapshot& snapshot, Visit visit) {
   const Interest& about = interest(type);
-  // Listeners are asked for by name: they belong to the targets of gRPC clients.
+  // Listeners are requested by name: they are the targets of gRPC clients.
   if (type == Type::kCluster && about.wildcard) {
     for (const Service& service : snapshot.services()) {
       if (!visit(service.name(), service.cluster)) return;
@@ -128,9 +128,9 @@ Problem StateSession::on_request(const Request& request) {
   if (!type) return std::nullopt;
   Interest& about = interest(*type);
   if (request.response_nonce() != about.nonce) {
-    // A request from before the last response; one that answers it follows.
+    // The client sent it before the last response arrived; its reply to that follows.
     if (about.asked && !request.response_nonce().empty()) return std::nullopt;
-    // gRPC's client forgets a type, nonce and all, with the last resource that it wanted.
+    // gRPC's client drops a type and its nonce with its last subscription.
     about = Interest();
   }
   if (request.has_error_detail()) {
@@ -191,7 +191,7 @@ std::optional<std::vector<ResourcePtr>> StateSession::take_all(Type type,
     changed = changed || !about.has(name, *resource);
     return true;
   });
-  // `sent` has wanted resources only: if it has more of them, some are gone.
+  // `sent` has only wanted resources. If it has more than `all`, some were removed.
   if (!changed && all.size() == about.sent.size()) return std::nullopt;
   std::set<std::string_view> names;
   for (const auto& resource : all) {
@@ -234,7 +234,7 @@ Problem DeltaSession::begin(Type type, const Request& request) {
   }
   for (const auto& [name, version] : versions) {
     if (name.size() > limits_.name_size) continue;
-    // A version that is too long cannot be one of ours.
+    // Versions of this server are not that long.
     about.sent[name] = version.size() > limits_.name_size ? std::string() : version;
   }
   return std::nullopt;
@@ -251,8 +251,8 @@ Problem DeltaSession::subscribe(Type type, const Request& request, bool first) {
       continue;
     }
     if (auto problem = add_name(about, name)) return problem;
-    // A client that subscribes again may have dropped the resource. Its first request says what it
-    // has.
+    // A client that resubscribes may have dropped the resource. Only its first request lists the
+    // resources that it has.
     if (!first) about.sent.erase(name);
     about.owed.insert(name);
   }
@@ -271,7 +271,7 @@ void DeltaSession::unsubscribe(Type type, const Request& request) {
     about.owed.erase(name);
     about.sent.erase(name);
     if (!had_it || !about.wildcard) continue;
-    // The wildcard still covers it: the client has dropped it, so it is sent again.
+    // The wildcard still covers the resource, which the client has dropped: send it again.
     about.owed.insert(name);
     about.changed = true;
   }

@@ -6,7 +6,7 @@
 namespace lookout::cmd::registry_cmd::xds {
 namespace {
 
-/// The resource as it was before, if the new one says the same.
+/// The old resource if the new one is equal.
 ResourcePtr kept(const ResourcePtr& before, ResourcePtr now) {
   if (before->version == now->version) return before;
   return now;
@@ -69,7 +69,7 @@ bool SnapshotBuilder::update(const std::vector<registry::InstanceSetPtr>& sets) 
     for (std::size_t i = 0; i < changed.size(); ++i) {
       if (changed[i]) ++next->revisions_[i];
     }
-    // Sets that say the same as before are not kept alive by an old snapshot.
+    // Do not keep equal old sets alive in an old snapshot.
     const bool same = next->revisions_ == latest_->revisions_;
     latest_ = std::move(next);
     return !same;

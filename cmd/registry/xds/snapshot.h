@@ -1,4 +1,4 @@
-// The resources of all services at one moment.
+// The resources of all services at one point in time.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace lookout::cmd::registry_cmd::xds {
 
-/// A service and what is made of its instances.
+/// A service and its resources.
 struct Service {
   registry::InstanceSetPtr set;
   std::string scheme;
@@ -25,11 +25,11 @@ struct Service {
 /// Immutable; shared by all streams.
 class Snapshot {
  public:
-  /// In the order of their names.
+  /// Sorted by name.
   const std::vector<Service>& services() const { return services_; }
-  /// Null if there is no such service. Listeners and routes are made when they are asked for.
+  /// Null if there is no such service. Listeners and routes are created on demand.
   ResourcePtr find(Type type, std::string_view name) const;
-  /// Another number than before if, and only if, a resource of the type has come, changed or gone.
+  /// Changes if and only if a resource of the type was added, changed or removed.
   std::uint64_t revision(Type type) const { return revisions_[index_of(type)]; }
 
  private:
@@ -39,7 +39,7 @@ class Snapshot {
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
-/// Makes one snapshot after the other; what has not changed is shared. For one thread.
+/// Builds successive snapshots, which share unchanged resources. Not thread-safe.
 class SnapshotBuilder {
  public:
   /// `schemes` must not be empty.
@@ -47,8 +47,7 @@ class SnapshotBuilder {
 
   /// Null before the first update.
   const SnapshotPtr& latest() const { return latest_; }
-  /// `sets` are those of all services, in the order of their names. True if there is a newer
-  /// snapshot.
+  /// `sets` are those of all services, sorted by name. Returns whether there is a new snapshot.
   bool update(const std::vector<registry::InstanceSetPtr>& sets);
 
  private:

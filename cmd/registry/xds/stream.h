@@ -13,31 +13,31 @@
 
 namespace lookout::cmd::registry_cmd::xds {
 
-/// A stream, whatever its messages. Its functions are called on the hub's thread.
+/// A stream of either variant. Its functions are called on the hub's thread.
 class AnyStream {
  public:
   virtual ~AnyStream() = default;
-  /// Sends what there is to send, unless a response is under way.
+  /// Sends the next response, unless one is in flight.
   virtual void advance() = 0;
-  /// Ends it as soon as no response is under way.
+  /// Ends the stream as soon as no response is in flight.
   virtual void finish(grpc::Status status) = 0;
 };
 
-/// The place where streams live.
+/// The owner of the streams.
 class Hub {
  public:
   virtual ~Hub() = default;
-  /// Runs the work on the hub's one thread, after all that was posted before.
+  /// Runs the work on the hub's thread, after all work posted before.
   virtual void post(std::function<void()> work) = 0;
   /// Null before there is any data.
   virtual SnapshotPtr snapshot() const = 0;
-  /// From now on it is told of news. If there is no room for it: why.
+  /// Registers the stream for updates. Returns an error if there are too many streams.
   virtual std::optional<grpc::Status> enter(AnyStream& stream) = 0;
   virtual void leave(AnyStream& stream) = 0;
 };
 
-/// gRPC's calls come from its threads, and each only hands itself over to the hub's. Deletes itself
-/// when gRPC is done with it.
+/// gRPC calls it on its own threads; each call only posts work to the hub's thread. Deletes itself
+/// in OnDone().
 template <class Session>
 class Stream final
     : public grpc::ServerBidiReactor<typename Session::Request, typename Session::Response>,
@@ -104,8 +104,8 @@ class Stream final
 
   Hub& hub_;
   Session session_;
-  typename Session::Request request_;    // that is being read
-  typename Session::Response response_;  // that is under way
+  typename Session::Request request_;    // being read
+  typename Session::Response response_;  // in flight
   bool writing_ = false;
   std::optional<grpc::Status> end_;
 };

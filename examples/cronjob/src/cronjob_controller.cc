@@ -41,7 +41,7 @@ controller::Condition condition_of(std::string type, ConditionStatus status, std
   return out;
 }
 
-/// The jobs of a CronJob, by how they stand.
+/// The jobs of a CronJob by state.
 struct Jobs {
   std::vector<Job> active;
   std::vector<Job> successful;
@@ -49,7 +49,7 @@ struct Jobs {
   std::optional<Time> last_scheduled;
 };
 
-/// The type of the condition that says that the job has finished; empty while it has not.
+/// The type of the condition for a finished job; empty if the job has not finished.
 std::string_view finished(const Job& job) {
   for (const auto& each : job.status().conditions()) {
     if ((each.type() == "Complete" || each.type() == "Failed") && each.status() == "True")
@@ -80,17 +80,17 @@ Jobs jobs_of(controller::Context& context, const CronJob& cron_job) {
     auto& group = how.empty() ? out.active : how == "Failed" ? out.failed : out.successful;
     group.push_back(std::move(job));
   }
-  // The index has no order, and a list in another order would be a change of the status.
+  // Sorted, because the index is unordered and a different order would change the status.
   std::ranges::sort(out.active, [](const Job& a, const Job& b) { return a.name() < b.name(); });
   const auto by_start = [](const Job& a, const Job& b) {
-    return a.status().start_time() < b.status().start_time();  // none comes first
+    return a.status().start_time() < b.status().start_time();  // a missing time comes first
   };
   std::ranges::sort(out.successful, by_start);
   std::ranges::sort(out.failed, by_start);
   return out;
 }
 
-/// Writes what the jobs say. No request is sent if nothing has changed.
+/// Writes the status from the jobs. Sends no request if nothing has changed.
 CronJob report(controller::Context& context, const CronJob& cron_job, const Jobs& jobs) {
   const auto change = cron_job.edit();
   const auto status = change.status();
@@ -150,8 +150,7 @@ void remove(controller::Context& context, const Job& job) {
   context.remove(job, options);
 }
 
-/// Removes the oldest jobs beyond the limit. A failure is not worth a retry: the next run tries
-/// again anyway.
+/// Removes the oldest jobs beyond the limit. Failures are not retried, as the next run tries again.
 void clean_up(controller::Context& context, const std::vector<Job>& jobs,
               std::optional<std::int32_t> limit) {
   if (!limit) return;
@@ -164,7 +163,7 @@ void clean_up(controller::Context& context, const std::vector<Job>& jobs,
   }
 }
 
-/// A job's name follows from its time, so that none is started twice.
+/// A job's name is derived from its time, so that no job is started twice.
 k8s::batch::v1::JobDraft job_for(const CronJob& cron_job, Time time) {
   auto draft = Job::draft(fmt::format("{}-{}", cron_job.name(), time.time_since_epoch().count()),
                           cron_job.ns());
@@ -201,7 +200,7 @@ controller::Result reconcile(const controller::Request& request, controller::Con
                    jobs.last_scheduled.value_or(std::chrono::floor<std::chrono::seconds>(created)),
                    deadline, now);
   } catch (const CronScheduleError& e) {
-    // Only a change of the CronJob can mend it, and that leads to the next run.
+    // Only a change of the CronJob can fix this, and the change triggers the next run.
     report(context, cron_job,
            condition_of("Degraded", ConditionStatus::kTrue, "InvalidSchedule",
                         fmt::format("Failed to parse schedule: {}", e.what())));
@@ -224,7 +223,7 @@ controller::Result reconcile(const controller::Request& request, controller::Con
   }
 
   try {
-    // The builder owns Jobs, so the job gets its controller reference by itself.
+    // The builder owns Jobs, so the controller reference is set automatically.
     const Job job = context.create(job_for(cron_job, *runs.missed));
     report(context, cron_job,
            condition_of("Progressing", ConditionStatus::kTrue, "JobCreated",
@@ -249,7 +248,7 @@ Runs runs_of(const CronSchedule& schedule, Time earliest,
   out.next = *next;
   int missed = 0;
   for (auto run = schedule.next(earliest); run && *run <= now; run = schedule.next(*run)) {
-    // After a long outage, or with wrong clocks, there may be any number of them.
+    // After a long outage, or with wrong clocks, there may be many.
     if (++missed > kMostMissed) {
       throw CronScheduleError(fmt::format(
           "too many missed start times (> {}). Set or decrease spec.startingDeadlineSeconds, or "

@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 using k8s::batch::v1::Job;
 using v1::CronJob;
 
-/// Looks again and again until `condition` holds, but not for ever.
+/// Polls until `condition` holds. False after a time limit.
 bool eventually(const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + 60s;
   while (!condition()) {
@@ -40,8 +40,8 @@ bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-/// An API server with the CRD, and the controller at work, in hours that pass when a test says so.
-/// No jobs run: the tests write their status.
+/// An API server with the CRD, and the running controller with a clock that tests set. No jobs run:
+/// the tests write their status.
 class CronJobControllerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -56,7 +56,7 @@ class CronJobControllerTest : public testing::Test {
     running_ = std::jthread([this](const std::stop_token& stop) { manager_->run(stop); });
   }
 
-  /// A CronJob that runs hourly, at most.
+  /// A CronJob that runs at most hourly.
   static v1::CronJobDraft hourly(const std::string& name = "backup") {
     auto draft = CronJob::draft(name, "default");
     const auto job_template = draft.spec().set_schedule("0 * * * *").job_template();
@@ -70,7 +70,7 @@ class CronJobControllerTest : public testing::Test {
     now_ = now_.load() + time;
     clock_->advance(time);
   }
-  /// Lets time pass, up to half a day, until `condition` holds.
+  /// Advances the clock, by up to half a day, until `condition` holds.
   bool pass_until(const std::function<bool()>& condition) {
     for (int i = 0; i < 12 * 6; ++i) {
       if (condition()) return true;
@@ -88,8 +88,8 @@ class CronJobControllerTest : public testing::Test {
     }
     return out;
   }
-  /// Waits until the controller has looked at the CronJob once more from beginning to end. The
-  /// first run that ends may have begun before.
+  /// Waits for a complete reconciliation of the CronJob. The first one that ends may have begun
+  /// before this call.
   bool look_again() const {
     for (int i = 0; i < 2; ++i) {
       const double before = runs();
@@ -145,7 +145,7 @@ class CronJobControllerTest : public testing::Test {
   std::atomic<Time> now_{hour_ + 5s};
   const std::shared_ptr<test::FakeClock> clock_ = std::make_shared<test::FakeClock>();
   std::unique_ptr<controller::Manager> manager_;
-  std::jthread running_;  // ends before everything that it uses
+  std::jthread running_;  // last: ends before the members that it uses
 };
 
 TEST_F(CronJobControllerTest, StartsTheLatestMissedRun) {

@@ -24,7 +24,7 @@ TEST(RunsTest, ComeAfterTheLastRunAndWithinTheDeadline) {
   EXPECT_EQ(runs_of(hourly, last, 60s, now).missed, at("2026-03-01T13:00:00Z"));
   EXPECT_EQ(runs_of(hourly, last, 10s, now).missed, std::nullopt);
   EXPECT_EQ(runs_of(hourly, now, std::nullopt, now).missed, std::nullopt);
-  // A clock that was wrong once.
+  // The clock was wrong at the last run.
   const Runs early = runs_of(hourly, now + 24h, std::nullopt, now);
   EXPECT_EQ(early.missed, std::nullopt);
   EXPECT_EQ(early.next, at("2026-03-01T14:00:00Z"));

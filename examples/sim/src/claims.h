@@ -5,7 +5,7 @@
 
 namespace claims {
 
-/// Names the StatefulSet of a claim.
+/// On a claim: the name of its StatefulSet.
 inline constexpr char kSetLabel[] = "example.com/set";
 
 void add_controller(lookout::controller::Manager& manager);

@@ -1,16 +1,16 @@
-// A name in DNS for each pod: a headless Service.
+// A DNS name for each pod: a headless Service.
 #pragma once
 
 #include <lookout/controller/manager.h>
 
 namespace names {
 
-/// On a pod: its name. On the Service, too.
+/// On a pod and on its Service: the name.
 inline constexpr char kPodLabel[] = "example.com/pod";
 
-/// Each pod with the label has a name until it terminates.
+/// Gives each pod with the label a name until the pod terminates.
 void add_controller(lookout::controller::Manager& manager);
-/// Counts on seeing each pod terminate.
+/// Bug: relies on observing each pod's termination.
 void add_buggy_controller(lookout::controller::Manager& manager);
 
 }  // namespace names

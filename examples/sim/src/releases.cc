@@ -44,7 +44,7 @@ controller::Result reconcile_buggy(const controller::Request& request,
   if (active == deployment_of(*app)) return {};  // nothing to do
   deploy(context, *app);
   note_active(context, *app);
-  // If anything prevents this write, it is never repeated.
+  // If this write fails or does not happen, it is never repeated.
   if (const auto old = context.find<Deployment>(request.ns, active)) context.remove(*old);
   return {};
 }
@@ -54,7 +54,7 @@ controller::Result reconcile(const controller::Request& request, controller::Con
   if (!app || app->data()["release"].empty()) return {};
   deploy(context, *app);
   note_active(context, *app);
-  // Looks at the existing objects, not at what this run has done.
+  // Depends on the existing objects, not on the steps of this run.
   for (const auto& one : context.list<Deployment>(request.ns)) {
     const auto owner = controller::controller_of(one);
     if (owner && owner->uid() == app->uid() && one.name() != deployment_of(*app))

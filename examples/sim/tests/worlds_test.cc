@@ -29,7 +29,7 @@ using testing::HasSubstr;
 
 using AddController = void (*)(controller::Manager& manager);
 
-/// The program, in a world: the same that its main() does.
+/// The program in a world, like its main().
 void run(sim::World& world, AddController add) {
   world.start("controller", [add](sim::Process& process) {
     controller::Manager manager(process.client());
@@ -49,7 +49,7 @@ StatefulSet make_set(sim::World& world, const std::string& name) {
   return world.admin().resource<StatefulSet>("default").create(draft);
 }
 
-/// A claim that was there with its set is there as long as the set is.
+/// A set's claim exists as long as the set.
 void keeps_data(sim::World& world, std::map<std::string, std::string>& claim_of) {
   world.always("a set keeps its claim", [&] {
     for (const auto& set : world.admin().resource<StatefulSet>("default").list().items) {
@@ -91,7 +91,7 @@ void two_releases(sim::World& world, AddController add) {
   world.run(60s);
 }
 
-// ------------------------------------------------------------------------- a state that nobody saw
+// ------------------------------------------------------------------------- an unobserved state
 
 void two_pods(sim::World& world, AddController add) {
   const auto pods = world.admin().resource<Pod>("default");
@@ -109,7 +109,7 @@ void two_pods(sim::World& world, AddController add) {
 
 // ------------------------------------------------------------------------- the worlds
 
-// Fewer kinds of faults, and more of each, find a certain bug sooner.
+// Fewer kinds of faults with higher probabilities find a particular bug sooner.
 sim::ExploreOptions many(double per_request, std::initializer_list<FaultKind> kinds) {
   sim::ExploreOptions options;
   options.seeds = 1000;
@@ -146,7 +146,7 @@ TEST(BuggyNamesTest, APodThatTerminatedUnseenKeepsItsName) {
   expect_found(outcome, "left over: services/default/web-1");
 }
 
-// Nothing is drawn: the requests of the run without faults show where a fault can strike.
+// Not random: the requests of the run without faults show where a fault can strike.
 sim::Outcome crash_at_each_request(AddController add) {
   sim::ExploreOptions options;
   options.seeds = 1;

@@ -30,8 +30,8 @@ constexpr std::string_view kDirectory = "websites";
 constexpr std::string_view kLabel = "example.com/website";
 constexpr std::int32_t kDefaultPort = 80;
 
-/// Throws controller::NotOwnedError for an object that somebody else created, and for one that
-/// belongs to an earlier Website of the same name, which the garbage collector will delete.
+/// create_or_update() then throws controller::NotOwnedError for objects of other creators, and for
+/// those of an earlier Website with the same name, which the garbage collector will delete.
 controller::Ownership ours(const Website& site) {
   return controller::owned_by(site, controller::Orphans::kRefuse);
 }
@@ -46,7 +46,7 @@ Deployment make_deployment(controller::Context& context, const Website& site) {
         pods.metadata().labels().set(kLabel, site.name());
         const auto container = pods.spec().containers().get_or_append("web");
         container.set_image(spec.image());
-        // Changes an existing port in place, so that the server's defaults stay.
+        // Changes an existing port in place, to keep the server's defaults.
         const auto ports = container.ports();
         const auto port = spec.port().value_or(kDefaultPort);
         (ports.size() == 0 ? ports.append(port) : ports[0]).set_container_port(port);
@@ -71,7 +71,7 @@ std::string url_of(const Website& site) {
                      site.spec().port().value_or(kDefaultPort));
 }
 
-/// A patch of one entry, so that websites that change at the same time do not conflict.
+/// Patches one entry, so that concurrent changes of other websites do not conflict.
 void enter_directory(controller::Context& context, const Website& site, const std::string& url) {
   const auto directory = context.find<ConfigMap>(site.ns(), kDirectory);
   if (directory && directory->data()[site.name()] == url) return;
@@ -84,8 +84,8 @@ void enter_directory(controller::Context& context, const Website& site, const st
   }
 }
 
-/// Asks the server for the directory: the cache may not show the entry yet, and when the finalizer
-/// has gone, nobody looks again.
+/// Reads the directory from the server: the cache may not have the entry yet, and after the finalizer
+/// is removed, there is no further reconciliation.
 void leave_directory(controller::Context& context, const Website& site) {
   const auto directories = context.uncached().resource<ConfigMap>(std::string(site.ns()));
   const ConfigMap directory = directories.find(std::string(kDirectory));
@@ -95,7 +95,7 @@ void leave_directory(controller::Context& context, const Website& site) {
   context.patch(draft);
 }
 
-/// Writes the status. No request is sent if nothing has changed.
+/// Writes the status. Sends no request if nothing has changed.
 void report(controller::Context& context, const Website& site, const std::string& url,
             std::int32_t ready, const controller::Condition& condition) {
   const auto change = site.edit();
@@ -137,12 +137,12 @@ controller::Result reconcile(const controller::Request& request, controller::Con
     report(context, *site, url, 0,
            condition_of(controller::ConditionStatus::kFalse, "NameTaken", e.what()));
     context.warning(*site, "NameTaken", "{}", e.what());
-    throw;  // runs again, later and later
+    throw;  // retried with backoff
   }
   return {};
 }
 
-/// How many websites there are, read from the cache when somebody asks for /metrics.
+/// The number of websites, read from the cache for each scrape.
 class WebsiteMetrics : public metrics::Source {
  public:
   explicit WebsiteMetrics(const controller::Cache& cache) : cache_(cache) {}

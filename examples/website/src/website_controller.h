@@ -4,8 +4,8 @@
 
 namespace website {
 
-/// Adds the controller of Websites. Each leads to a Deployment and a Service of the same name, and
-/// to an entry in the ConfigMap "websites" of its namespace: the address, by name.
+/// Adds the controller of Websites. It creates a Deployment and a Service with the Website's name,
+/// and an entry with its address in the ConfigMap "websites" of its namespace.
 void add_website_controller(lookout::controller::Manager& manager);
 
 }  // namespace website

@@ -22,7 +22,7 @@ bool names_a_version(std::string_view image) {
   return image.substr(image.rfind('/') + 1).find_first_of(":@") != std::string_view::npos;
 }
 
-/// Container runtimes take "nginx" for "nginx:latest". What is stored says so.
+/// Container runtimes treat "nginx" as "nginx:latest"; the stored object is explicit.
 void set_defaults(const controller::Admission<Website>& request, const v1::WebsiteDraft& draft) {
   const auto image = request.object.spec().image();
   if (!image.empty() && !names_a_version(image))
@@ -38,7 +38,7 @@ controller::AdmissionResponse allowed_with_warnings(const Website& site) {
   return response;
 }
 
-/// A schema cannot say anything of the name, which becomes that of a Service.
+/// The name becomes a Service's name, which a CRD's schema cannot validate.
 controller::AdmissionResponse check_new(const controller::Admission<Website>& request) {
   const Website& site = request.object;
   std::vector<api::StatusCause> causes;

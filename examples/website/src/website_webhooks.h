@@ -4,8 +4,8 @@
 
 namespace website {
 
-/// Adds the webhooks of Websites: one fills in what users leave out, one refuses what cannot work
-/// and warns of what may surprise.
+/// Adds the webhooks of Websites: one sets defaults, one rejects invalid objects and returns
+/// warnings.
 void add_website_webhooks(lookout::controller::WebhookServer& webhooks);
 
 }  // namespace website

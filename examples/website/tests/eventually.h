@@ -7,7 +7,7 @@
 
 namespace website {
 
-/// Looks again and again until `condition` holds; false after a minute.
+/// Polls until `condition` holds; false after a minute.
 inline bool eventually(const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!condition()) {

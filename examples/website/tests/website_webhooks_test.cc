@@ -1,5 +1,5 @@
-// The webhooks of Websites, called over HTTPS by an API server in this process that has the
-// manifests of config/.
+// The webhooks of Websites, called over HTTPS by an API server in this process with the manifests of
+// config/.
 #include "website_webhooks.h"
 
 #include <fmt/format.h>
@@ -56,7 +56,7 @@ std::vector<api::Object> manifests(const std::string& name) {
   return out;
 }
 
-/// A folder that goes with the test.
+/// A temporary folder.
 class Folder {
  public:
   Folder() {
@@ -138,7 +138,7 @@ class WebsiteWebhooksTest : public testing::Test {
     });
   }
 
-  /// The API server asks where the Service is; there is nobody else here who knows.
+  /// Resolves the Service for the API server, as there is no cluster network.
   apiserver::ServerOptions server_options() {
     apiserver::ServerOptions out;
     out.resolve_service = [this](const std::string& ns, const std::string& name,
@@ -178,7 +178,7 @@ TEST_F(WebsiteWebhooksTest, AnImageWithoutAVersionIsTheLatestWithAWarning) {
   EXPECT_EQ(tagged.spec().image(), "web:1");
   const Website digest = make("wiki", "web@sha256:0");
   EXPECT_EQ(digest.spec().image(), "web@sha256:0");
-  // It is so for changes, too.
+  // The same for updates.
   sites_.patch("blog", rest::PatchType::kMerge, R"({"spec":{"image":"web"}})");
   const auto blog = sites_.get("blog");
   EXPECT_EQ(blog.spec().image(), "web:latest");
@@ -203,7 +203,7 @@ TEST_F(WebsiteWebhooksTest, TheControllerWorksWithThem) {
   ASSERT_TRUE(eventually([&] { return static_cast<bool>(deployments_.find("shop")); }));
   const auto deployment = deployments_.get("shop");
   EXPECT_EQ(deployment.spec().pod_template().spec().containers()[0].image(), "web:latest");
-  // Its finalizer comes and goes by updates of the Website.
+  // Updates of the Website add and remove the finalizer.
   sites_.remove("shop");
   EXPECT_TRUE(eventually([&] { return !sites_.find("shop"); }));
 }
@@ -234,7 +234,7 @@ TEST_F(WebsiteWebhooksTest, WithoutThemNothingIsStored) {
       << message;
 }
 
-/// The Deployment with the patch serves what the Service and the configurations ask for.
+/// The patched Deployment matches the Service and the webhook configurations.
 TEST_F(WebsiteWebhooksTest, TheManifestsFitTogether) {
   const auto deployments = client_.resource<Deployment>("website-system");
   const auto services = client_.resource<k8s::core::v1::Service>("website-system");

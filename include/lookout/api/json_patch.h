@@ -23,12 +23,12 @@ inline constexpr std::size_t kMaxPatchCopyBytes = 3u << 20;
 /// one. `target` must belong to the document of `allocator`. It keeps no references to `patch`.
 ///
 /// As in the API server (github.com/evanphx/json-patch, version 4), a negative index counts from the
-/// end of the array, and an absent member of an object is like null: "replace" adds it, "copy" makes
-/// a null of it, and a test for null succeeds. The whole target can be replaced, by an object or an
-/// array, and tested, and nothing else.
+/// end of the array, and an absent member of an object is like null: "replace" adds it, "copy" copies
+/// a null, and a test for null succeeds. The only operations on the whole target are "test" and
+/// "replace" with an object or an array.
 ///
-/// Throws DecodeError if the patch is not a list of operations, with all that each of them needs,
-/// and PatchError if an operation fails; `target` is then partly changed.
+/// Throws DecodeError if the patch is not a list of complete operations, and PatchError if an
+/// operation fails; `target` is then partly changed.
 void apply_json_patch(rapidjson::Value& target, const rapidjson::Value& patch,
                       rapidjson::Document::AllocatorType& allocator);
 

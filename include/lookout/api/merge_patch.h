@@ -5,9 +5,9 @@
 
 namespace lookout::api {
 
-/// What becomes of null members of objects in the lists of a patch: they stay as RFC 7396 has it, or
-/// they go as in the API server (github.com/evanphx/json-patch, version 4), which keeps them only
-/// where the list takes the place of an object. Elements that are null stay.
+/// The treatment of null members of objects inside a patch's lists. kKeep follows RFC 7396. kDrop
+/// follows the API server (github.com/evanphx/json-patch, version 4), which keeps them only where the
+/// list replaces an object. Null elements of lists always stay.
 enum class NullsInLists { kKeep, kDrop };
 
 /// Applies `patch` to `target`: objects are merged member by member, null removes a member, and

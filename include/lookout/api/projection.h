@@ -1,4 +1,4 @@
-// Projection: a choice of the fields to keep.
+// Projection: the fields to keep.
 #pragma once
 
 #include <initializer_list>
@@ -44,7 +44,7 @@ class Projection {
   /// For the library.
   const detail::ProjectionNode* root() const LOOKOUT_LIFETIME_BOUND { return root_.get(); }
 
-  /// True if both keep the same fields, in whatever form they were written.
+  /// True if both keep the same fields, even if their paths were written differently.
   friend bool operator==(const Projection& a, const Projection& b);
 
  private:

@@ -55,7 +55,7 @@ class ProtobufDecoder {
   /// Decodes an object without an envelope, such as an item of a list.
   Object decode_item(std::string_view api_version, std::string_view kind, std::string_view bytes);
 
-  /// Decodes one watch event, without the four bytes of length in front of it. Projections do not
+  /// Decodes one watch event, without its length prefix of four bytes. Projections do not
   /// apply to errors and bookmarks.
   std::optional<WatchEvent> decode_event(std::string_view bytes);
 
@@ -76,8 +76,8 @@ class ProtobufListDecoder final : public ListDecoderOfEncoding {
   ProtobufListDecoder(const StreamOptions& options, OnItem on_item, OnMalformed on_malformed);
 };
 
-/// Decodes watch bodies in protobuf: frames of an event and, before it, its length as four
-/// big-endian bytes.
+/// Decodes watch bodies in protobuf: each frame is the length of an event in four big-endian bytes,
+/// followed by the event.
 class ProtobufWatchDecoder final : public DecoderOfEncoding<WatchDecoder> {
  public:
   ProtobufWatchDecoder(const StreamOptions& options, OnEvent on_event, OnMalformed on_malformed);
@@ -109,7 +109,7 @@ class ProtobufEncoder {
   /// protobuf encoding.
   bool encode(const Object& object, std::string& out);
 
-  /// Appends the object as one frame of a watch, with its length in front.
+  /// Appends the object as one frame of a watch, with its length prefix.
   bool encode_event(EventType type, const Object& object, std::string& out);
 
   /// Writes a list in three parts: the head, which takes the total number of bytes that

@@ -83,13 +83,13 @@ std::string_view schema_version();
 /// All built-in resources.
 std::span<const ResourceInfo> builtin_resources();
 
-/// The built-in resource of a kind.
+/// The built-in resource of a kind; null if there is none.
 const ResourceInfo* find_builtin(std::string_view group, std::string_view version,
                                  std::string_view kind);
 
 /// The built-in resource for a name as users write it: "pods", "pod", "po", "Pod",
 /// "deployments.apps" or "deployments.v1.apps". If several match, the first in the server's order
-/// of preference.
+/// of preference. Null if none does.
 const ResourceInfo* find_builtin_by_name(std::string_view name);
 
 }  // namespace lookout::api

@@ -1,4 +1,4 @@
-// Status: an API server's answer when it refuses a request or fails.
+// Status: an API server's response to a request that it refuses or that fails.
 #pragma once
 
 #include <chrono>
@@ -55,7 +55,7 @@ struct Status {
   std::int32_t code = 0;
   std::string reason;
   std::string message;
-  /// The `details` of the answer: the object concerned.
+  /// The `details` of the Status: the object concerned.
   std::string name;
   std::string group;
   std::string kind;
@@ -76,7 +76,7 @@ struct Status {
   Object to_object() const;
 };
 
-/// An API server's answer as an exception. what() is the server's message or, if there is none, the
+/// A Status as an exception. what() is the server's message or, if there is none, the
 /// code and the reason.
 class StatusError : public Error {
  public:
@@ -158,7 +158,7 @@ bool is_internal_error(const std::exception& e);
 bool is_too_many_requests(const std::exception& e);
 bool is_request_entity_too_large(const std::exception& e);
 bool is_store_read_error(const std::exception& e);
-/// The answer did not come from an API server.
+/// The response did not come from an API server.
 bool is_unexpected_server_error(const std::exception& e);
 /// The server has not seen the requested resourceVersion yet.
 bool is_too_large_resource_version(const std::exception& e);

@@ -21,7 +21,7 @@ class Elements;
 class Value;
 
 namespace detail {
-/// The result of looking for a member that is not there.
+/// The result of a lookup of an absent member.
 Value absent_member(const std::uint8_t* object, Symbol name);
 }  // namespace detail
 
@@ -115,7 +115,7 @@ class Value {
   const std::uint8_t* data_ = nullptr;
 };
 
-// What reads a field is inline: a call would cost as much as the rest.
+// Reading a field is inline: a call would cost as much as the rest.
 
 // (Aligned: calls were up to a fifth slower where it began 16 bytes into a cache line.)
 [[gnu::aligned(32)]] inline Value Value::operator[](FieldSymbol key) const {

@@ -11,7 +11,7 @@
 
 namespace lookout {
 
-/// Text that is no schedule. The messages are robfig/cron's, which Kubernetes shows.
+/// The text is not a schedule. The messages are robfig/cron's, which Kubernetes shows.
 class CronScheduleError : public Error {
  public:
   using Error::Error;
@@ -19,11 +19,11 @@ class CronScheduleError : public Error {
 
 /// The schedule of a CronJob, in the format of robfig/cron's ParseStandard: five fields (minute, hour,
 /// day of month, month, day of week) with lists, ranges, steps and English names, or @yearly,
-/// @monthly, @weekly, @daily, @hourly, @every 1h30m. With a star in one of both fields of days, both
-/// must match; otherwise one is enough.
+/// @monthly, @weekly, @daily, @hourly, @every 1h30m. If one of the two day fields has a star, both
+/// must match; otherwise one match is enough.
 ///
-/// Fields are compared with the local time of a zone: a time that is left out when clocks are set
-/// forward does not match, one that comes twice when they are set back matches twice.
+/// Fields are compared with the local time of a zone. A time that is skipped when clocks are set
+/// forward does not match; a time that occurs twice when they are set back matches twice.
 class CronSchedule {
  public:
   using Time = std::chrono::sys_seconds;
@@ -34,7 +34,7 @@ class CronSchedule {
 
   /// The first time after `time`; nothing if there is none within five years.
   std::optional<Time> next(Time time) const;
-  /// The last time after `after`, but not after `until`: next() again and again, in fewer steps.
+  /// The last time after `after` and not after `until`. Takes fewer steps than repeated next().
   std::optional<Time> last(Time after, Time until) const;
 
  private:

@@ -22,14 +22,13 @@ using Awaitable = boost::asio::awaitable<T>;
 /// Code on the loop must not block. Event handlers may block; they have threads of their own
 /// (informer::HandlerPool).
 ///
-/// The destructor stops the loop and joins its threads. Work that is ready runs to its end, on the
-/// thread of the destructor: a call that was cancelled still tells its caller. Work that waits, for
-/// a timer or for the network, is dropped. The destructor may run on one of the loop's own threads
-/// (if a callback holds the last reference); that thread then runs what is ready, and ends.
+/// The destructor stops the loop and joins its threads. Ready work still runs, on the thread of the
+/// destructor, so cancelled calls complete. Work that waits for a timer or for the network is
+/// dropped. The destructor may run on one of the loop's own threads (if a callback holds the last
+/// reference); that thread then runs the ready work and ends.
 class EventLoop {
  public:
-  /// 0: one thread per processor that this process may use, with respect to a container's CPU
-  /// quota.
+  /// 0: one thread per processor that this process may use, considering a container's CPU quota.
   explicit EventLoop(unsigned threads = 0);
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;

@@ -1,4 +1,4 @@
-// Rules for strings in JSON that parsers do not apply.
+// Rules for strings in JSON that parsers do not enforce.
 #pragma once
 
 #include <cstddef>

@@ -8,8 +8,8 @@
 
 namespace lookout::metrics {
 
-/// The exposition format, version 0.0.4. Samples of one name stand together, whatever their order.
-/// Those with the same labels, too, are added up; of gauges the last one stands.
+/// The exposition format, version 0.0.4. Groups samples by name. Samples with the same name and
+/// labels are added up; for gauges, the last one counts.
 std::string prometheus_text(const std::vector<Sample>& samples);
 
 /// The content type of that text.

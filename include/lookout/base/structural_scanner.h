@@ -17,7 +17,7 @@ class StructuralScanner {
   /// Continues with `text`. Returns the offset after the closing bracket of the value, or npos if
   /// the value continues.
   std::size_t scan(std::string_view text);
-  /// The same with instructions that every processor has; scan() uses AVX2 where there is AVX2.
+  /// The same without AVX2, which scan() uses if the processor has it.
   std::size_t scan_portably(std::string_view text);
 
   static constexpr std::size_t npos = std::string_view::npos;

@@ -9,7 +9,7 @@
 
 namespace lookout {
 
-/// A time zone that is not known, or whose file is malformed.
+/// An unknown time zone, or one whose file is malformed.
 class TimeZoneError : public Error {
  public:
   using Error::Error;
@@ -22,12 +22,12 @@ class TimeZone {
   /// UTC.
   TimeZone();
   /// Reads the zone, "Europe/Berlin" or "UTC", from the directory that $ZONEINFO names, or else from
-  /// /usr/share/zoneinfo. Throws TimeZoneError. (Package tzdata; UTC is always there.)
+  /// /usr/share/zoneinfo (package tzdata). UTC needs no file. Throws TimeZoneError.
   static TimeZone load(std::string_view name);
   /// The content of a file of that database (TZif, RFC 8536). Throws TimeZoneError.
   static TimeZone parse(std::string_view tzif);
 
-  /// What is added to UTC at that time.
+  /// The offset of local time from UTC at that time.
   std::chrono::seconds offset_at(std::chrono::sys_seconds time) const;
 
  private:

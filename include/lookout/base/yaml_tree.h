@@ -59,12 +59,12 @@ YamlLimits manifest_limits();
 struct YamlDocument {
   std::string text;
   int first_line = 1;
-  /// It is read as JSON, which allows what YAML does not: pairs of surrogates, and names of any
+  /// True if the text is read as JSON. Unlike YAML, JSON allows surrogate pairs and names of any
   /// length.
   bool is_json = false;
 };
-/// Splits a text as kubectl does: at lines that begin with "---", and behind each of the JSON objects
-/// at the beginning. What follows one JSON object may be YAML, what follows several must be JSON.
+/// Splits a text as kubectl does: at lines that begin with "---", and after each JSON object at the
+/// beginning. After one JSON object, the rest may be YAML; after several, it must be JSON.
 std::vector<YamlDocument> split_yaml_documents(std::string_view text);
 
 /// The first document of a text, as a tree. Resolves merge keys ("<<").
@@ -88,9 +88,9 @@ class YamlTree {
 bool is_yaml_true(std::string_view word);
 bool is_yaml_false(std::string_view word);
 
-/// Converts the value to JSON. Unquoted scalars are what YAML 1.1 has them be, and therefore every
-/// Kubernetes tool: 0400 is 256, 1_000 is 1000, 0x1F is 31, 1.0 is 1. A number too large for a
-/// double is text. Throws YamlError for ".inf" and ".nan", which JSON has not.
+/// Converts the value to JSON. Unquoted scalars follow YAML 1.1, as in every Kubernetes tool: 0400
+/// is 256, 1_000 is 1000, 0x1F is 31, 1.0 is 1. A number too large for a double is text. Throws
+/// YamlError for ".inf" and ".nan", which JSON cannot represent.
 std::string to_json(const YamlNode& node);
 
 }  // namespace lookout

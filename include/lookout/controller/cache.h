@@ -40,8 +40,8 @@ class NotCachedError : public Error {
 /// fields inherit from CacheOptions.
 struct KindOptions {
   /// The namespaces to watch; empty: all. Must not be set for cluster-scoped kinds. If the server
-  /// refuses one of several (401, 403), the others are used without it: reading that one is an
-  /// error, readiness names it, and it joins when the server allows it.
+  /// refuses one of several (401, 403), the cache works without it until the server allows it:
+  /// reading that namespace throws, and the readiness check names it.
   LOOKOUT_OPTION std::optional<std::vector<std::string>> namespaces = {};
   LOOKOUT_OPTION std::optional<std::string> label_selector = {};
   /// With "metadata.namespace=NAME", only that namespace is listed.
@@ -63,9 +63,9 @@ struct CacheOptions {
   /// Declares an undeclared kind when it is read, for the namespaces of these options. Otherwise
   /// such a read is an error, because caching a kind of a whole cluster is easily too expensive.
   bool lazy = false;
-  /// Has the first lists ask for the newest state, so that a controller that starts again never sees
-  /// a state from before its own last writes. Otherwise, as with controller-runtime, a server whose
-  /// cache lags may answer. See cache::ReflectorOptions.
+  /// The first lists request the newest state, so that a restarted controller never sees a state from
+  /// before its own last writes. Otherwise, as with controller-runtime, the answer may come from a
+  /// server's stale cache. See cache::ReflectorOptions.
   bool newest_first_list = false;
   LOOKOUT_OPTION std::optional<rest::ContentType> content_type = {};
   BackoffOptions backoff = {};

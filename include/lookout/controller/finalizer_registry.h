@@ -27,8 +27,8 @@ struct FinalizeResult {
 
   /// True if the draft has changed outside the status, and in the status: call patch() and
   /// patch_status() accordingly, even if there were failures. A patch replaces the list of
-  /// finalizers, so it must say if_unchanged: otherwise it removes what another controller has added
-  /// since the object was read.
+  /// finalizers, so set if_unchanged: otherwise it removes finalizers that another controller has
+  /// added since the object was read.
   bool updated = false;
   bool status_updated = false;
   std::vector<Failure> failures = {};

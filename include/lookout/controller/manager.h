@@ -43,8 +43,8 @@ struct LeaderElection {
 struct ManagerOptions {
   /// Empty: no leader election; this process is the only one.
   LOOKOUT_OPTION std::optional<LeaderElection> leader_election = {};
-  /// A new leader starts its controllers when its caches show what the leader before it wrote, or
-  /// after this time; 0: at once. It lists the metadata of the cached kinds once, which takes
+  /// A new leader starts its controllers when its caches show the previous leader's writes, or after
+  /// this time; 0: immediately. It lists the metadata of the cached kinds once, which takes
   /// milliseconds for a few thousand objects.
   std::chrono::milliseconds catch_up_timeout = std::chrono::minutes(5);
   /// The address for /healthz and /readyz, such as ":8081" (all addresses, IPv4 and IPv6) or
@@ -54,20 +54,20 @@ struct ManagerOptions {
   LOOKOUT_OPTION std::string metrics_listen = {};
   /// Makes /readyz fail while caches are incomplete or have had no sign of life from the server for
   /// max_cache_staleness; /readyz/caches names them and the reason. Set it to false for programs
-  /// whose caches depend on their own conversion webhook: they would not become ready before the
-  /// caches, nor the caches before them.
+  /// whose caches depend on their own conversion webhook: the pod would wait for the caches, and the
+  /// caches for the pod.
   bool ready_when_caches_are_live = true;
   /// A server sends at least a bookmark about once a minute.
   std::chrono::milliseconds max_cache_staleness = std::chrono::minutes(2);
   LOOKOUT_OPTION CacheOptions cache = {};
   /// The concurrency of controllers that set none.
   unsigned concurrency = 1;
-  /// The time limit of an orderly stop; negative: none. With 0, a stop that has to wait for anything,
+  /// The time limit of an orderly stop; negative: none. With 0, a stop that must wait for anything,
   /// such as a controller's workers, counts as late.
   std::chrono::milliseconds graceful_shutdown_timeout = std::chrono::seconds(30);
   /// Called when a stop exceeds its time limit, or when leadership was lost and work is still
-  /// running. run() cannot return while user code runs; a program that has to end calls std::_Exit
-  /// here, as controller-runtime's programs exit in this case.
+  /// running. run() cannot return while user code runs; a program that must exit calls std::_Exit
+  /// here. (Programs with controller-runtime exit in this case.)
   LOOKOUT_OPTION std::function<void()> on_shutdown_overrun = {};
   /// Receives the Events of Context::event() and, about the Lease, those of leader election ("became
   /// leader", "stopped leading"; `controller` is the identity); null: they are dropped.
@@ -106,8 +106,8 @@ class ShutdownOverrunError : public Error {
 ///     manager.run(controller::stop_on_signals());
 ///
 /// The start order is: servers, webhooks, caches (waiting for their first lists), others, sources
-/// that warm up; then the manager campaigns for leadership, lets the caches catch up with what the
-/// leader before it wrote, and starts the parts that need leadership. The stop order is: others,
+/// that warm up; then the manager campaigns for leadership, waits until the caches show the
+/// previous leader's writes, and starts the parts that need leadership. The stop order is: others,
 /// parts that need leadership, caches, webhooks, servers; the lease is released last. When
 /// leadership is lost, all parts are stopped at once, and Context refuses to write.
 ///
@@ -151,7 +151,7 @@ class Manager {
   /// Runs until `stop` is requested or something fails; rethrows that failure. Call it once.
   void run(std::stop_token stop);
   /// Like run(), on the event loop. Asio's cancellation of the awaiting coroutine counts as a
-  /// request to stop: it, too, ends the call only when everything has ended.
+  /// request to stop: here, too, the call ends only when everything has ended.
   Awaitable<void> async_run(std::stop_token stop);
   /// How much of graceful_shutdown_timeout is left, for runnables that end in several steps. Empty
   /// before the stop begins, and if there is no limit.

@@ -78,7 +78,7 @@ class PriorityQueue : public metrics::Source {
 
   /// Ends the processing of a request, which may then be returned again.
   void done(const Request& request);
-  /// The same for a caller that has just asked the clock.
+  /// The same, for a caller that already knows the time.
   void done(const Request& request, Clock::TimePoint now);
   /// Ends the processing, but holds the request back until release().
   void done_and_hold(const Request& request);

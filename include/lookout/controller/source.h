@@ -32,7 +32,7 @@ class Enqueue {
 
 /// Maps an object of an event to requests: handler.MapFunc. For an update it is called with both
 /// versions. It runs on a handler thread and must be safe to call from several threads. An exception
-/// is logged; what the function enqueued before it counts.
+/// is logged; requests that were enqueued before it count.
 using MapFunction = std::function<void(const api::Object& object, Enqueue& enqueue)>;
 
 /// The environment of a source.

@@ -162,7 +162,7 @@ class WebhookServer {
   /// handler runs. May be called once, only for a server without a manager.
   void run(std::stop_token stop);
   /// Like run(), on the event loop. Asio's cancellation of the awaiting coroutine counts as a
-  /// request to stop: it, too, ends the call only when everything has ended.
+  /// request to stop: here, too, the call ends only when everything has ended.
   Awaitable<void> async_run(std::stop_token stop);
 
   /// controller_runtime_webhook_*, controller_runtime_conversion_webhook_* and certwatcher_*; the

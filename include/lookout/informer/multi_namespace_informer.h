@@ -37,7 +37,7 @@ class MultiNamespaceInformer : public SharedInformer<T> {
   }
   std::set<std::string> namespaces() const { return source().namespaces(); }
   /// The namespaces of the set that are not synced yet, with their last errors. has_synced() does
-  /// not wait for namespaces that are refused.
+  /// not wait for namespaces that are forbidden (403).
   std::map<std::string, std::string> unsynced() const { return source().unsynced(); }
 
  private:

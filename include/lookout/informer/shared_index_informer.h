@@ -47,7 +47,7 @@ class InformerCore;
 ///     registration_ = pods.add_handler({.on_add = [this](const Pod& pod) { add(pod); }});
 ///     pods.add_handler({.on_add = print}).release();  // runs as long as the informer
 ///
-/// It may outlive the informer and the factory, whose shutdown ends the handler. All functions may
+/// It may outlive the informer and the factory; their shutdown ends the handler. All functions may
 /// be called from several threads at once, except moves and assignments.
 class [[nodiscard]] HandlerRegistration {
  public:
@@ -77,8 +77,8 @@ class [[nodiscard]] HandlerRegistration {
 
   /// Removes the handler. Waits for a running call, unless that call is the caller; afterwards the
   /// handler is not called again, and the objects it refers to may be destroyed. Two handlers that
-  /// remove each other at the same time do not wait for each other. Not for the event loop if the
-  /// handler itself waits for that, as in a blocking request; there, detach().
+  /// remove each other at the same time do not wait for each other. On the event loop, use detach():
+  /// a handler that waits for the loop, as in a blocking request, would deadlock with remove().
   void remove();
   /// Removes the handler but still delivers its queued notifications (client-go's
   /// RemoveEventHandler), unless the informer is shut down first. Returns immediately. The
@@ -151,9 +151,9 @@ class SharedIndexInformer : public metrics::Source {
 
   /// True if the store holds the whole first list. (Each handler has its own has_synced().)
   bool has_synced() const;
-  /// Waits for has_synced(), also while nobody has called start(). Returns false if a stop was
-  /// requested or the informer was stopped first. Throws InvalidArgument on the event loop, which
-  /// would deadlock.
+  /// Waits for has_synced(); may be called before start(). Returns false if a stop was requested or
+  /// the informer was stopped first. Throws InvalidArgument on the event loop, where it would
+  /// deadlock.
   bool wait_for_sync(std::stop_token stop = {}) const;
 
   /// The known objects. Only the informer writes to the store.
@@ -162,8 +162,8 @@ class SharedIndexInformer : public metrics::Source {
 
   /// The time of the server's last sign of life.
   Clock::TimePoint last_activity() const;
-  /// The time since last_activity(). An API server sends at least a bookmark about every minute: if
-  /// an informer has heard nothing for much longer, its store may be out of date.
+  /// The time since last_activity(). An API server sends at least a bookmark about every minute. If
+  /// this time is much longer, the store may be stale.
   Clock::Duration staleness() const;
   /// True if the store is complete, the informer is running, and the server has given a sign of
   /// life within this time.
@@ -182,8 +182,8 @@ class SharedIndexInformer : public metrics::Source {
   const cache::ReflectorStats& stats() const;
   const std::string& name() const;
 
-  /// reflector_*, informer_* ...: with client-go's names, labels and buckets where it has them.
-  /// informer_handler_* are about single handlers, which client-go does not measure.
+  /// reflector_*, informer_* ...: with client-go's names, labels and buckets where client-go has them.
+  /// informer_handler_* describe single handlers, which client-go does not measure.
   void collect(std::vector<metrics::Sample>& out) const override;
 
  private:

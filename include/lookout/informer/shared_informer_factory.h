@@ -150,8 +150,8 @@ class SharedInformerFactory {
                                                     const Scope& scope);
 
   /// Ends an informer and forgets it; the next call creates a new one, which start() starts. Waits
-  /// like SharedIndexInformer::shutdown(), and like it throws on the event loop. Everyone who
-  /// shares the informer loses it: they keep its store, which no longer changes. Returns false if
+  /// like SharedIndexInformer::shutdown(), and like it throws on the event loop. The informer ends
+  /// for all code that shares it; its store stays readable but no longer changes. Returns false if
   /// there is no such informer. (The factory also replaces an informer that was stopped by its own
   /// stop() or shutdown().)
   template <api::ResourceObject T>

@@ -28,7 +28,7 @@ T require_found(T found, const api::Resource& resource, std::string_view name) {
   if (!found) throw_not_found(resource, name);
   return found;
 }
-/// The objects of a namespace (empty: all) that may match the selector, as few as possible.
+/// The smallest set of objects of a namespace (empty: all) that contains all matches.
 struct Candidates {
   cache::ObjectRange objects;
   bool other_namespaces = false;  ///< true if objects of other namespaces may be included
@@ -73,9 +73,8 @@ class Lister {
   Lister(std::shared_ptr<const cache::Indexer> store, api::Resource resource)
       : store_(std::move(store)), resource_(std::move(resource)) {}
 
-  /// Uses an index by label if the selector requires one value of that label
-  /// (cache::index_by_label; of several, the one with the fewest objects); otherwise checks every
-  /// object.
+  /// Uses an index by label (cache::index_by_label) if the selector requires one value of that
+  /// label; of several such indexes, the one with the fewest objects. Otherwise checks every object.
   ListRange<T> list(api::labels::Selector selector = {}) const {
     auto found = detail::candidates(store_->snapshot(), selector);
     return {std::move(found.objects), std::move(selector)};
@@ -85,14 +84,14 @@ class Lister {
     return {store_->snapshot().by_index(index, value), {}};
   }
 
-  /// The objects of many keys, in their order; an empty handle where there is none. Faster than
-  /// find() for each of them.
+  /// The objects with these keys, in the same order; an empty handle for a key without an object.
+  /// Faster than a find() for each key.
   std::vector<T> find_many(std::span<const cache::ObjectName> keys) const {
     const ReadView<T> view = read();
     const cache::BorrowedList<T> found = view.find_many(keys);
     return {found.begin(), found.end()};
   }
-  /// For many look-ups at one go.
+  /// For many lookups at once.
   ReadView<T> read() const { return ReadView<T>(store_); }
 
   /// A handle to the index of this name. Throws InvalidArgument if the store has none.

@@ -1,4 +1,4 @@
-// ReadView: many look-ups by name in an informer's store.
+// ReadView: many lookups by name in an informer's store.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace lookout::lister {
 
-/// A cache::ReadView with the lister's type: finds objects without counting references to them, and
-/// many of them at once. Keep it for a moment only; what it lends is valid for as long.
+/// A typed cache::ReadView: finds objects without counting references, one or many at once. Keep it
+/// only briefly; borrowed objects are valid as long as the view.
 ///
 ///     const auto view = pods.lister().read();
 ///     for (const Pod& pod : view.find_many(keys)) {
@@ -25,7 +25,7 @@ class ReadView {
   explicit ReadView(std::shared_ptr<const cache::Indexer> store)
       : store_(std::move(store)), view_(store_->read()) {}
 
-  /// Empty if there is no such object; so are the places of such objects in find_many()'s result.
+  /// Empty if there is no such object. find_many() returns an empty element for such an object.
   cache::Borrowed<T> find(std::string_view ns, std::string_view name) const LOOKOUT_LIFETIME_BOUND {
     return view_.get<T>(ns, name);
   }

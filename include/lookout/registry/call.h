@@ -24,7 +24,7 @@ namespace lookout::registry {
 
 class Balancer;
 
-/// How Balancer::call() calls.
+/// The rules of Balancer::call().
 ///
 /// The function takes the endpoint, `fn(const Endpoint&)`, and optionally the attempt, `fn(const
 /// Endpoint&, const Attempt&)`. It fails by throwing, or by returning a result that the judge
@@ -68,7 +68,7 @@ struct Attempt {
   const ServiceInstance* instance = nullptr;  ///< never null
 };
 
-/// The function of a call throws this if the request itself is wrong, or was answered negatively.
+/// The function of a call throws this if the request itself is invalid or was rejected.
 /// The call ends with this exception, and the instance counts as successful.
 class FinalError : public Error {
  public:

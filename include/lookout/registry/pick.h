@@ -51,8 +51,8 @@ class Pick {
   InstanceSetPtr set() const;
 
   /// Reports the result and the duration of the call, from which later picks learn. The call is
-  /// then no longer in flight. Only the first report of a pick counts; those of copies, which are no
-  /// calls, are ignored. Takes no lock unless it ejects an instance.
+  /// then no longer in flight. Only the first report of a pick counts; reports of copies are ignored.
+  /// Takes no lock unless it ejects an instance.
   void report(Outcome outcome, std::chrono::nanoseconds latency) const;
 
  private:

@@ -27,7 +27,7 @@ enum class Outcome {
 /// When failing instances are ejected for a while (Envoy's outlier detection). Only reported calls
 /// count.
 struct OutlierOptions {
-  /// This many failures in a row eject an instance; 0: never.
+  /// This many consecutive failures eject an instance; 0: never.
   unsigned consecutive_failures = 5;
   /// After each interval, instances are ejected whose success rate is this many standard deviations
   /// below the mean of all instances; 0: never.
@@ -139,8 +139,8 @@ struct BalancerPolicy {
 
   // Each returns a changed copy.
 
-  /// Ejects after this many failures in a row, at first for `base`; 0: not because of failures in a
-  /// row.
+  /// Ejects after this many consecutive failures, at first for `base`; 0: consecutive failures do
+  /// not eject.
   BalancerPolicy eject_after(unsigned failures) const;
   BalancerPolicy eject_after(unsigned failures, std::chrono::milliseconds base) const;
   /// Ejects nothing.

@@ -85,10 +85,10 @@ class TypedClient;
 /// Every request exists as a blocking function and as a coroutine (async_*). Both throw
 /// api::StatusError if the server answers with a failure, TransportError if there is no answer, and
 /// api::DecodeError if the answer is malformed. If an answer asks to retry later (429 or 5xx with
-/// Retry-After), the client retries up to 10 times, as client-go does. Not for watches, which have no
-/// deadline: their callers wait. Informers (cache::Reflector) and watch::RetryWatcher do, for up to
-/// two minutes at a time. Unlike client-go, the client follows no redirect: that is an
-/// api::StatusError, which names the address.
+/// Retry-After), the client retries up to 10 times, as client-go does. It does not retry watches,
+/// which have no deadline; their callers wait, as informers (cache::Reflector) and
+/// watch::RetryWatcher do for up to two minutes at a time. Unlike client-go, the client follows no
+/// redirect: it throws an api::StatusError that names the address.
 ///
 /// When Asio cancels a coroutine that awaits a call (`call || timer`), the call ends like a stopped
 /// one: it throws a TransportError of kind kCancelled. A cancelled wait for events loses no events.
@@ -117,9 +117,9 @@ class Client {
   ResourceClient resource(api::Resource resource, std::string ns = {}) const;
 
   /// Returns a client whose calls end when `call.stop` is requested and have `call.timeout` as
-  /// their default deadline (watches have none). Cheap: it shares all connections, and the
-  /// ResourceClients and informers made from it are bound, too. Stop tokens add up: a call ends
-  /// when any of them, its own included, is stopped.
+  /// their default deadline (watches have none). Cheap: it shares all connections. ResourceClients
+  /// and informers made from it are bound, too. Stop tokens are combined: a call ends when any of
+  /// them, including its own, is stopped.
   ///
   ///   const auto bound = client.with({.stop = stop, .timeout = 10s});
   Client with(const CallOptions& call) const;
@@ -168,7 +168,8 @@ class ResourceClient {
   api::Object get(std::string name, GetOptions options = {}, CallOptions call = {}) const;
   Awaitable<api::Object> async_get(std::string name, GetOptions options = GetOptions(),
                                    CallOptions call = CallOptions()) const;
-  /// Like get(), but returns an empty object if there is none with this name.
+  /// Like get(), but returns an empty object if there is none with this name
+  /// (is_object_missing()).
   api::Object find(std::string name, GetOptions options = {}, CallOptions call = {}) const;
   Awaitable<api::Object> async_find(std::string name, GetOptions options = GetOptions(),
                                     CallOptions call = CallOptions()) const;
@@ -184,8 +185,8 @@ class ResourceClient {
                                       CallOptions call = CallOptions()) const;
 
   /// Streams the changes since options.resource_version. Throws if the server refuses the watch,
-  /// also if it asks to retry later (api::suggests_client_delay()); later failures are reported by
-  /// the stream.
+  /// even if it asks to retry later (api::suggests_client_delay()). The stream reports later
+  /// failures.
   WatchStream watch(ListOptions options = {}, DecodeOptions decode = {},
                     CallOptions call = {}) const;
   Awaitable<WatchStream> async_watch(ListOptions options = ListOptions(),

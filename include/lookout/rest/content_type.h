@@ -21,8 +21,8 @@ enum class ContentType {
   kAuto,
   kJson,
   /// Always protobuf: unknown fields are dropped, counted (ListMeta::unknown_fields) and logged
-  /// once for each resource, as with client-go, whose types have a fixed schema, too. Only get()
-  /// retries in JSON, because its result may be used for an update.
+  /// once for each resource. (client-go's fixed types drop them, too.) Only get() retries in JSON,
+  /// because its result may be used for an update.
   kProtobuf
 };
 

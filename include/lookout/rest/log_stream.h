@@ -50,8 +50,8 @@ struct LogLine {
 ///     for (const auto& line : pods.logs("web", {.tail_lines = 10})) puts(line.text.c_str());
 ///
 /// There is no deadline unless the call sets one (CallOptions::timeout). A broken connection throws
-/// TransportError, after the part of the last line that has come; a log cannot be resumed exactly
-/// where it broke, but `since` comes close. As with a watch, a cancelled wait loses no line.
+/// TransportError, after delivery of a partial last line. A log cannot be resumed exactly at that
+/// point; `since` comes close. As with a watch, a cancelled wait loses no line.
 class LogStream {
  public:
   class Impl;

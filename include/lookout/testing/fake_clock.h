@@ -24,8 +24,8 @@ class FakeClock : public Clock {
 
   /// Moves the time forward and wakes the sleepers whose time has come.
   void advance(Duration duration);
-  /// From now on, shorter sleeps return at once, and the time jumps ahead by their length,
-  /// as advance() moves it.
+  /// Makes shorter sleeps return immediately; each advances the time by its length, as advance()
+  /// does.
   void skip_sleeps_below(Duration limit);
 
   /// The lengths of all sleeps, in the order in which they began.

@@ -26,7 +26,7 @@
 /// namespace of that name.)
 namespace lookout::test {
 
-/// A source of objects for the informers of a test: client-go's FakeControllerSource, and more.
+/// A source of objects for the informers of a test: an extended form of client-go's FakeControllerSource.
 ///
 ///     auto source = std::make_shared<test::FakeControllerSource>();
 ///     informer::SharedIndexInformer pods(source, {}, loop, pool);

@@ -36,13 +36,13 @@ class ListPager {
     rest::List<> list;
     bool paginated = false;  ///< the list had several pages
   };
-  /// Returns all items, and counts those that cannot be decoded, as one list does. Throws what a
-  /// page throws, and TransportError of kind kCancelled after a stop.
+  /// Returns all items and counts those that cannot be decoded, as a single list request does. Throws
+  /// what a page throws, and TransportError of kind kCancelled after a stop.
   Result list(rest::ListOptions options = {}, std::stop_token stop = {}) const;
 
   /// Calls `each` for all items while another thread fetches the next pages. An exception from
   /// `each` or from a page ends it and is rethrown; so does an expired page, because the items
-  /// before it have been delivered already. If items cannot be decoded, it goes on with the others
+  /// before it have been delivered already. If items cannot be decoded, it continues with the others
   /// and throws api::DecodeError at the end.
   void each_list_item(rest::ListOptions options,
                       const std::function<void(const api::Object&)>& each,

@@ -82,7 +82,7 @@ TEST(CrdReader, ConditionsAreKubernetesOwn) {
                     fields + "}}")
                 .kind,
             CrdType::Kind::kBuiltin);
-  // With a field of its own, it is a structure of its own.
+  // With an additional field, it is a separate structure.
   EXPECT_EQ(type_of("{type: object, properties: {severity: {type: string}, " + fields + "}}").kind,
             CrdType::Kind::kStructure);
 }

@@ -1,4 +1,4 @@
-// The header comes first: it must need nothing before it.
+// Included first, to check that the header is self-contained.
 #include "acme/workshops.h"
 //
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ Workshop read(const std::string& spec) {
       spec + "}"));
 }
 
-/// The patch of what a function does to an empty workshop's spec.
+/// The patch of a function's changes to an empty workshop's spec.
 template <class Change>
 std::string written(const Change& change) {
   const WorkshopDraft draft = read("{}").edit();

@@ -1,4 +1,4 @@
-// Rules of roles: what they allow, and which of them cover others.
+// Rules of roles: allowed actions, and coverage.
 #include "apiserver/auth/policy_rule.h"
 
 #include <fmt/format.h>
@@ -86,7 +86,7 @@ TEST(PolicyRule, MissingRulesAreThePartsThatNoRuleCovers) {
   EXPECT_EQ(missing({{{"get"}, {}, {}, {}, {"/debug/pprof", "/debug/*"}}}), "");
   EXPECT_EQ(missing({{{"get", "watch", "delete"}, {""}, {"pods"}}}),
             R"({APIGroups:[""], Resources:["pods"], Verbs:["watch" "delete"]})");
-  // The right to one object is not the right to all.
+  // Permission for one object does not include all.
   EXPECT_EQ(missing({{{"get"}, {""}, {"configmaps"}}}),
             R"({APIGroups:[""], Resources:["configmaps"], Verbs:["get"]})");
   EXPECT_EQ(missing({{{"get"}, {""}, {"configmaps"}, {"a", "b"}}}),
@@ -124,7 +124,7 @@ TEST(RbacAuthorizer, TheNewestStateOfAnObjectCounts) {
             R"(RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User "ann")");
   rbac.remove(RbacKind::kClusterRoleBinding, binding);
   EXPECT_FALSE(rbac.authorize(ann, on("list", "", "pods")).allowed);
-  // A deleted object does not come back.
+  // A deleted object does not reappear.
   rbac.put(RbacKind::kClusterRoleBinding, binding);
   EXPECT_FALSE(rbac.authorize(ann, on("list", "", "pods")).allowed);
   EXPECT_EQ(rbac.authorize(ann, on("list", "", "pods")).reason, "");

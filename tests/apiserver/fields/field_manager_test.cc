@@ -98,7 +98,7 @@ TEST(Updating, RecordsNothingAfterAReset) {
   EXPECT_EQ(owners(updated(&reset, config_map(R"({"a":"2"})"), "c")), "");
 }
 
-/// The same owners, in a form that is not taken over as it is.
+/// The same owners, in a form that must be normalized.
 json::Document spelled_otherwise(const json::Value& owned) {
   json::Document out;
   static_cast<json::Value&>(out) = json::deep_copy(owned, out.GetAllocator());
@@ -125,7 +125,7 @@ TEST(Updating, ComesToTheSameOwnersWithAndWithoutReadingTheirFields) {
       const auto expected = api::Object::from(updated(&live, std::move(other), by, time));
       EXPECT_EQ(api::Object::from(updated(&live, std::move(sent), by, time)), expected)
           << data << by << expected.to_json();
-      // What is not sent is what was there.
+      // Fields that are not sent are unchanged.
       EXPECT_EQ(api::Object::from(updated(&live, config_map(data), by, time)), expected)
           << data << by;
     }
@@ -197,7 +197,7 @@ TEST(Applying, TakesOverFromClientSideApplyOfKubectl) {
                        "kubectl.kubernetes.io/last-applied-configuration"),
             "{\"apiVersion\":\"v1\",\"data\":{\"x\":\"\\u003c2\\u003e\"},\"kind\":\"ConfigMap\","
             "\"metadata\":{\"name\":\"m\"}}\n");
-  // Somebody has changed y since: it is in conflict. And other managers have no such right.
+  // y was changed by another manager, so it conflicts. Other managers do not have this exception.
   EXPECT_THROW(manager("kubectl").apply(&live, config_map(R"({"y":"2"})"), false),
                api::StatusError);
   EXPECT_THROW(manager("b").apply(&live, config_map(R"({"x":"2"})"), false), api::StatusError);

@@ -1,4 +1,4 @@
-// JSON in and out, for tests of field sets and what they are made of.
+// JSON helpers for tests of field sets.
 #pragma once
 
 #include <gtest/gtest.h>

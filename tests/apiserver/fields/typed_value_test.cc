@@ -1,4 +1,4 @@
-// Fields of values by their types: which there are, which differ, merging and removing.
+// Fields of typed values: listing, comparing, merging and removing.
 #include "apiserver/fields/typed_value.h"
 
 #include <gmock/gmock.h>
@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "{}", "{}"}));
 
 TEST(Comparing, IsLinearInTheNumberOfMembers) {
-  // In opposite orders: what searches from the beginning takes minutes.
+  // In opposite orders: linear searches would take minutes.
   constexpr int kMembers = 60000;
   std::string before = R"({"metadata":{"labels":{)";
   std::string after = before;

@@ -1,4 +1,4 @@
-// Servers with several addresses, some of which do not answer.
+// Servers with several addresses, some of which do not respond.
 #include "apiserver/grpc/dialer.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class DialerTest : public testing::Test {
     dialer->start();
     return dialer;
   }
-  /// Until the dialer has come to its end, or long after it should have.
+  /// Waits until the dialer has ended, with a long time limit.
   void run() {
     const auto until = Dialer::Clock::now() + 10 * kTime;
     while (!end_ && context_.run_one_until(until) != 0) continue;

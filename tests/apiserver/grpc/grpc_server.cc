@@ -39,14 +39,14 @@ class GrpcConnection {
     ::close(fd_);
   }
 
-  /// What is done with the session, and then sent.
+  /// Runs a function on the session, and sends the output.
   template <class F>
   void with_session(F f) {
     const std::lock_guard lock(mutex_);
     f(session_);
     write();
   }
-  /// With the mutex held. The reader closes the socket, which then says goodbye by a RST.
+  /// Call with the mutex held. The reader closes the socket, which sends a RST.
   void reset() {
     const linger hard{1, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);

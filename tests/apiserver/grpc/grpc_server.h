@@ -1,4 +1,4 @@
-// A gRPC server, without TLS, that does to its clients what a test says.
+// A gRPC server without TLS, controlled by a test's script.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@ namespace lookout::test {
 
 class GrpcConnection;
 
-/// One call, from the server's side. Its script runs on a thread of its own; every function may
-/// block until the client does its part, and gives up when the call or the server ends.
+/// The server's side of a call. Its script runs on its own thread; functions may block until the client
+/// acts, and return when the call or the server ends.
 class GrpcCall {
  public:
   GrpcCall(GrpcConnection& connection, apiserver::grpc::StreamId id,
@@ -34,10 +34,10 @@ class GrpcCall {
   /// "/etcdserverpb.KV/Range"
   std::string path() const { return header(":path"); }
   std::string header(std::string_view name) const;
-  /// The next message of the client; nothing if none comes any more.
+  /// The client's next message; nullopt if there are no more.
   std::optional<std::string> message();
 
-  /// False if the client is gone. Waits until the client has made room for all of it.
+  /// False if the client has disconnected. Waits until the client's window is open for all of it.
   bool send(std::string_view message);
   /// Bytes of a body, which need not be whole messages.
   bool send_raw(std::string_view bytes);
@@ -45,12 +45,12 @@ class GrpcCall {
   void end(int code = 0, std::string_view message = {});
   /// Ends it without one.
   void end_body();
-  /// Answers with these headers alone.
+  /// Responds with only these headers.
   void answer(const apiserver::grpc::Headers& headers);
   void reset(apiserver::grpc::Http2Error why);
   /// Ends the connection with a RST.
   void reset_connection();
-  /// Says that the last call that the server has begun is `last`.
+  /// Sends a GOAWAY with the last processed call.
   void go_away(apiserver::grpc::StreamId last);
   void wait_for_end();
 

@@ -1,4 +1,4 @@
-// HTTP/2 from both sides, and what the other side must not do.
+// HTTP/2 from both sides, and protocol violations.
 #include "apiserver/grpc/http2_session.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ Headers request(const char* path, const Headers& more = {}) {
   return out;
 }
 
-/// A session, and what it has told.
+/// A session and its callbacks' results.
 struct Side {
   explicit Side(Role role, std::uint32_t max_streams = 0)
       : session(role, callbacks(), max_streams) {}
@@ -52,7 +52,7 @@ struct Side {
 
 class Http2Test : public testing::TestWithParam<std::size_t> {
  protected:
-  /// Until nothing more is to be said.
+  /// Exchanges bytes until neither side has output.
   void talk() {
     while (client_.session.has_output() || server_.session.has_output()) {
       carry(client_.session, server_.session);
@@ -162,7 +162,7 @@ TEST_P(Http2Test, NoMoreStreamsThanAreAllowed) {
   EXPECT_FALSE(client_.session.can_open());
 }
 
-// --- what a client does not take
+// --- input that a client rejects
 
 std::string frame(unsigned type, unsigned flags, unsigned stream, std::string_view payload) {
   std::string out;

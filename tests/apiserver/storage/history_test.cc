@@ -1,4 +1,4 @@
-// How much of the past is kept.
+// The limits of the history.
 #include "apiserver/storage/history.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(HistoryTest, IsBoundedByBytes) {
   history.add(change(12, 1000000));
   EXPECT_EQ(known(history), Revisions{12});
   EXPECT_EQ(history.start(), 11u);
-  // And room is there again when it has gone.
+  // There is space again after it is dropped.
   for (Revision revision = 13; revision < 16; ++revision) history.add(change(revision, 30000));
   EXPECT_EQ(known(history), (Revisions{13, 14, 15}));
 }
@@ -134,7 +134,7 @@ TEST(TableTest, ARevisionThatIsLargerThanTheHistoryIsNotLostUnnoticed) {
   memory::Table table("/p", std::make_shared<std::atomic<Revision>>(0), {.count = 2}, seconds(0));
   table.replace({}, 10);
   TestWatcher concerned(table, "large/");
-  // Nobody knows what the part of the revision was about that the history does not have.
+  // The dropped changes of the revision are unknown.
   TestWatcher other(table, "other/");
   TestWatcher busy(table, "large/");
   for (TestWatcher* watcher : {&concerned, &other}) EXPECT_EQ(watcher->read(), Reading::kNothing);
@@ -147,7 +147,7 @@ TEST(TableTest, ARevisionThatIsLargerThanTheHistoryIsNotLostUnnoticed) {
   table.apply({put("other/x")}, 12);
   for (TestWatcher* watcher : {&concerned, &other, &busy})
     EXPECT_EQ(watcher->read(), Reading::kExpired);
-  // Watches that begin afterwards go on.
+  // Later watches continue.
   EXPECT_EQ(late.rings, 1);
   EXPECT_EQ(late.read(), Reading::kChanges);
   ASSERT_EQ(late.changes.size(), 1u);
@@ -181,7 +181,7 @@ TEST(TableTest, WhatTheHistoryDropsBeforeItIsDispatchedIsNotLostUnnoticed) {
   EXPECT_EQ(waiting.read(), Reading::kNothing);
   EXPECT_EQ(ringing.read(), Reading::kNothing);
   std::vector<std::jthread> writers;
-  // While the first change is dispatched, others are made; the history holds the last of them.
+  // While the first change is dispatched, others occur; the history has the last of them.
   ringing.on_ring = [&] {
     for (Revision revision = 2; revision < 4; ++revision) {
       writers.emplace_back(

@@ -6,7 +6,7 @@
 namespace lookout::apiserver::storage {
 namespace {
 
-// Only for what goes wrong.
+// Only for errors.
 constexpr std::chrono::seconds kLong{30};
 
 }  // namespace

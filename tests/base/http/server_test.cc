@@ -1,4 +1,4 @@
-// Where a server listens. The end of a server: what it waits for, and what it cuts off.
+// A server's addresses, and its shutdown: what it waits for, and what it aborts.
 #include "lookout/base/http/server.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ namespace {
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
-/// Less than this is a drain that did not wait for its own end.
+/// A drain shorter than this did not wait for its timeout.
 constexpr std::chrono::seconds kLongDrain{30};
 
 /// A client that sends its text and then nothing more.
@@ -93,7 +93,7 @@ class ClientTransport : public Transport {
 
 class ServerTest : public testing::Test {
  protected:
-  /// Without sockets; no limit of time but those that a test sets.
+  /// Without sockets; no time limits except those that a test sets.
   static ServerOptions options() {
     ServerOptions out;
     out.listens = false;

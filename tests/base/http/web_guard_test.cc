@@ -1,4 +1,4 @@
-// Which requests a server without credentials takes for those of a foreign web page.
+// Detection of requests from foreign web pages, for servers without credentials.
 #include "lookout/base/http/web_guard.h"
 
 #include <gtest/gtest.h>

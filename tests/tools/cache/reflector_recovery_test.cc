@@ -1,4 +1,4 @@
-// A reflector over time: back-off, resyncs, stops, errors, signs of life.
+// A reflector over time: backoff, resyncs, stops, errors, heartbeats.
 #include <gtest/gtest.h>
 
 #include <optional>

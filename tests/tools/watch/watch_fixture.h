@@ -1,4 +1,4 @@
-// Waits on a loop that runs when the test says so.
+// Waits on a loop that the test runs.
 #pragma once
 
 #include <gmock/gmock.h>

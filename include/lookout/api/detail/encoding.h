@@ -1,5 +1,5 @@
 // The flat form of a decoded object, byte for byte. docs/object-format.md describes it; this file
-// is the only one that knows it (FlatWriter writes it, Value reads it).
+// is the only one that defines it (FlatWriter writes it, Value reads it).
 //
 // A value is a tag byte, followed by the data that the tag calls for:
 //
@@ -16,7 +16,7 @@
 //   0x0A         number kept as text (more digits than a double has): varint length, text
 //   0x0B         string: varint length, bytes
 //   0x0C         field set: varint length, entries
-//   0x0D         string that is in the object already: 2 bytes, how far before this tag its tag is
+//   0x0D         repeated string: 2 bytes, the distance back to the tag of the first occurrence
 //   0x10-0x2F    the integers 0 to 31
 //   0x30-0x3F    field set of 1 to 16 bytes: the entries
 //   0x40-0x7F    string of 0 to 63 bytes: the bytes
@@ -32,7 +32,7 @@
 //   0xE0-0xFE    name of 0 to 30 bytes: the bytes
 //   0xFF         name: varint length, bytes
 //
-// A field set is an object as fieldsV1 of managed fields has them: all of its names are "." or begin
+// A field set is an object as in fieldsV1 of managed fields: all of its names are "." or begin
 // with "f:", "k:", "v:" or "i:", and all of its values are {} or field sets. An entry is a name,
 // and a value if bit 0 of its first byte is set; else the value is {}. A name is
 //
@@ -252,11 +252,11 @@ inline std::string encode_whole_string(std::string_view text) {
   return {reinterpret_cast<const char*>(bytes), size};
 }
 
-/// The string that a kTagAgain stands for.
+/// The first occurrence of the string that this kTagAgain repeats.
 inline const std::uint8_t* first_string(const std::uint8_t* again) {
   return again - read_fixed<std::uint16_t>(again + 1);
 }
-/// Whether there may be such a tag in a value. If not, equal bytes are an equal value.
+/// False if the value contains no kTagAgain: values with equal bytes are then equal.
 inline bool may_repeat(const std::uint8_t* value) {
   const auto size = static_cast<std::size_t>(skip_value(value) - value);
   return std::memchr(value, kTagAgain, size) != nullptr;
@@ -290,7 +290,7 @@ inline Range contents(const std::uint8_t* value, Tag tag, Tag short_tag, std::si
   return {value, value + length};
 }
 
-/// The members of an object that is no field set.
+/// The members of an object that is not a field set.
 inline Range object_contents(const std::uint8_t* value) {
   return contents(value, kTagObject, kTagShortObject, kMaxShortObject);
 }
@@ -311,7 +311,7 @@ inline bool is_field_set_name(std::string_view name) {
   return name[0] == 'f' || name[0] == 'k' || name[0] == 'v' || name[0] == 'i';
 }
 
-/// The value of the entries of field sets that have none of their own.
+/// The value of a field set entry that has no value of its own.
 inline constexpr std::uint8_t kEmptyObject = kTagEmptyObject;
 
 /// A decoded entry of a field set.
@@ -351,7 +351,7 @@ inline std::size_t field_set_number(std::string_view name) {
   return symbol == kNoSymbol ? kNoFieldSetNumber : std::size_t{symbol} * 2 + is_field;
 }
 
-/// Writes a name, at most 11 bytes more than it has, and returns how many.
+/// Writes a name in at most name.size() + 11 bytes and returns how many.
 inline std::size_t write_field_set_name(std::uint8_t* out, std::string_view name) {
   if (name.size() == 1) {
     out[0] = kSetSelf;
@@ -383,7 +383,7 @@ inline const std::uint8_t* find_common(const std::uint8_t* p, const std::uint8_t
     if (key >= code) {
       if (key == code) return p;
       if (key < kKeySymbol || key >= kKeyInline) return nullptr;
-      ++p;  // a symbol of two bytes stands anywhere
+      ++p;  // a symbol of two bytes may come in any position
     }
     p = skip_value(p);
   }

@@ -18,34 +18,34 @@
 
 namespace lookout::api::detail {
 
-/// Takes the usual JSON apart several times as fast as a general parser, and gives up on everything
-/// else: what is malformed, numbers that are no integers of at most 18 digits. What it
-/// takes it takes as RapidJSON would, event for event; a text that it gives up on is to be given to
-/// that one from the beginning, so that errors are always RapidJSON's.
+/// Parses the JSON that API servers usually write, several times as fast as a general parser. Gives
+/// up on everything else: malformed text, and numbers other than integers of at most 18 digits.
+/// Accepted text produces the same events as with RapidJSON. After a failure, parse the text with
+/// RapidJSON from the beginning, so that errors are always RapidJSON's.
 ///
-/// Handler is RapidJSON's, with more functions:
-/// * `bool skipping()`, asked behind Key(), says that the value which follows is not wanted. If it
-///   is an object or array it is stepped over and skipped() is called; a scalar is handed over
-///   nevertheless.
-/// * `bool empty_object()` is called for `{}` instead of StartObject() and EndObject(): in what an
-///   API server writes a third of all values are such (managedFields).
-/// * `std::size_t recall(rest, levels)` is asked at each other object and array: if the handler
-///   knows with what value `rest` begins it takes it and returns the size of its text, else 0.
-///   `levels` is then how many containers are nested in it, itself included, `{}` left out.
-/// * `void remember(text, levels)` is called behind EndObject() and EndArray() with the container's
+/// Handler is a RapidJSON handler with additional functions:
+/// * `bool skipping()` is called after Key(). If it returns true and the next value is an object or
+///   array, the parser skips that value and calls skipped(). Scalars are delivered in any case.
+/// * `bool empty_object()` is called for `{}` instead of StartObject() and EndObject(). A third of
+///   all values that an API server writes are empty objects (managedFields).
+/// * `std::size_t recall(rest, levels)` is called at the start of any other object and array. A
+///   handler that knows the value at the start of `rest` takes it, sets `levels` to the number of
+///   nested containers in it (including itself, not counting `{}`), and returns the size of its
+///   text; otherwise it returns 0.
+/// * `void remember(text, levels)` is called after EndObject() and EndArray() with the container's
 ///   text.
 template <class Handler>
 class FastJson {
  public:
   explicit FastJson(Handler& handler) : handler_(handler) {}
 
-  /// Behind `text` there must be a NUL and 15 more bytes that may be read. The text stays as it is.
+  /// `text` must be followed by a NUL and 15 more readable bytes. It is not changed.
   bool parse(std::string_view text) {
     p_ = text.data();
     end_ = p_ + text.size();
     open_.clear();
     const bool good = run() && p_ == end_;
-    // One huge string is no reason to keep its memory.
+    // Do not keep the memory of a huge string.
     if (unescaped_.capacity() > kKept) unescaped_ = {};
     return good;
   }
@@ -54,8 +54,8 @@ class FastJson {
   static constexpr std::size_t kKept = 1u << 20;
 
   struct Open {
-    char bracket;        // that is to close it
-    std::size_t levels;  // of containers, itself included, `{}` left out
+    char bracket;        // the one that closes it
+    std::size_t levels;  // of nested containers, including itself, not counting `{}`
     const char* begin;
   };
 
@@ -135,7 +135,7 @@ class FastJson {
     return At::kBehindValue;
   }
 
-  /// The end of the container, or a comma and what follows it.
+  /// The end of the container, or a comma and the next member or element.
   At behind_value() {
     skip_space();
     if (open_.empty()) return At::kEnd;
@@ -155,7 +155,7 @@ class FastJson {
     return open_.back().bracket == '}' ? At::kMember : At::kValue;
   }
 
-  /// Behind an opening bracket: steps over the value if the handler knows it.
+  /// After an opening bracket: skips the value if the handler knows it.
   bool recall() {
     std::size_t levels = 0;
     const char* const begin = p_ - 1;
@@ -167,7 +167,7 @@ class FastJson {
     return true;
   }
 
-  /// The innermost open container has one of so many levels in it.
+  /// Records that the innermost open container contains one with this many levels.
   void contains(std::size_t levels) {
     if (!open_.empty()) open_.back().levels = std::max(open_.back().levels, levels + 1);
   }
@@ -179,7 +179,7 @@ class FastJson {
   }
 
   bool literal(std::string_view text) {
-    // (What there is behind the end may be read.)
+    // (Reads beyond the end are safe, see parse().)
     if (std::memcmp(p_, text.data(), text.size()) != 0) return false;
     p_ += text.size();
     return true;
@@ -217,7 +217,7 @@ class FastJson {
 #endif
   }
 
-  /// From the opening quote to behind the closing one. `out` is good until the next string.
+  /// Reads a string, including both quotes. `out` stays valid until the next string.
   bool string(std::string_view& out) {
     const char* const begin = ++p_;
     p_ = find_special(p_);
@@ -229,7 +229,7 @@ class FastJson {
     return *p_ == '\\' && escaped_string(begin, out);
   }
 
-  // Rare, and so large that string() would be a call, too.
+  // Rare, and too large to be inlined together with string().
   [[gnu::noinline]] bool escaped_string(const char* begin, std::string_view& out) {
     unescaped_.clear();
     for (;;) {
@@ -252,7 +252,7 @@ class FastJson {
     return true;
   }
 
-  /// "\u0026", or two of them that stand for one character (RFC 8259, 7): Go writes <, > and & so.
+  /// "\u0026", or a surrogate pair (RFC 8259, section 7). Go escapes <, > and & in this way.
   bool unicode_escape() {
     std::uint32_t code = 0;
     if (!code_unit(code)) return false;
@@ -261,8 +261,8 @@ class FastJson {
     return true;
   }
 
-  /// The character that begins with this half of a pair: U+FFFD if the other half does not follow, as
-  /// in Go (and as repair_surrogates() has it).
+  /// The character that begins with this half of a surrogate pair; U+FFFD if the other half does not
+  /// follow, as in Go (and in repair_surrogates()).
   std::uint32_t whole_character(std::uint32_t half) {
     constexpr std::uint32_t kReplacement = 0xFFFD;
     const char* const behind = p_;

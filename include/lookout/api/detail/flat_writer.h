@@ -25,7 +25,7 @@ namespace lookout::api::detail {
 /// with one object value at the root.
 class FlatWriter {
  public:
-  /// The empty one of this thread, for whoever writes one object and needs no other meanwhile.
+  /// The writer of this thread, empty. For writing one object at a time.
   static FlatWriter& of_this_thread();
 
   /// Discards everything written since the last finish().
@@ -56,10 +56,10 @@ class FlatWriter {
   /// begin_object(), key() and so on, for members that come in order. Not at the root.
   void begin_field_set();
   void end_field_set();
-  /// An entry with the value {}. False, and nothing written, if the name is not one that field sets
-  /// have, or does not come behind the one before.
+  /// Writes an entry with the value {}. Returns false and writes nothing if field sets cannot have the
+  /// name, or if it is not greater than the previous name.
   bool field_set_entry(std::string_view name);
-  /// The last entry has another value: a field set, which is written next.
+  /// Gives the last entry another value: the field set that is written next.
   void nest_in_entry() { buffer_[innermost().last_key] |= kSetNested; }
   void key(std::string_view name);
   void key(Symbol name) {
@@ -88,7 +88,7 @@ class FlatWriter {
   void plain_string(std::string_view value);
   /// Copies a value of another object, with its contents.
   void value(Value copied);
-  /// Copies what closed_container() has given.
+  /// Copies a result of closed_container().
   void container(Value copied);
 
   /// The encoded form of the object or array that was closed last, if nothing was written since.
@@ -127,7 +127,7 @@ class FlatWriter {
   struct Frame {
     std::size_t start = 0;     // of the tag byte
     std::size_t last_key = 0;  // offset of the last key or entry
-    std::size_t room = 0;      // behind the tag, for the length
+    std::size_t room = 0;      // bytes after the tag for the length
     std::uint8_t place = 0;    // in rooms_
     bool array = false;
     std::uint64_t last_prefix = 0;  // of the name, if the order depends on it
@@ -137,12 +137,11 @@ class FlatWriter {
     bool has_field_set_key = false;  // a key is a name of field sets
   };
   struct Entry {
-    std::uint64_t order;  // and what there is room for of the name, if the order depends on it
+    std::uint64_t order;  // and the first bytes of the name, if the order depends on it
     std::size_t begin;
     std::size_t end;
   };
-  /// Bytes that are not set before they are written, as those of a vector are: many writers are made
-  /// for one short object.
+  /// Uninitialised bytes, unlike those of a vector: many writers write only one short object.
   class Buffer {
    public:
     std::uint8_t* data() { return bytes_.get(); }
@@ -169,7 +168,7 @@ class FlatWriter {
     ++size_;
   }
   void put(const void* data, std::size_t n);
-  /// How the containers of a kind begin.
+  /// The tags of one kind of container.
   struct Heads {
     Tag empty;
     Tag any;
@@ -193,8 +192,8 @@ class FlatWriter {
   Buffer buffer_;
   std::size_t size_ = 0;
   std::size_t moved_ = 0;
-  // How many bytes the length of a container took when one was at this place before: behind the same
-  // key, as a rule. Containers whose length takes another number are moved.
+  // The bytes that the length of the last container at this place took (usually: after the same key).
+  // A container whose length takes another number of bytes is moved.
   std::array<std::uint8_t, 256> rooms_{};
   std::vector<Frame> frames_;  // the first depth_ belong to the open containers
   std::size_t depth_ = 0;

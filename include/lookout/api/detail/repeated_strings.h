@@ -1,4 +1,4 @@
-// Strings that an object has more than once.
+// RepeatedStrings: stores repeated strings of an object once.
 #pragma once
 
 #include <array>
@@ -10,37 +10,37 @@
 
 namespace lookout::api::detail {
 
-/// Writes an object's strings once: times, names of images and volumes, addresses come again in most
-/// objects. Each further one becomes kTagAgain, see docs/object-format.md. Which strings do is
-/// decided by the object's content alone, so equal objects stay equal bytes. Not thread-safe.
+/// Stores each string of an object once. Most objects repeat times, image and volume names, and
+/// addresses. Each repetition becomes kTagAgain, see docs/object-format.md. The object's content
+/// alone determines the replaced strings, so equal objects have equal bytes. Not thread-safe.
 class RepeatedStrings {
  public:
-  /// Looks at an encoded object that has each string written out, and returns how many bytes it
-  /// loses.
+  /// Examines an encoded object in which all strings are spelled out. Returns the number of bytes that
+  /// can be saved.
   std::size_t find(Range plain);
-  /// Copies the object that find() has looked at, without those bytes.
+  /// Copies the object that find() examined, without those bytes.
   void copy(Range plain, std::uint8_t* out) const;
 
  private:
-  /// Shorter ones save little, and looking for them takes as long.
+  /// Shorter strings save little but take as long to find.
   static constexpr std::size_t kShortest = 16;
-  /// Of an object. Two bytes lead back to any string.
+  /// The largest object. Two bytes can hold any distance in it.
   static constexpr std::size_t kLargest = 0xFFFF;
   static constexpr unsigned kPlaceBits = 8;
-  static constexpr std::size_t kSize = 3;  // of kTagAgain and what is behind it
+  static constexpr std::size_t kSize = 3;  // of kTagAgain and its distance
 
-  /// A string that is not written, by its position before any was left out.
+  /// A string that is replaced, by its position in the original.
   struct Again {
     std::uint32_t at;
     std::uint32_t size;
-    std::uint16_t distance;  // to the equal one, when all are left out
+    std::uint16_t distance;  // to the first occurrence, in the result
   };
   /// A container that becomes smaller, by its final position.
   struct Head {
     std::uint32_t at;
     std::uint32_t lost;
   };
-  /// A container that find() is in, and the one around it.
+  /// A container that find() is in, and its parent.
   struct Open {
     const std::uint8_t* outer_end;
     bool outer_is_object;

@@ -1,4 +1,4 @@
-// Fields that are unset in Go, and written or not.
+// Fields that are unset in Go, and whether JSON contains them.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -7,18 +7,18 @@
 
 namespace lookout::api::detail {
 
-/// Adds the unset fields that an API server writes of objects of a built-in kind, because in Go they
-/// have no "omitempty": `"rules": null` of a role, `"lastTransitionTime": null` of a condition. Does
-/// nothing with other kinds.
+/// Adds the unset fields that an API server writes because their Go type lacks "omitempty":
+/// `"rules": null` in a role, `"lastTransitionTime": null` in a condition. Built-in kinds only; other
+/// kinds stay unchanged.
 void add_unset_fields(rapidjson::Value& object, std::string_view api_version, std::string_view kind,
                       rapidjson::Document::AllocatorType& allocator);
 
-/// The same, and makes an empty list what it is after it was stored: null.
+/// The same, and replaces empty lists with null, as storing them does.
 void settle_unset_fields(rapidjson::Value& object, std::string_view api_version,
                          std::string_view kind, rapidjson::Document::AllocatorType& allocator);
 
-/// The opposite: takes out what counts as unset in Go and is not written: an empty list, map or text,
-/// zero or false in a field that is no pointer and has "omitempty".
+/// The opposite: removes values that Go omits: an empty list, map or string, zero or false in a
+/// non-pointer field with "omitempty".
 void drop_unset_fields(rapidjson::Value& object, std::string_view api_version,
                        std::string_view kind);
 

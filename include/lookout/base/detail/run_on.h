@@ -1,4 +1,4 @@
-// run_on(): a coroutine on another executor, for a coroutine that waits for it.
+// run_on(): runs a coroutine on another executor and waits for it.
 #pragma once
 
 #include "lookout/base/detail/asio.h"  // before Asio
@@ -13,12 +13,12 @@
 
 namespace lookout::detail {
 
-/// Runs `task` on `executor` (one thread, or a strand), whatever the waiting coroutine runs on. When
-/// Asio cancels that one, it cancels the task, too, at any time.
+/// Runs `task` on `executor` (one thread, or a strand); the caller may run on any executor. When
+/// Asio cancels the caller, it also cancels the task.
 ///
-/// co_spawn() with use_awaitable, but safe: before Boost 1.84 that posts a pointer to a signal that
-/// the waiting coroutine owns. If the task ends meanwhile, the signal is gone
-/// (chriskohlhoff/asio#1332).
+/// A safe replacement for co_spawn() with use_awaitable. Before Boost 1.84, co_spawn() posts a
+/// pointer to a cancellation signal that the caller owns; if the task ends meanwhile, the pointer
+/// dangles (chriskohlhoff/asio#1332).
 Awaitable<void> run_on_void(boost::asio::any_io_executor executor, Awaitable<void> task);
 
 template <class T>
@@ -31,7 +31,7 @@ Awaitable<T> run_on(boost::asio::any_io_executor executor, Awaitable<T> task) {
   if constexpr (std::is_void_v<T>) {
     co_await run_on_void(std::move(executor), std::move(task));
   } else {
-    // Both may outlive the other.
+    // Either may outlive the other.
     const auto result = std::make_shared<std::optional<T>>();
     co_await run_on_void(std::move(executor), keep_result(std::move(task), result));
     co_return *std::move(*result);

@@ -26,8 +26,8 @@ struct Limits {
   std::size_t max_body_bytes = 3u << 20;
   /// For the TLS handshake, and for the head of a request, counted from its first byte.
   std::chrono::milliseconds header_timeout{15000};
-  /// The same from when the server drains, also for a client that has sent nothing yet. Go's
-  /// Server.Shutdown closes such connections after 5 s.
+  /// Replaces header_timeout once the server drains, and applies also to clients that have sent
+  /// nothing yet. Go's Server.Shutdown closes such connections after 5 s.
   std::chrono::milliseconds drain_header_timeout{5000};
   std::chrono::milliseconds body_timeout{60000};
   /// Between two requests.

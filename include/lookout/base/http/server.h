@@ -29,9 +29,9 @@ struct ServerOptions {
   LOOKOUT_OPTION std::shared_ptr<boost::asio::ssl::context> tls = nullptr;
 };
 
-/// The address to listen on for a host: an address ("::1", "[::1]") as it is, of a name its first IPv4
-/// address or else its first one, as Go's net.Listen chooses; "0.0.0.0" if it is empty. May ask a name
-/// server. Throws lookout::Error if there is no such host.
+/// The address to listen on for a host. An address ("::1", "[::1]") stays as it is. A name becomes its
+/// first IPv4 address, or else its first address, as in Go's net.Listen. An empty host becomes
+/// "0.0.0.0". May block on a DNS lookup. Throws lookout::Error if there is no such host.
 std::string address_of_host(std::string host);
 
 /// The host of a URL for clients on the same machine: "127.0.0.1" if the server listens on all
@@ -39,7 +39,7 @@ std::string address_of_host(std::string host);
 std::string host_for_clients(const std::string& address);
 
 /// The identity under which a client's connections are counted: its address, or with IPv6 its /64
-/// network, because one host may have all addresses of it.
+/// network, because one host may use all of its addresses.
 std::string counted_address(const std::string& address);
 
 /// Listens, and serves each connection on one of its threads.
@@ -62,10 +62,10 @@ class Server {
   /// An executor of one of the threads, for use by the application.
   boost::asio::any_io_executor executor();
 
-  /// Accepts no new connections from now on and lets running requests finish; returns true if they
-  /// did within `time`. Slow clients are still disconnected, those without a complete head of a
-  /// request after Limits::drain_header_timeout. May be called again. The threads keep running. Must
-  /// not be called on one of them.
+  /// Stops accepting connections and lets running requests finish; returns true if they did within
+  /// `time`. Slow clients are still disconnected; those that have not sent a complete request head,
+  /// after Limits::drain_header_timeout. May be called again. The threads keep running. Must not be
+  /// called on one of them.
   bool drain(std::chrono::milliseconds time);
   /// Closes the remaining connections and waits for them to end (5 s at most). The threads keep
   /// running. Must not be called on one of them.

@@ -28,13 +28,13 @@ namespace lookout::registry {
 
 namespace detail {
 
-/// Connects to the first of the addresses that accepts. Each gets an equal part of the time that is
-/// left, so that one that does not answer leaves time for the others.
+/// Connects to the first address that accepts. Each attempt gets an equal share of the remaining
+/// time, so that an address that does not answer leaves time for the others.
 inline Awaitable<boost::beast::tcp_stream> connect_to_any(
     std::vector<boost::asio::ip::tcp::endpoint> addresses, std::chrono::milliseconds time) {
   namespace asio = boost::asio;
   using std::chrono::milliseconds;
-  // For calls without a limit: TCP repeats an unanswered request to connect after one second.
+  // For calls without a limit: TCP repeats an unanswered SYN after one second.
   constexpr milliseconds kLongest{3'000};
   const auto executor = co_await asio::this_coro::executor;
   const auto begun = std::chrono::steady_clock::now();

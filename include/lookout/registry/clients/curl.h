@@ -38,7 +38,7 @@ class CurlClient {
   explicit CurlClient(std::size_t max_body = std::size_t{16} << 20)
       : max_body_(max_body), multi_(curl_multi_init()), easy_(curl_easy_init()) {
     if (!multi_ || !easy_) throw std::bad_alloc();
-    // libcurl speaks others, and whoever announces an endpoint chooses its scheme.
+    // libcurl supports other protocols, and an announced endpoint may have any scheme.
     curl_easy_setopt(easy_.get(), CURLOPT_PROTOCOLS_STR, "http,https");
   }
 
@@ -114,7 +114,7 @@ class CurlClient {
     CURL* const easy = easy_.get();
     Headers headers;
     for (const auto& [name, value] : request.headers) {
-      // libcurl takes "name:" for a header that it shall not send.
+      // libcurl interprets "name:" as a header to omit.
       const std::string line = value.empty() ? name + ";" : name + ": " + value;
       curl_slist* const longer = curl_slist_append(headers.get(), line.c_str());
       if (longer == nullptr) throw std::bad_alloc();
@@ -129,7 +129,7 @@ class CurlClient {
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers.get());
     curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
     curl_easy_setopt(easy, CURLOPT_NOBODY, request.method == "HEAD" ? 1L : 0L);
-    // Some servers want the length of a body even if there is none.
+    // Some servers require a Content-Length even without a body.
     const bool has_body = !request.body.empty() || request.method == "POST" ||
                           request.method == "PUT" || request.method == "PATCH";
     if (has_body) {
@@ -145,7 +145,7 @@ class CurlClient {
 
   const std::size_t max_body_;
   const std::unique_ptr<CURLM, FreeMulti> multi_;
-  const std::unique_ptr<CURL, Free> easy_;  // goes before what it is part of
+  const std::unique_ptr<CURL, Free> easy_;  // destroyed before multi_
 };
 
 }  // namespace lookout::registry

@@ -71,7 +71,7 @@ struct ClientOptions {
   /// coalesced.
   std::size_t max_pending = 10'000;
   /// If the server has been silent for this long, the client closes itself: valid() is false,
-  /// done() is stopped, and validate_client() creates a new one. 0: it keeps trying, with the data
+  /// done() is stopped, and validate_client() creates a new one. 0: it keeps retrying, with the data
   /// that it has.
   std::chrono::milliseconds give_up_after{0};
   informer::HandlerPoolOptions handlers = kCallbackThreads;
@@ -149,7 +149,7 @@ class EventWatcher {
   std::shared_ptr<detail::EventQueue> queue_;
 };
 
-/// Whether a watcher first gets the existing records, as creations. (Records that this client does
+/// Whether a watcher first receives the existing records, as creations. (Records that this client does
 /// not know yet, because the first data has not arrived, go to every watcher.)
 enum class Begin { kWithChanges, kWithWhatIsThere };
 

@@ -25,20 +25,20 @@ struct ProviderNames {
 /// Its service has dubbo's name, "GROUP/INTERFACE:VERSION", with the group and the version only if
 /// the URL has them ("com.example.User" otherwise; version 0.0.0 counts as none). A consumer
 /// accepts providers of exactly its group and version or, as in dubbo, any with "*":
-/// "*/INTERFACE:1.0", "GROUP/INTERFACE:*", "*/INTERFACE:*". services() does not list these names;
-/// if a pod announces several services that match one, it is found with the last one in the order
-/// of their names. Everything that a pod announces for one service, for example with several
-/// protocols, is one instance. Records that an earlier run of the program has left on its pod do
-/// not count: of one protocol, those with another "pid" and an older "timestamp"; of one endpoint,
-/// those with an older "timestamp".
+/// "*/INTERFACE:1.0", "GROUP/INTERFACE:*", "*/INTERFACE:*". services() does not list these names.
+/// If several services of a pod match such a name, the last one in the order of names is used.
+/// All records of a pod for one service, for example with several protocols, form one instance.
+/// Records that an earlier run of the program has left on its pod do not count: those of the same
+/// protocol with another "pid" and an older "timestamp", and those of the same endpoint with an
+/// older "timestamp".
 ///
 /// `id` is the address and the port, `endpoints` has "protocol://host:port", `version` is the
 /// version of the interface, and `metadata` has the URL's other parameters (including "weight", so
 /// that BalancerPolicy::weighted() behaves like dubbo). `zone` is the URL's parameter, or else the
 /// pod's zone.
 ///
-/// A record whose URL cannot be read is reported (Options::on_malformed) and left out, and so is one
-/// that is not UTF-8 without NUL bytes once its escapes are undone. The other records count.
+/// A record whose URL cannot be parsed, or is not UTF-8 without NUL bytes after unescaping, is
+/// reported (Options::on_malformed) and skipped. The other records count.
 ///
 /// Serves pods that are running, ready and not being deleted. Options::include_unready includes all
 /// others, whatever their state, as dubbo-go does.

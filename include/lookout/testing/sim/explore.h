@@ -1,4 +1,4 @@
-// Many worlds of one scenario, and what a failure tells.
+// explore(): runs a scenario with many seeds and reports the first failure.
 #pragma once
 
 #include <chrono>
@@ -14,26 +14,26 @@
 
 namespace lookout::sim {
 
-/// Fills a world: makes objects, starts processes, names what must hold, and calls run(). Called
-/// once for each world; it must not keep anything from one call to the next.
+/// Fills a world: creates objects, starts processes, declares invariants, and calls World::run().
+/// Called once for each world; it must not keep state between calls.
 using Scenario = std::function<void(World& world)>;
 
 struct ExploreOptions {
-  /// $LOOKOUT_SIM_SEED, if it is set, is the only seed; $LOOKOUT_SIM_SEEDS ("200" or "1000-1999")
+  /// If $LOOKOUT_SIM_SEED is set, it is the only seed; $LOOKOUT_SIM_SEEDS ("200" or "1000-1999")
   /// replaces these two.
   std::uint64_t first_seed = 1;
   std::uint64_t seeds = 100;
   LOOKOUT_OPTION FaultOptions faults = all_faults();
   LOOKOUT_OPTION WorldOptions world = {};
-  /// The end must be that of the run without faults (see World::snapshot()).
+  /// The final state must equal that of the run without faults (World::snapshot()).
   bool stable = true;
-  /// Each world is run twice, and both must do the same. $LOOKOUT_SIM_TWICE=1 switches it on.
+  /// Runs each world twice and compares the runs. $LOOKOUT_SIM_TWICE=1 enables it.
   bool twice = false;
-  /// explore_each(): how many faults a world has at most.
+  /// explore_each(): the maximum number of faults in a world.
   unsigned depth = 1;
-  /// Worlds to spend on making the plan of a failure smaller.
+  /// The maximum number of worlds to run to reduce the plan of a failure.
   unsigned shrink = 60;
-  /// The lines of the story in a report. $LOOKOUT_SIM_STORY replaces it.
+  /// The maximum number of story lines in a report. $LOOKOUT_SIM_STORY overrides it.
   std::size_t story = 80;
 };
 
@@ -43,7 +43,7 @@ struct Outcome {
   std::uint64_t requests = 0;
   /// Simulated time.
   Time simulated{0};
-  // About the first failure:
+  // The first failure:
   std::uint64_t seed = 0;
   Plan plan = {};
   std::string violation = {};
@@ -51,22 +51,22 @@ struct Outcome {
   std::string report = {};
 };
 
-/// Runs the scenario once without faults and then for each seed with them, until an oracle objects;
-/// then finds the fewest faults that still make it object. Nothing else of the program may run
-/// meanwhile.
+/// Runs the scenario once without faults and then with faults for each seed, until an oracle fails;
+/// then reduces the plan to few faults that still cause the failure. No other code of the program
+/// may run meanwhile.
 Outcome explore(const std::string& name, const Scenario& scenario, ExploreOptions options = {});
 
-/// Runs the scenario once without faults, and then once for each place where one of the kinds of
-/// faults of requests can strike: "a crash after each write", "a stale read in place of each list".
-/// What a run without faults shows decides which places there are; if there is none, the outcome has
-/// not passed. Throws InvalidArgument for kinds of faults of time. With `options.depth` 2, the run with
-/// each of these faults shows where a second one can strike behind it, and so on. `options.seeds` worlds
-/// for each plan; the faults of `options` are not drawn.
+/// Runs the scenario once without faults, and then once for each request that a fault of these kinds can
+/// strike: "a crash after each write", "a stale read instead of each list". The run without faults
+/// determines these requests; if there are none, the outcome has not passed. With `options.depth` 2, the
+/// run with each fault determines the later requests that a second fault can strike, and so on. Runs
+/// `options.seeds` worlds for each plan; ignores `options.faults`. Throws InvalidArgument for kinds of
+/// timed faults.
 Outcome explore_each(const std::string& name, const Scenario& scenario,
                      const std::vector<FaultKind>& kinds, ExploreOptions options = {});
 
-/// One world with exactly these faults. Returns what an oracle has found, or that some of the faults
-/// have not struck (as requests have other numbers when the code has changed); nothing if all is well.
+/// Runs one world with exactly these faults. Returns the violation, or a message if some faults did not
+/// strike (a change of the code may change the numbers of requests); empty if the world passed.
 std::optional<std::string> replay(const Scenario& scenario, std::uint64_t seed, const Plan& plan,
                                   ExploreOptions options = {});
 
@@ -74,13 +74,13 @@ namespace detail {
 
 /// Assertions of a test framework, which count their failures instead of throwing.
 struct Assertions {
-  /// How many results there are so far.
+  /// The number of results so far.
   int (*count)() = nullptr;
-  /// What the first failure behind so many of them says; empty if there is none.
+  /// The message of the first failure after the first `from` results; empty if there is none.
   std::string (*failure)(int from) = nullptr;
 };
 
-/// Has a failed assertion in a world be a violation. For lookout/testing/sim/gtest.h; returns true.
+/// Makes failed assertions in a world violations. For lookout/testing/sim/gtest.h; returns true.
 bool note_assertions(const Assertions& assertions);
 
 }  // namespace detail

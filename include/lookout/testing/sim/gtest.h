@@ -30,13 +30,13 @@ inline std::string failed_assertion(int from) {
   return {};
 }
 
-/// A world has a process of its own: GoogleTest would not hear of assertions that fail there.
+/// A world runs in its own process, so GoogleTest would miss assertions that fail there.
 inline const bool kNotesAssertions =
     note_assertions({[] { return current_result().total_part_count(); }, &failed_assertion});
 
 }  // namespace lookout::sim::detail
 
-/// A test whose body fills `world` (sim::Scenario) and is run for many seeds. Behind the names come
+/// A test whose body fills `world` (sim::Scenario) and runs with many seeds. The names are followed by
 /// the options (ExploreOptions), an expression or braces:
 ///
 ///     LOOKOUT_SIM_TEST(Website, IsEventuallyStable, {.seeds = 200}) {

@@ -80,9 +80,8 @@ class Controller : public ReflectorStore {
 
   Indexer& store_;
   DeltaFifo queue_;
-  // The first list, until another change arrives: there is nothing to compare it with, so it goes
-  // into the store without a queue, which for a large list would take more memory than small
-  // objects do.
+  // The first list, until another change arrives. There is nothing to compare it with, so it bypasses
+  // the queue, whose entries would take more memory than small objects.
   std::vector<api::Object> first_list_;
   OnChanges on_changes_;
   std::atomic<std::size_t> queued_{0};

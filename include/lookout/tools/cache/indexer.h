@@ -91,7 +91,7 @@ class Indexer {
   // --- Reading
 
   Snapshot snapshot() const;
-  /// For many look-ups at one go.
+  /// For many lookups at once.
   ReadView read() const LOOKOUT_LIFETIME_BOUND;
 
   /// The current object, or an empty handle.

@@ -29,10 +29,10 @@ class Watcher {
     static_cast<void>(deleted);
     return false;
   }
-  /// Ends the watch and waits until nothing of it runs any more: no code of the program's that the
-  /// watch calls, such as an error handler. A reflector awaits it before it destroys the watch,
-  /// whatever ended it, and does not call next() afterwards. Must not throw. The default does
-  /// nothing, which is right for a watch that runs only in next().
+  /// Ends the watch and waits until none of its code runs, including code of the program that it
+  /// calls, such as an error handler. A reflector always awaits it before it destroys the watch, and
+  /// does not call next() afterwards. Must not throw. The default does nothing, which suits a watch
+  /// that runs only in next().
   virtual Awaitable<void> end();
 };
 

@@ -26,7 +26,7 @@ namespace lookout::cache {
 /// the same in a watch for an object that no longer matches the selector.
 ///
 /// A namespace that fails is retried and does not delay the others. The state is complete, and an
-/// informer synced, when each namespace has been listed or refused (401, 403, 404): see unsynced().
+/// informer synced, when each namespace has been listed or is forbidden (403): see unsynced().
 ///
 /// The reflector on top of this source is live if those of all namespaces are, reports the newest
 /// failure of those that are not, and counts the errors and unreadable objects of all (health()).
@@ -47,8 +47,8 @@ class MultiNamespaceSource : public ListerWatcher {
   MultiNamespaceSource& operator=(const MultiNamespaceSource&) = delete;
 
   /// Replaces the set of namespaces. Returns immediately. Throws InvalidArgument for an empty
-  /// namespace, which would mean all of them, and what Make throws for a new one: the others are
-  /// listed then, and a further call with the same set tries again.
+  /// namespace, which would mean all of them. Also throws what Make throws for a new namespace; the
+  /// others are then listed, and another call with the same set retries.
   void set_namespaces(std::set<std::string> namespaces);
   std::set<std::string> namespaces() const;
   /// The namespaces of the set that have not been listed yet, each with its last error, if any.

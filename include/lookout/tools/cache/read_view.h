@@ -1,4 +1,4 @@
-// ReadView: many look-ups at the price of less than one each.
+// ReadView: many lookups in a store, without reference counting.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace detail {
 
 struct StoreCore;
 
-/// A handle is nothing but the pointer, so pointers may be looked at as handles.
+/// Reinterprets pointers as handles: a handle consists only of the pointer.
 template <class T = api::Object>
 const T* handles_of(const api::detail::ObjectHeader* const* headers) {
   static_assert(std::derived_from<T, api::Object> && sizeof(T) == sizeof *headers);
@@ -29,8 +29,8 @@ const T* handles_of(const api::detail::ObjectHeader* const* headers) {
 
 }  // namespace detail
 
-/// An object that a ReadView has lent: like a handle, but without a count of its own. Copy the
-/// handle (`api::Object kept = *borrowed;`) to keep the object for longer than the view.
+/// An object borrowed from a ReadView: like a handle, but without a reference count. Copy the handle
+/// (`api::Object kept = *borrowed;`) to keep the object longer than the view.
 template <class T = api::Object>
 class Borrowed {
  public:
@@ -48,8 +48,8 @@ class Borrowed {
   const api::detail::ObjectHeader* const header_;
 };
 
-/// Objects that a ReadView has lent, one for each key that it was asked for, in that order; an
-/// empty handle where the store has none.
+/// Objects borrowed from a ReadView, one for each requested key, in the same order; an empty handle
+/// for a key without an object.
 template <class T = api::Object>
 class BorrowedList {
  public:
@@ -68,8 +68,8 @@ class BorrowedList {
   const std::vector<const api::detail::ObjectHeader*> headers_;
 };
 
-/// Look-ups in the newest version of a store, for moments in which there are many: the reader
-/// announces itself once, and objects are lent.
+/// Many lookups in the newest version of a store: registers the reader once and borrows objects
+/// without counting references.
 ///
 ///     const auto view = store.read();
 ///     for (const auto& key : keys) {
@@ -79,10 +79,10 @@ class BorrowedList {
 ///       if (pod) use(pod);
 ///     }
 ///
-/// Each look-up, and each of those of get_many(), sees the newest version, so two of them may see
-/// different ones (a Snapshot always shows the same). While a view lives, the store frees nothing:
-/// keep it for a moment only, never across a wait. The store must outlive it. To be used by one
-/// thread; any number of views may exist at once.
+/// Each lookup, including each one in get_many(), sees the newest version, so two lookups may see
+/// different versions (a Snapshot always shows the same one). While a view exists, the store frees no
+/// memory: keep it only briefly, never across a wait. The store must outlive it. For one thread; any
+/// number of views may exist at once.
 class ReadView {
  public:
   /// For the library; see Indexer::read().
@@ -100,8 +100,8 @@ class ReadView {
     return Borrowed<T>(find_key(key));
   }
 
-  /// The objects of many keys. Faster than get() for each of them if the store has more objects
-  /// than fit into the processor's cache: it waits for the memory of several at once.
+  /// The objects with these keys. Faster than a get() for each key if the store has more objects than
+  /// fit into the processor's cache, because memory accesses overlap.
   template <class T = api::Object>
   BorrowedList<T> get_many(std::span<const ObjectName> keys) const LOOKOUT_LIFETIME_BOUND {
     return BorrowedList<T>(find_many(keys));

@@ -83,10 +83,9 @@ struct ReflectorOptions {
   /// the source supports it, instead of listing page by page. If the server refuses, the reflector
   /// lists.
   bool use_watch_list = true;
-  /// Has the first list ask for the newest state (resourceVersion "") instead of any that the
-  /// server's cache has ("0"). A program that starts again never sees a state older than the one
-  /// that it saw before. Servers before 1.31 read their storage for it. A stream is always the newest
-  /// state.
+  /// The first list requests the newest state (resourceVersion "") instead of any state in the
+  /// server's cache ("0"), so that a restarted program never sees an older state than before. Servers
+  /// before 1.31 read from etcd for it. A watch list always delivers the newest state.
   bool newest_first_list = false;
   /// Compares the streamed state with a list of the same version. For tests of servers: it costs an
   /// extra list each time. A difference is counted and reported to the watch error handler.
@@ -203,7 +202,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   Reflector(std::shared_ptr<ListerWatcher> source, ReflectorStore& store, ReflectorOptions options);
 
   Awaitable<void> resync_loop(std::stop_token stop);
-  // `open` is the watch, or null. It belongs to run(), which ends it whatever happens.
+  // `open` is the watch, or null. run() owns it and always ends it.
   Awaitable<void> list_and_watch(std::unique_ptr<OpenWatch>& open, std::stop_token stop,
                                  Backoff& backoff);
   /// Follows the changes until another list is due.
@@ -273,7 +272,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   // Guarded by mutex_.
   std::string last_sync_resource_version_;
   std::unique_ptr<const ReflectorFailure> failure_;
-  // The part of stats_ that is the source's.
+  // The source's share of stats_.
   mutable std::uint64_t source_errors_ = 0;
   mutable std::uint64_t source_unreadable_ = 0;
   std::atomic<Clock::TimePoint> last_activity_;

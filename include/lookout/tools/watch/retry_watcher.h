@@ -30,9 +30,9 @@ struct RetryWatcherOptions {
 
 /// A watch that resumes from its last position when the server ends it, the connection breaks, or
 /// an attempt fails: client-go's RetryWatcher. It delivers every event once and in order; bookmarks
-/// only update the position. An attempt may fail for any reason: no answer, no credentials, an
-/// answer that is no watch. If the server asks it to wait (Retry-After), it waits as long, up to two
-/// minutes at a time.
+/// only update the position. An attempt may fail for any reason: no response, no credentials, a
+/// response that is not a watch. If the server asks it to wait (Retry-After), it waits that long, up
+/// to two minutes at a time.
 ///
 /// It ends if it cannot resume. 410 Gone, and a refusal (401, 403), become a last event of type
 /// kError with their Status: the caller must list again to recover (until_with_sync(), an

@@ -67,7 +67,7 @@ class WaitError : public Error {
 
 /// Uses a single watch from a resourceVersion ("": any). It ends when the server closes it, after
 /// minutes, or when the connection breaks. Throws api::StatusError if the server refuses the watch,
-/// also if it asks to retry later. Prefer until().
+/// even if it asks to retry later. Prefer until().
 Awaitable<api::WatchEvent> async_until_without_retry(std::shared_ptr<cache::ListerWatcher> source,
                                                      std::string resource_version,
                                                      std::vector<Condition> conditions,
@@ -94,7 +94,7 @@ Awaitable<api::WatchEvent> async_list_watch_until(std::shared_ptr<cache::ListerW
 api::WatchEvent list_watch_until(EventLoop& loop, std::shared_ptr<cache::ListerWatcher> source,
                                  std::vector<Condition> conditions, WaitOptions options = {});
 
-/// Uses a small informer, which recovers from every failure by a new list: it may skip states, but
+/// Uses a small informer, which recovers from every failure with a new list: it may skip states, but
 /// never the last one. With a precondition, it first waits for a complete store; if the
 /// precondition then holds, it returns an empty result without further waiting.
 Awaitable<std::optional<api::WatchEvent>> async_until_with_sync(

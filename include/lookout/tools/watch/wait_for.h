@@ -29,11 +29,11 @@ using ObjectCondition = std::function<bool(const api::Object& object)>;
 ///     });
 ///
 /// The wait sees states: it may skip some, but never the last one. It lists first, then watches,
-/// and recovers from a broken watch, a busy or unreachable server, 410 Gone, a credential plugin
-/// that fails, and an answer that is none of the server's (a proxy's page). Throws WaitError on
+/// and recovers from a broken watch, a busy or unreachable server, 410 Gone, a failing credential
+/// plugin, and a response that is not from an API server (a proxy's page). Throws WaitError on
 /// timeout or if a stop is requested, api::StatusError if the server refuses, and api::DecodeError
-/// if the object cannot be decoded: nobody knows then whether the condition holds. The blocking form
-/// throws InvalidArgument on the event loop; await the coroutine on a strand.
+/// if the object cannot be decoded, because the condition is then unknown. The blocking form throws
+/// InvalidArgument on the event loop; await the coroutine on a strand.
 Awaitable<api::Object> async_wait_for(std::shared_ptr<cache::ListerWatcher> source,
                                       std::string name, ObjectCondition condition,
                                       WaitOptions options = WaitOptions());

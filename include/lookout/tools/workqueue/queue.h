@@ -38,7 +38,7 @@ inline double seconds_since(Clock::TimePoint then, Clock::TimePoint now) {
   return std::chrono::duration<double>(now - then).count();
 }
 
-/// When a delay is over.
+/// The end of a delay.
 inline Clock::TimePoint end_of_delay(Clock::TimePoint now, Clock::Duration delay) {
   return now + Clock::limited(delay);
 }

@@ -63,8 +63,8 @@ class ItemExponentialFailureRateLimiter : public RateLimiter<T> {
       : base_(base), max_(max) {}
 
   Clock::Duration when(const T& item) override {
-    // A floating-point number, because the value soon exceeds the range of a Duration. (Finite, as
-    // 0 times infinity is no number.)
+    // A floating-point number, because the value soon exceeds the range of a Duration. (The exponent
+    // is limited, because 0 times infinity is NaN.)
     constexpr int kMostDoublings = 1000;
     const double wait = static_cast<double>(base_.count()) *
                         std::exp2(std::min(failures_.add(item), kMostDoublings));

@@ -1,4 +1,4 @@
-// etcd's answers, as protobuf messages, for servers that play an etcd.
+// etcd's responses as protobuf messages, for fake etcd servers.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Proto {
     return *this;
   }
   Proto& message(unsigned field, const Proto& value) { return bytes(field, value.text_); }
-  /// What others have written.
+  /// Another client's write.
   Proto& append(std::string_view bytes) {
     text_.append(bytes);
     return *this;
@@ -65,7 +65,7 @@ inline Proto header(std::uint64_t revision, std::uint64_t cluster = 0) {
   if (cluster != 0) out.number(1, cluster);
   return out.number(3, revision);
 }
-/// An answer that has nothing but its header.
+/// A response with only a header.
 inline Proto answer(std::uint64_t revision, std::uint64_t cluster = 0) {
   return Proto().message(1, header(revision, cluster));
 }
@@ -83,7 +83,7 @@ inline Proto delete_event(const Proto& kv, const Proto& previous) {
   return Proto().number(1, 1).message(2, kv).message(3, previous);
 }
 inline Proto created(std::uint64_t revision) { return answer(revision).number(3, 1); }
-/// A watch that has not been created, or has come to its end.
+/// A watch that was not created, or has ended.
 inline Proto canceled(std::string_view reason, std::uint64_t compact_revision = 0,
                       bool created = false) {
   Proto out = answer(1);
@@ -93,7 +93,7 @@ inline Proto canceled(std::string_view reason, std::uint64_t compact_revision = 
   return out.bytes(6, reason);
 }
 
-/// What a request for a watch says.
+/// The content of a watch request.
 inline std::string create_of(std::string_view watch_request) { return bytes_of(watch_request, 1); }
 inline std::uint64_t start_of(std::string_view watch_request) {
   return number_of(create_of(watch_request), 3);

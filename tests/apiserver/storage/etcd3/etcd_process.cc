@@ -16,7 +16,7 @@ namespace lookout::test {
 
 namespace {
 
-/// The number behind `name` in a text; 0 if there is none.
+/// The number after `name` in a text; 0 if there is none.
 std::uint64_t number_behind(std::string_view text, std::string_view name) {
   std::uint64_t out = 0;
   const std::size_t at = text.find(name);
@@ -25,8 +25,8 @@ std::uint64_t number_behind(std::string_view text, std::string_view name) {
   return out;
 }
 
-/// How an etcd is told how often watches hear of its progress: 3.6 has another name for it, and 3.7
-/// no longer the old one.
+/// The flag for the interval of progress notifications: 3.6 has a new name, and 3.7 has dropped the old
+/// one.
 const std::string& progress_flag() {
   static const std::string flag = [] {
     const std::string version = run_command({"etcd", "--version"}).output;
@@ -98,7 +98,7 @@ void EtcdCluster::restart(std::size_t index) {
       "--listen-client-urls", endpoint(index), "--advertise-client-urls", endpoint(index),
       "--listen-peer-urls", fmt::format("http://127.0.0.1:{}", member.peer_port),
       "--initial-advertise-peer-urls", peer_url(index), "--initial-cluster", initial_cluster(),
-      // Elections that do not take long.
+      // Fast elections.
       "--heartbeat-interval", "50", "--election-timeout", "400", progress_flag(), "200ms"};
   command.insert(command.end(), options_.flags.begin(), options_.flags.end());
   member.process.emplace(command, dir_ / (member.name + ".log"));
@@ -113,7 +113,7 @@ std::string EtcdCluster::save_snapshot(std::size_t member) const {
 }
 
 void EtcdCluster::restore(const std::string& snapshot) {
-  // etcdctl has it up to 3.5.
+  // Up to 3.5, this is part of etcdctl.
   const char* const program = find_program("etcdutl").empty() ? "etcdctl" : "etcdutl";
   for (std::size_t i = 0; i < members_.size(); ++i) kill(i);
   for (std::size_t i = 0; i < members_.size(); ++i) {

@@ -13,23 +13,22 @@
 
 namespace lookout::test {
 
-/// Whether there is an etcd on this machine; says so loudly if not.
+/// Whether etcd is installed; prints a warning otherwise.
 bool etcd_is_there();
 
-/// A cluster of etcds on loopback, with its data in a directory of its own. To be made and used on
-/// the thread of the test.
+/// A cluster of etcds on loopback, with its own data directory. Create and use it on the test's thread.
 class EtcdCluster {
  public:
   struct Options {
     int members = 1;
     /// More flags for each member.
     std::vector<std::string> flags = {};
-    /// For clients; with TLS they speak https.
+    /// The client URLs; https with TLS.
     bool tls = false;
     /// More flags for etcdctl, such as certificates; with TLS the cluster waits for its members only
     /// if there are some.
     std::vector<std::string> control_flags = {};
-    /// Members can be cut off from each other.
+    /// Allows partitions between members.
     bool partitions = false;
   };
 
@@ -43,23 +42,23 @@ class EtcdCluster {
   std::size_t size() const { return members_.size(); }
   pid_t pid(std::size_t member) const { return members_[member].process->pid(); }
 
-  /// SIGKILL: as if the machine had gone.
+  /// SIGKILL: as after a machine failure.
   void kill(std::size_t member);
   /// SIGTERM: in good order.
   void stop(std::size_t member);
-  /// Starts a member again with what it had; does not wait.
+  /// Restarts a member with its data; does not wait.
   void restart(std::size_t member);
   /// Saves a member's data to a file, and restarts all members from such a file only.
   std::string save_snapshot(std::size_t member) const;
   void restore(const std::string& snapshot);
-  /// SIGSTOP and SIGCONT: a member that does not answer, but keeps its connections.
+  /// SIGSTOP and SIGCONT: a member that does not respond, but keeps its connections.
   void freeze(std::size_t member);
   void thaw(std::size_t member);
-  /// Cuts a member off from the others; clients still reach it. Nobody can tell but by the silence.
+  /// Partitions a member from the others by dropping packets; clients still reach it.
   void isolate(std::size_t member);
   void rejoin();
 
-  /// Waits until the cluster takes writes.
+  /// Waits until the cluster accepts writes.
   void wait_until_ready() const;
   /// Which member leads. Waits until one does.
   std::size_t leader() const;
@@ -86,7 +85,7 @@ class EtcdCluster {
   std::unique_ptr<PeerNetwork> network_;
 };
 
-/// One etcd for all tests of the program; each takes a prefix of its own.
+/// One etcd for all tests of the program; each uses its own prefix.
 EtcdCluster& shared_etcd();
 /// "/test-7": another one with each call.
 std::string unique_etcd_prefix();

@@ -165,7 +165,7 @@ TEST(MessageSizeTest, AMessageMayNotBeLargerThanItsLimit) {
   const std::string message = test::answer(1).bytes(2, std::string(500, 'x')).text();
   for (const std::size_t limit : {message.size(), message.size() - 1}) {
     MessageReader reader(AnswerKind::kAuthenticate, {}, MessageReader::kMaxValueBytes, limit);
-    // Its head is enough to see it.
+    // Its head is sufficient to detect it.
     const bool good = reader.feed(framed(message).substr(0, grpc::kMessageHead));
     EXPECT_EQ(good, limit == message.size());
     EXPECT_EQ(reader.is_too_large(), limit != message.size());
@@ -254,7 +254,7 @@ TEST(RequestTest, SaysWhatIsWanted) {
   create.bytes(1, "/a").number(3, 3).number(4, 1).number(6, 1).number(8, 1);
   EXPECT_EQ(encode(watch), Proto().message(1, create).text());
   EXPECT_EQ(progress_request(), Proto().bytes(3, "").text());
-  // Of a union, what is 0 is said, too.
+  // A union's member is written even if it is 0.
   const Proto compare = Proto().number(2, 2).bytes(3, "/a").number(6, 0);
   const Proto put = Proto().bytes(1, "/a").bytes(2, "x").number(3, 4);
   Proto txn;

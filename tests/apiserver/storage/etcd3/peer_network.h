@@ -26,7 +26,7 @@ class PeerNetwork {
 
   /// Nothing is passed on between a member and the others any more; no connection breaks.
   void isolate(std::size_t member);
-  /// Everybody reaches everybody again.
+  /// Heals all partitions.
   void rejoin();
 
  private:

@@ -1,4 +1,4 @@
-// Lists as streams (KV.RangeStream), from an etcd that does what a test says.
+// Lists as streams (KV.RangeStream), from a scripted etcd.
 #include "apiserver/storage/etcd3/range_stream.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr std::uint64_t kRevision = 70;
 class StreamingEtcd {
  public:
   static constexpr std::size_t kCount = 1300;
-  /// `first` is the number of the pod that the stream begins with.
+  /// `first` is the number of the stream's first pod.
   using Script = std::function<void(StreamingEtcd&, GrpcCall&, std::size_t first)>;
 
   explicit StreamingEtcd(Script script, std::size_t bytes = 0)
@@ -42,7 +42,7 @@ class StreamingEtcd {
   int streams() const { return streams_; }
   void forget_the_past() { forgotten_ = true; }
 
-  /// The pods from `first` to before `last`, as a part of an answer.
+  /// The pods from `first` to before `last`, as a part of a response.
   test::Proto part(std::size_t first, std::size_t last) const {
     test::Proto out;
     for (std::size_t i = first; i < last; ++i) {
@@ -52,7 +52,7 @@ class StreamingEtcd {
     }
     return out;
   }
-  /// Sends parts of 50, without what only the last part has.
+  /// Sends parts of 50, without the fields of the last part.
   void send_parts(GrpcCall& call, std::size_t first, std::size_t last) const {
     for (; first < last; first += 50) send_part(call, part(first, std::min(first + 50, last)));
   }
@@ -72,7 +72,7 @@ class StreamingEtcd {
                       "etcdserver: mvcc: required revision has been compacted");
     const std::string key = test::bytes_of(request, 1);
     constexpr std::size_t kDigits = sizeof "/p/pods/n/p" - 1;
-    // A key behind that of a pod.
+    // A key after that of a pod.
     const std::size_t first =
         key.size() <= kDigits ? 0 : std::stoul(key.substr(kDigits)) - 1000 + 1;
     if (call.path().ends_with("RangeStream")) {

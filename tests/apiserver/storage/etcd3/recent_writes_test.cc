@@ -49,14 +49,14 @@ TEST(RecentWrites, AreNotTakenForOthers) {
   EXPECT_FALSE(writes.find("b", 7));
   EXPECT_FALSE(writes.find("a", 8));
   EXPECT_EQ(writes.find("a", 7), named("a", "7"));
-  // An event of somebody else's write of the same bytes is right, and so is our own answer.
+  // The event of another server's equal write is correct, and so is the response to this write.
   const auto second = writes.begin("a", named("a"));
   EXPECT_EQ(writes.find("a", 9), named("a", "9"));
   EXPECT_EQ(writes.written(second, 10, named("a")), named("a", "10"));
   EXPECT_EQ(writes.find("a", 10), named("a", "10"));
 }
 
-// The response to a write is made of the value that etcd has.
+// The response to a write is built from etcd's value.
 TEST(ValuesOfWrites, BecomeTheJsonOfTheObjectsAtTheirRevision) {
   for (const char* metadata :
        {R"({"name":"a"})", R"({"name":"a","resourceVersion":"6"})", R"({"resourceVersion":"6"})",
@@ -77,7 +77,7 @@ TEST(RecentWrites, AreForgotten) {
   EXPECT_FALSE(writes.find("0", 1));
   EXPECT_EQ(writes.written(all[0], 1, named("a")), named("a", "1"));
   EXPECT_EQ(writes.find("99", 5), named("a", "5"));
-  // Long ones are not kept at all.
+  // Long values are not kept.
   const std::string value(100000, 'x');
   const auto write = writes.begin(value, named("b"));
   EXPECT_EQ(writes.written(write, 6, named("b")), named("b", "6"));

@@ -51,7 +51,7 @@ std::string failure_of(const std::function<void()>& operation) {
   return {};
 }
 
-// A store's watch takes the object of the store's own write instead of decoding the event.
+// A store's watch uses the object of the store's write instead of decoding the event.
 TEST_P(EtcdStoreTest, WatchesHaveTheObjectsThatWereWritten) {
   constexpr int kWrites = 50;
   WatchOptions options;
@@ -133,7 +133,7 @@ class ListTest : public EtcdStoreTest {
     }
   }
 
-  /// A list, and what happens before each of its pages but the first, and before a stream of them.
+  /// A list, with a function that runs before each page but the first, and before a stream.
   StorageClient::Page list(const std::function<void()>& before_next_page,
                            ListOptions options = {}) {
     const test::GrpcServer between([&](test::GrpcCall& call) {
@@ -150,7 +150,7 @@ class ListTest : public EtcdStoreTest {
     return seen->list("n/", std::move(options));
   }
 
-  /// Asks etcd, and passes its answer on.
+  /// Forwards the request to etcd, and returns the response.
   static void pass_on(test::GrpcCall& call, const std::string& request) {
     EventLoop loop(1);
     const auto channel = std::make_shared<grpc::Channel>(
@@ -348,7 +348,7 @@ TEST_P(SuggestionTest, PreconditionsAreThoseOfTheFreshState) {
 }
 
 TEST_P(SuggestionTest, AnUnchangedStaleStateIsNotTakenForTheFreshOne) {
-  // It would look like nothing to do.
+  // Otherwise it would look like no change.
   const api::Object updated = update(stale_, [&](const api::Object&) { return pod("a", "old"); });
   EXPECT_EQ(app(updated), "old");
   EXPECT_GT(revision_of(updated), revision_of(fresh_));
@@ -470,7 +470,7 @@ TEST_P(EtcdStoreTest, KnowsThatNothingHasChangedSince) {
 // --- compaction
 
 TEST_P(EtcdStoreTest, OfManyCompactorsOneCompacts) {
-  // A cluster of its own: the key is one for all.
+  // Needs its own cluster, as the key is shared.
   const test::OwnEtcd own(GetParam());
   EtcdClient etcd(options_for(own.reach()));
   CompactorState one;
@@ -479,7 +479,7 @@ TEST_P(EtcdStoreTest, OfManyCompactorsOneCompacts) {
   EXPECT_EQ(etcd.run(compact_once(etcd.get(), two)), 0u) << "not its turn";
   const Revision old = one.revision;
   for (int i = 0; i < 5; ++i) etcd.put("/a", "x");
-  // The first one to run compacts next time, and the other one does not.
+  // The first one to run does the next compaction, and the other one does not.
   EXPECT_EQ(etcd.run(compact_once(etcd.get(), one)), old);
   EXPECT_EQ(etcd.run(compact_once(etcd.get(), two)), 0u);
   RangeRequest past;
@@ -488,7 +488,7 @@ TEST_P(EtcdStoreTest, OfManyCompactorsOneCompacts) {
   EXPECT_THROW(etcd.run(etcd->range(past)), EtcdError);
   past.revision = old;
   EXPECT_NO_THROW(etcd.run(etcd->range(past)));
-  // Should the first one have gone, the other takes over.
+  // If the first one has ended, the other takes over.
   etcd.put("/a", "y");
   EXPECT_GT(etcd.run(compact_once(etcd.get(), two)), old);
 }
@@ -497,7 +497,7 @@ const auto kName = [](const auto& test) { return std::string(test.param.name); }
 
 INSTANTIATE_TEST_SUITE_P(Etcds, EtcdStoreTest, testing::ValuesIn(test::kAllEtcds), kName);
 INSTANTIATE_TEST_SUITE_P(Etcds, SuggestionTest, testing::ValuesIn(test::kAllEtcds), kName);
-// Somebody stands between the store and etcd, on a socket.
+// A proxy between the store and etcd.
 INSTANTIATE_TEST_SUITE_P(Etcds, ListTest, testing::Values(test::kRealEtcd), kName);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the tests of the storage run against: a real etcd, or the model of one that the simulator has.
+// The etcd for storage tests: a real one, or the simulator's model.
 #pragma once
 
 #include <array>
@@ -25,15 +25,15 @@ struct TestedEtcd {
 void PrintTo(const TestedEtcd& etcd, std::ostream* out);
 
 inline constexpr TestedEtcd kRealEtcd{"Real", nullptr};
-/// The version that is in Debian, and one that tells its progress.
+/// Debian's version, and one with progress requests.
 inline constexpr TestedEtcd kModel34{"Model34", "3.4.23"};
 inline constexpr TestedEtcd kModel35{"Model35", "3.5.16"};
 inline constexpr std::array kAllEtcds{kRealEtcd, kModel34, kModel35};
 
-/// Options to reach the one that all tests of the program share.
+/// Options for the etcd that all tests of the program share.
 apiserver::storage::EtcdOptions reach_shared(const TestedEtcd& etcd);
 
-/// One that a test has for itself.
+/// An etcd for one test.
 class OwnEtcd {
  public:
   explicit OwnEtcd(const TestedEtcd& etcd, int members = 1);
@@ -43,7 +43,7 @@ class OwnEtcd {
 
   apiserver::storage::EtcdOptions reach() const;
   std::size_t size() const { return size_; }
-  /// Ends a member at once.
+  /// Kills a member.
   void kill(std::size_t member);
   void restart(std::size_t member);
   void wait_until_ready() const;

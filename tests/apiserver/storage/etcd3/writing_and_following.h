@@ -1,4 +1,4 @@
-// What was acknowledged reaches everybody who watches, once and in order: who writes, and who watches.
+// Writers and watchers for tests that all acknowledged writes reach all watchers once and in order.
 #pragma once
 
 #include <algorithm>
@@ -25,10 +25,10 @@ inline api::Object pod(const std::string& name, int version) {
       R"(","labels":{"v":")" + std::to_string(version) + R"("}}})");
 }
 
-/// Writes all the time and remembers what was acknowledged.
+/// Writes continually and records acknowledged writes.
 class Writer {
  public:
-  /// With a pause behind each write.
+  /// With a pause after each write.
   Writer(Interface& storage, int id, std::chrono::milliseconds pause = {})
       : storage_(storage), id_(id), pause_(pause), thread_([this] { run(); }) {}
   ~Writer() { stop(); }
@@ -120,7 +120,7 @@ class Follower {
       try {
         follow();
       } catch (const std::exception&) {
-        // No etcd to ask at the moment.
+        // No etcd is available at the moment.
       }
     }
   }
