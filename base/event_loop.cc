@@ -1,10 +1,13 @@
 #include "lookout/base/event_loop.h"
 
+#include <semaphore.h>
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/strand.hpp>
 #include <exception>
 #include <future>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,6 +16,51 @@
 #include "lookout/base/processors.h"
 
 namespace lookout {
+namespace {
+
+/// The end of a task that a thread waits for. A std::promise makes two system calls more, and a
+/// condition variable one: they wake other threads even if none waits.
+class End {
+ public:
+  End() { sem_init(&reached_, 0, 0); }
+  ~End() { sem_destroy(&reached_); }
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+
+  /// Once.
+  void set(std::exception_ptr error) {
+    error_ = std::move(error);
+    sem_post(&reached_);
+  }
+  /// Throws what the task has thrown.
+  void wait() {
+    while (sem_wait(&reached_) != 0) {  // a signal came
+    }
+    if (error_) std::rethrow_exception(std::move(error_));
+  }
+
+ private:
+  sem_t reached_;
+  std::exception_ptr error_;
+};
+
+/// Sets the end, at the latest when it is destroyed: the loop may drop the task.
+class Finish {
+ public:
+  explicit Finish(std::shared_ptr<End> end) : end_(std::move(end)) {}
+  ~Finish() {
+    if (end_) (*this)(std::make_exception_ptr(std::future_error(std::future_errc::broken_promise)));
+  }
+  Finish(Finish&&) = default;
+  Finish& operator=(Finish&&) = delete;
+
+  void operator()(std::exception_ptr error) { std::exchange(end_, nullptr)->set(std::move(error)); }
+
+ private:
+  std::shared_ptr<End> end_;
+};
+
+}  // namespace
 
 struct EventLoop::State {
   explicit State(int concurrency) : context(concurrency), work(context.get_executor()) {}
@@ -20,14 +68,14 @@ struct EventLoop::State {
   boost::asio::io_context context;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work;
   std::vector<std::thread> threads;
-  bool own_thread_ends = false;  // set on the one thread that reads it
+  bool own_thread_ends = false;  // set and read on one thread
 
   void run() {
     context.run();
     if (own_thread_ends) run_what_is_ready();
   }
 
-  /// After the stop, on the last thread. An endless chain of posts does not hold up the end.
+  /// Runs the ready handlers after the stop, on the last thread. Ends despite endless chains of posts.
   void run_what_is_ready() {
     constexpr int kMost = 100'000;
     context.restart();
@@ -41,7 +89,7 @@ EventLoop::EventLoop(unsigned threads) {
   if (threads == 0) threads = usable_processors();
   state_ = std::make_shared<State>(static_cast<int>(threads));
   for (unsigned i = 0; i < threads; ++i) {
-    // The thread keeps the state alive: see the destructor.
+    // The thread keeps the state alive; see the destructor.
     state_->threads.emplace_back([state = state_] { state->run(); });
   }
 }
@@ -59,7 +107,7 @@ EventLoop::~EventLoop() {
   }
   state_->threads.clear();
   if (own_thread) {
-    state_->own_thread_ends = true;  // what it runs now may make more work ready
+    state_->own_thread_ends = true;  // the current handler may post more work
   } else {
     state_->run_what_is_ready();
   }
@@ -77,18 +125,10 @@ void EventLoop::wait(Awaitable<void> task) {
     throw InvalidArgument(
         "a blocking call on a thread of the event loop: co_await the asynchronous twin instead");
   }
-  // Shared: the loop may still be inside set_value() when the caller goes on.
-  auto promise = std::make_shared<std::promise<void>>();
-  auto future = promise->get_future();
-  boost::asio::co_spawn(boost::asio::make_strand(context()), std::move(task),
-                        [promise](const std::exception_ptr& error) {
-                          if (error) {
-                            promise->set_exception(error);
-                          } else {
-                            promise->set_value();
-                          }
-                        });
-  future.get();
+  // Shared: the loop may still be inside set() when the caller goes on.
+  const auto end = std::make_shared<End>();
+  boost::asio::co_spawn(boost::asio::make_strand(context()), std::move(task), Finish(end));
+  end->wait();
 }
 
 }  // namespace lookout

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/base/ascii.h"
 #include "lookout/base/file_reader.h"
 
 namespace lookout {
@@ -28,7 +29,7 @@ using std::chrono::sys_seconds;
   throw TimeZoneError(fmt::format("malformed time zone file: {}", why));
 }
 
-/// A day of a year on which summer time begins or ends, as POSIX writes it, and the local time then.
+/// The day and local time at which summer time begins or ends, in POSIX notation.
 struct Change {
   enum class Kind { kMonth, kJulian, kDayOfYear };
   Kind kind = Kind::kMonth;
@@ -58,7 +59,7 @@ seconds Change::in(std::chrono::year year) const {
   return date.time_since_epoch() + time;
 }
 
-/// What holds after the last transition of a file: "CET-1CEST,M3.5.0,M10.5.0/3".
+/// The rule after the last transition of a file: "CET-1CEST,M3.5.0,M10.5.0/3".
 struct Rule {
   seconds standard{0};
   struct Summer {
@@ -77,7 +78,7 @@ seconds Rule::offset_at(sys_seconds time) const {
   const std::chrono::year_month_day local(std::chrono::floor<days>(sys_seconds(now + standard)));
   const seconds begin = summer->begin.in(local.year()) - standard;
   const seconds end = summer->end.in(local.year()) - summer->offset;
-  // In the south, summer goes over the end of the year.
+  // In the southern hemisphere, summer time spans the end of the year.
   const bool is_summer = begin < end ? begin <= now && now < end : now < end || begin <= now;
   return is_summer ? summer->offset : standard;
 }
@@ -124,7 +125,7 @@ class RuleReader {
     rest_.remove_prefix(length);
     return out;
   }
-  /// "-3:30:15"; RFC 8536 has up to 167 hours.
+  /// "-3:30:15"; RFC 8536 allows up to 167 hours.
   seconds read_time() {
     const bool negative = take('-');
     if (!negative) take('+');
@@ -212,8 +213,7 @@ bool is_name(std::string_view name) {
   if (name.empty() || name.front() == '/' || name.find("..") != std::string_view::npos)
     return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '/' ||
-           c == '_' || c == '-' || c == '+' || c == '.';
+    return base::is_alnum(c) || c == '/' || c == '_' || c == '-' || c == '+' || c == '.';
   });
 }
 
@@ -248,7 +248,7 @@ TimeZone TimeZone::parse(std::string_view tzif) {
   std::size_t time_bytes = 4;
   const char version = read_header(bytes, counts);
   if (version >= '2') {
-    // The same again, with times of 64 bits.
+    // The second part repeats the data with 64-bit times.
     bytes.take(counts.size(time_bytes));
     read_header(bytes, counts);
     time_bytes = 8;

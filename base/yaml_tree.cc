@@ -19,6 +19,7 @@
 #include <optional>
 #include <sstream>
 
+#include "lookout/base/ascii.h"
 #include "lookout/base/base64.h"
 #include "lookout/base/json_strings.h"
 #include "lookout/base/structural_scanner.h"
@@ -31,7 +32,7 @@ using JsonWriter = rapidjson::Writer<rapidjson::StringBuffer>;
 int line_of(const YAML::Mark& mark) { return mark.line + 1; }
 
 /// yaml-cpp decodes the escapes "\N" (U+0085) and "\_" (U+00A0) to one byte each, which is not UTF-8.
-/// The document is UTF-8, so every invalid byte comes from one of them. Completes them.
+/// The document is UTF-8, so every invalid byte is one of them. Replaces these with valid UTF-8.
 std::string with_whole_escapes(std::string_view text) {
   std::string out;
   for (;;) {
@@ -43,13 +44,13 @@ std::string with_whole_escapes(std::string_view text) {
   return out.append(text);
 }
 
-/// A comment behind the text. yaml-cpp lets the end of the text close a quote; the comment is then in
-/// the last scalar. (No text has control characters; see check_characters().)
+/// A comment appended to the text. yaml-cpp accepts unclosed quotes at the end of the text; the last
+/// scalar then contains the comment. (Texts have no control characters; see check_characters().)
 constexpr std::string_view kEndOfText = "#\x01\x01 end of text";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using base::is_digit;
 
-/// "12", "-0x1F", "0400", "0b11": an integer as Go's reader takes it, in decimal digits.
+/// "12", "-0x1F", "0400", "0b11": an integer that Go's reader accepts, in decimal digits.
 std::optional<std::string> integer(std::string_view text) {
   const bool negative = text.starts_with('-');
   const bool sign = negative || text.starts_with('+');
@@ -91,7 +92,7 @@ bool is_decimal(std::string_view text) {
   return text.empty();
 }
 
-/// As Go writes it in JSON: a whole number has no point.
+/// The number in Go's JSON form: whole numbers have no decimal point.
 std::string json_of(double number) {
   constexpr double kSmallest = 1e-6;
   constexpr double kLargest = 1e21;
@@ -104,8 +105,8 @@ std::string json_of(double number) {
   return {text.data(), end};
 }
 
-/// The JSON of an unquoted scalar that is a number: by YAML 1.1, as Go's reader has it. What is
-/// too large for a double is text.
+/// The JSON of an unquoted scalar that is a number in YAML 1.1, as in Go's reader. Numbers too large
+/// for a double are text.
 std::optional<std::string> number_as_json(std::string_view text) {
   if (text.empty() || !(is_digit(text.front()) || text.find_first_of("+-.") == 0))
     return std::nullopt;
@@ -120,8 +121,8 @@ std::optional<std::string> number_as_json(std::string_view text) {
   return json_of(number);
 }
 
-/// Gives a scalar with a tag of YAML 1.1 ("!!int") the value that Go's reader gives it. Other tags
-/// make it text.
+/// Converts a scalar with a YAML 1.1 tag ("!!int") as Go's reader does. Scalars with other tags are
+/// text.
 void convert(YamlNode& node, std::string_view tag) {
   constexpr std::string_view kPrefix = "tag:yaml.org,2002:";
   if (!tag.starts_with(kPrefix)) return;
@@ -148,7 +149,7 @@ void convert(YamlNode& node, std::string_view tag) {
   }
 }
 
-/// The name of a field: keys that are no text become what JSON writes for them.
+/// The name of a field. Keys that are not text become their JSON.
 std::string name_of(const YamlNode& key) {
   if (key.kind != YamlNode::Kind::kScalar) throw YamlError(key.line, "a key is not text");
   if (key.quoted) return key.text;
@@ -157,10 +158,10 @@ std::string name_of(const YamlNode& key) {
   return number_as_json(key.text).value_or(key.text);
 }
 
-/// Builds the tree from yaml-cpp's events. yaml-cpp's own tree knows no limits.
+/// Builds the tree from yaml-cpp's events. yaml-cpp's own tree has no limits.
 class Builder : public YAML::EventHandler {
  public:
-  /// `text` is what yaml-cpp reads; empty if the events come from elsewhere.
+  /// `text` is yaml-cpp's input; empty if the events come from elsewhere.
   Builder(std::deque<YamlNode>& nodes, const YamlLimits& limits, std::string_view text = {})
       : nodes_(nodes), limits_(limits), text_(text) {
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -173,11 +174,11 @@ class Builder : public YAML::EventHandler {
 
   const YamlNode* root() const { return root_; }
 
-  /// Thrown where a second document begins.
+  /// Thrown at the start of a second document.
   struct Rest {
     YAML::Mark begin;
   };
-  /// The text from a mark on. (Positions of yaml-cpp leave out "\r" and the byte order mark.)
+  /// The text from a mark on. (yaml-cpp's positions do not count "\r" and the byte order mark.)
   std::string_view text_at(const YAML::Mark& mark) const {
     const auto line = static_cast<std::size_t>(mark.line);
     const std::size_t begin = line < lines_.size() ? lines_[line] : text_.size();
@@ -250,7 +251,7 @@ class Builder : public YAML::EventHandler {
     YAML::anchor_t anchor;
     YAML::EmitterStyle::value style;
     Cost cost;
-    const YamlNode* key = nullptr;  // of a map: set while its value is to come
+    const YamlNode* key = nullptr;  // of a map: set until its value arrives
     int key_at = 0;
   };
 
@@ -269,15 +270,15 @@ class Builder : public YAML::EventHandler {
     if (open_.empty() && style == YAML::EmitterStyle::Block) block_column_ = mark.column;
   }
 
-  /// yaml-cpp takes a key without a colon for one with no value if it is the last line of a map. The
-  /// null that it reports is where the key is (of "? key", the key is behind the null).
+  /// yaml-cpp accepts a key without a colon in the last line of a map, with the value null. This
+  /// null has the position of the key. (For "? key", the key is after the null.)
   void check_colon(const YAML::Mark& mark) const {
     if (open_.empty() || open_.back().style == YAML::EmitterStyle::Flow) return;
     if (open_.back().key != nullptr && open_.back().key_at == mark.pos)
       throw YamlError(line_of(mark), "could not find the ':' of a key");
   }
 
-  /// yaml-cpp takes "[a,,b]" for a list with a null.
+  /// yaml-cpp reads "[a,,b]" as a list with a null.
   void check_element(const YAML::Mark& mark) const {
     if (open_.empty() || open_.back().style != YAML::EmitterStyle::Flow) return;
     if (open_.back().node->kind == YamlNode::Kind::kSequence && text_at(mark).starts_with(','))
@@ -334,8 +335,8 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  /// As Go's reader has it, merged fields replace those before them (find() starts at the end). Of
-  /// several maps, the fields of the first one count most.
+  /// As in Go's reader, merged fields replace those before them (find() starts at the end). If
+  /// several maps are merged, the fields of the first one take precedence.
   static void merge_fields(YamlNode& map, const YamlNode& value) {
     std::vector<const YamlNode*> sources{&value};
     if (value.kind == YamlNode::Kind::kSequence)
@@ -356,15 +357,15 @@ class Builder : public YAML::EventHandler {
   std::deque<YamlNode>& nodes_;
   const YamlLimits& limits_;
   const std::string_view text_;
-  std::vector<std::size_t> lines_;  // where they begin
+  std::vector<std::size_t> lines_;  // offsets of the line starts
   std::optional<int> block_column_;
   const YamlNode* root_ = nullptr;
   std::vector<Open> open_;
   std::vector<Anchor> anchors_;
-  int at_ = 0;  // the position of the value that came last
+  int at_ = 0;  // the position of the last value
 };
 
-/// Text in memory that counts the lines of what was taken.
+/// Text in memory. Counts the lines that were read.
 class LineStream {
  public:
   using Ch = char;
@@ -380,7 +381,7 @@ class LineStream {
     return c;
   }
   std::size_t Tell() const { return at_; }
-  // RapidJSON wants these of every stream, and calls them when it parses in place only.
+  // RapidJSON requires these of every stream, and calls them only for in-situ parsing.
   char* PutBegin() { return nullptr; }
   void Put(char) {}
   void Flush() {}
@@ -395,7 +396,7 @@ class LineStream {
   int line_ = 1;
 };
 
-/// Gives a builder the events of JSON.
+/// Passes the events of JSON to a builder.
 class JsonEvents {
  public:
   JsonEvents(Builder& builder, const LineStream& stream) : builder_(builder), stream_(stream) {}
@@ -413,7 +414,7 @@ class JsonEvents {
   bool EndObject(rapidjson::SizeType) { return builder_.OnMapEnd(), true; }
   bool StartArray() { return builder_.OnSequenceStart(mark(), "?", 0, kStyle), true; }
   bool EndArray(rapidjson::SizeType) { return builder_.OnSequenceEnd(), true; }
-  // The parser is told to give all numbers as text.
+  // The parser passes all numbers as text.
   bool Int(int) { return false; }
   bool Uint(unsigned) { return false; }
   bool Int64(std::int64_t) { return false; }
@@ -439,7 +440,7 @@ class JsonEvents {
 
 /// Accepts any JSON, if its text is UTF-8.
 struct JsonCheck : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, JsonCheck> {
-  // RapidJSON makes bytes that are not UTF-8 of "\udc00", half a character.
+  // RapidJSON decodes "\udc00", a lone surrogate, to invalid UTF-8.
   bool String(const char* text, rapidjson::SizeType size, bool) {
     return find_invalid_utf8({text, size}) == std::string_view::npos;
   }
@@ -449,7 +450,7 @@ std::size_t skip_spaces(std::string_view text) {
   return std::min(text.find_first_not_of(" \t\r\n"), text.size());
 }
 
-/// The size of the JSON object that a text begins with; 0 if it begins with none.
+/// The size of the JSON object at the start of a text, or 0.
 std::size_t json_object_size(std::string_view text) {
   if (!text.starts_with('{')) return 0;
   LineStream stream(text);
@@ -464,7 +465,7 @@ int count_lines(std::string_view text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
-/// Adds the documents of a text without separators, which begins at a line.
+/// Adds the documents of a text without separators. `line` is its first line.
 void add_documents(std::string_view text, int line, std::vector<YamlDocument>& out) {
   std::string room;
   std::string_view json = text;
@@ -483,12 +484,12 @@ void add_documents(std::string_view text, int line, std::vector<YamlDocument>& o
   }
   const std::string_view rest = text.substr(skip_spaces(text));
   if (objects > 0 && rest.empty()) return;
-  // yaml-cpp lets YAML begin with a comma.
+  // yaml-cpp accepts a comma at the start of YAML.
   const bool is_json = objects > 1 || (objects == 1 && rest.find_first_of(",]}") == 0);
   out.push_back({.text = std::string(text), .first_line = line, .is_json = is_json});
 }
 
-/// yaml-cpp takes anything, and puts other characters in the place of what it does not understand.
+/// yaml-cpp accepts any bytes, and replaces invalid ones by other characters.
 void check_encoding(std::string_view text) {
   const std::size_t where = find_invalid_utf8(text);
   if (where >= text.size()) return;
@@ -496,7 +497,7 @@ void check_encoding(std::string_view text) {
   throw YamlError(count_lines(before) + 1, "the text is not UTF-8");
 }
 
-/// Whether YAML forbids the character that begins with the first byte of a text in UTF-8.
+/// Whether YAML forbids the first character of a UTF-8 text.
 bool is_forbidden(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text.front());
   if (lead < 0x20) return text.find_first_of("\t\n\r") != 0;
@@ -506,7 +507,7 @@ bool is_forbidden(std::string_view text) {
   return text.starts_with("\xEF\xBF\xBE") || text.starts_with("\xEF\xBF\xBF");
 }
 
-/// yaml-cpp takes these, too.
+/// yaml-cpp accepts forbidden characters, too.
 void check_characters(std::string_view text) {
   int line = 1;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -525,8 +526,8 @@ void check_indicators(std::string_view text, std::size_t most) {
   }
 }
 
-/// yaml-cpp ends a document where it cannot go on: in "- a\nb: c", the map would be lost. As in Go's
-/// reader, text behind a block is left out only if it begins to the left of the block.
+/// yaml-cpp ends a document where it cannot continue: in "- a\nb: c", the map would be lost. As in
+/// Go's reader, text after a block is ignored only if it begins to the left of the block.
 void check_rest(YAML::Parser& parser, Builder& builder, std::string_view text) {
   if (!parser || !builder.block_column()) return;
   try {
@@ -546,7 +547,7 @@ void write_string(JsonWriter& out, std::string_view text) {
   out.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
 }
 
-/// A number of YAML 1.1 that JSON has not.
+/// A YAML 1.1 number that JSON does not have.
 bool is_infinity_or_nan(std::string_view text) {
   static constexpr std::array<std::string_view, 12> kWords = {".inf",  ".Inf",  ".INF",  "+.inf",
                                                               "+.Inf", "+.INF", "-.inf", "-.Inf",
@@ -617,7 +618,7 @@ void YamlTree::read_yaml(std::string_view text, const YamlLimits& limits) {
   check_characters(text);
   check_indicators(text, limits.indicators);
   std::string whole(text);
-  // (yaml-cpp looks for a quote at the end of a text without a line break.)
+  // (At the end of a text without a line break, yaml-cpp does detect unclosed quotes.)
   if (text.ends_with('\n')) whole += kEndOfText;
   std::istringstream in(whole);
   Builder builder(nodes_, limits, text);
@@ -626,7 +627,7 @@ void YamlTree::read_yaml(std::string_view text, const YamlLimits& limits) {
     parser.HandleNextDocument(builder);
     check_rest(parser, builder, text);
   } catch (const YAML::Exception& e) {
-    // Behind the colon, yaml-cpp repeats what it stumbled over.
+    // Drop the text after the colon, a quote of the input.
     throw YamlError(line_of(e.mark), e.msg.substr(0, e.msg.find(": ")));
   }
   root_ = builder.root();
@@ -668,7 +669,7 @@ std::vector<YamlDocument> split_yaml_documents(std::string_view text) {
     if (is_separator(line)) {
       add_documents(document, first_line, out);
       first_line = line_number;
-      // The rest of the line may be content already.
+      // The rest of the line may have content.
       document = std::string(3, ' ');
       document += line.substr(3);
     } else {

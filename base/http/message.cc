@@ -2,15 +2,10 @@
 
 #include <algorithm>
 
+#include "lookout/base/ascii.h"
+
 namespace lookout::http {
 namespace {
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 bool parse_query(std::string_view text, Query& query) {
   while (!text.empty()) {
@@ -55,8 +50,8 @@ std::optional<std::string> percent_decode(std::string_view text, bool plus_is_sp
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%') {
       if (i + 2 >= text.size()) return std::nullopt;
-      const int high = hex_digit(text[i + 1]);
-      const int low = hex_digit(text[i + 2]);
+      const int high = base::hex_value(text[i + 1]);
+      const int low = base::hex_value(text[i + 2]);
       if (high < 0 || low < 0) return std::nullopt;
       out += static_cast<char>(high * 16 + low);
       i += 2;
@@ -70,7 +65,7 @@ std::optional<std::string> percent_decode(std::string_view text, bool plus_is_sp
 bool parse_target(std::string target, Request& request) {
   request.target = std::move(target);
   std::string_view rest = request.target;
-  // A proxy's form of target: "http://host/path".
+  // The absolute form of the target, for proxies: "http://host/path".
   if (!rest.starts_with('/')) {
     const std::size_t scheme = rest.find("://");
     if (scheme == std::string_view::npos) return false;

@@ -1,12 +1,15 @@
 #include "lookout/base/cron_schedule.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <string>
 #include <string_view>
+
+#include "tests/support/text_case.h"
 
 namespace lookout {
 namespace {
@@ -44,7 +47,7 @@ std::string next(std::string_view schedule, const std::string& after) {
 }
 
 TEST(CronScheduleTest, FindsTheNextTime) {
-  // After the given time, also when that matches.
+  // Strictly after the given time, even if that matches.
   EXPECT_EQ(next("* * * * *", "2026-03-01T10:00:00"), "2026-03-01T10:01:00");
   EXPECT_EQ(next("* * * * *", "2026-03-01T10:00:59"), "2026-03-01T10:01:00");
   EXPECT_EQ(next("*/15 * * * *", "2026-03-01T10:14:59"), "2026-03-01T10:15:00");
@@ -76,7 +79,7 @@ TEST(CronScheduleTest, KnowsDescriptors) {
   EXPECT_EQ(next("@every 0s", "2026-03-01T10:00:10"), "2026-03-01T10:00:11");
 }
 
-// As Go's time.ParseDuration takes them; less than a second is one.
+// As in Go's time.ParseDuration; less than a second becomes one second.
 TEST(CronScheduleTest, KnowsGoDurations) {
   for (const char* second :
        {"500ms", "1us", "1\u00b5s", "3ns", "-1h", "0", "1.9s", "+1s", "0.5s500ms"})
@@ -123,11 +126,11 @@ TEST(CronScheduleTest, FollowsTheClocksOfAZone) {
   EXPECT_EQ(next(zone + "30 2 11 mar *", "2012-03-11T00:00:00"), "2013-03-11T06:30:00");
   EXPECT_EQ(next(zone + "0 * * * *", "2012-03-11T06:00:00"), "2012-03-11T07:00:00");
   EXPECT_EQ(next(zone + "0 3 * * *", "2012-03-11T06:00:00"), "2012-03-11T07:00:00");
-  // On November 4, 1:00 to 2:00 comes twice.
+  // On November 4, 1:00 to 2:00 occurs twice.
   EXPECT_EQ(next(zone + "30 1 4 nov *", "2012-11-04T04:00:00"), "2012-11-04T05:30:00");
   EXPECT_EQ(next(zone + "30 1 4 nov *", "2012-11-04T05:30:00"), "2012-11-04T06:30:00");
   EXPECT_EQ(next(zone + "30 1 4 nov *", "2012-11-04T06:30:00"), "2013-11-04T06:30:00");
-  // Midnight is left out in Brazil's spring of 2012.
+  // Midnight is skipped in Brazil's spring of 2012.
   EXPECT_EQ(next("TZ=America/Sao_Paulo 0 0 9 10 *", "2012-10-08T12:00:00"), "2012-10-09T03:00:00");
   EXPECT_EQ(next("TZ=America/Sao_Paulo 0 0 21 10 *", "2012-10-20T12:00:00"), "2013-10-21T02:00:00");
   // Half an hour, and a zone that is 45 minutes off.
@@ -147,36 +150,37 @@ TEST(CronScheduleTest, SaysWhatIsWrong) {
     }
     return "none";
   };
-  EXPECT_EQ(error(""), "empty spec string");
-  EXPECT_EQ(error(" "), "expected exactly 5 fields, found 0: []");
-  EXPECT_EQ(error("* *  * *"), "expected exactly 5 fields, found 4: [* * * *]");
-  EXPECT_EQ(error("60 * * * *"), "end of range (60) above maximum (59): 60");
-  EXPECT_EQ(error("* 24 * * *"), "end of range (24) above maximum (23): 24");
-  EXPECT_EQ(error("* * 0 * *"), "beginning of range (0) below minimum (1): 0");
-  EXPECT_EQ(error("* * * * 7"), "end of range (7) above maximum (6): 7");
-  EXPECT_EQ(error("20-10 * * * *"), "beginning of range (20) beyond end of range (10): 20-10");
-  EXPECT_EQ(error("*/0 * * * *"), "step of range should be a positive number: */0");
-  EXPECT_EQ(error("1-2-3 * * * *"), "too many hyphens: 1-2-3");
-  EXPECT_EQ(error("*/2/3 * * * *"), "too many slashes: */2/3");
-  EXPECT_EQ(error("-1 * * * *"),
-            "failed to parse int from : strconv.Atoi: parsing \"\": invalid syntax");
-  EXPECT_EQ(error("*/-5 * * * *"), "negative number (-5) not allowed: -5");
-  EXPECT_EQ(error("99999999999999999999 * * * *"),
-            "failed to parse int from 99999999999999999999: strconv.Atoi: parsing "
-            "\"99999999999999999999\": value out of range");
-  EXPECT_EQ(error("* * * foo *"),
-            "failed to parse int from foo: strconv.Atoi: parsing \"foo\": invalid syntax");
-  EXPECT_EQ(error("@often"), "unrecognized descriptor: @often");
+  const test::TextCase cases[] = {
+      {"", "empty spec string"},
+      {" ", "expected exactly 5 fields, found 0: []"},
+      {"* *  * *", "expected exactly 5 fields, found 4: [* * * *]"},
+      {"60 * * * *", "end of range (60) above maximum (59): 60"},
+      {"* 24 * * *", "end of range (24) above maximum (23): 24"},
+      {"* * 0 * *", "beginning of range (0) below minimum (1): 0"},
+      {"* * * * 7", "end of range (7) above maximum (6): 7"},
+      {"20-10 * * * *", "beginning of range (20) beyond end of range (10): 20-10"},
+      {"*/0 * * * *", "step of range should be a positive number: */0"},
+      {"1-2-3 * * * *", "too many hyphens: 1-2-3"},
+      {"*/2/3 * * * *", "too many slashes: */2/3"},
+      {"-1 * * * *", "failed to parse int from : strconv.Atoi: parsing \"\": invalid syntax"},
+      {"*/-5 * * * *", "negative number (-5) not allowed: -5"},
+      {"99999999999999999999 * * * *",
+       "failed to parse int from 99999999999999999999: strconv.Atoi: parsing "
+       "\"99999999999999999999\": value out of range"},
+      {"* * * foo *",
+       "failed to parse int from foo: strconv.Atoi: parsing \"foo\": invalid syntax"},
+      {"@often", "unrecognized descriptor: @often"},
+      {"@every soon", "failed to parse duration @every soon: time: invalid duration \"soon\""},
+      {"@every 99999999999999999h",
+       "failed to parse duration @every 99999999999999999h: time: invalid duration "
+       "\"99999999999999999h\""},
+      {"TZ=Mars/Phobos * * * * *",
+       "provided bad location Mars/Phobos: unknown time zone Mars/Phobos"},
+      {"TZ=UTC", "expected exactly 5 fields, found 0: []"},
+  };
+  for (const auto& c : cases) EXPECT_EQ(error(c.text), c.expected) << c.text;
   for (const char* bad : {"1", "1.5", "1..5s", ".s", "s", "1d", "1 s", "--1s", ""})
     EXPECT_THAT(error(std::string("@every ") + bad), testing::HasSubstr("invalid duration")) << bad;
-  EXPECT_EQ(error("@every soon"),
-            "failed to parse duration @every soon: time: invalid duration \"soon\"");
-  EXPECT_EQ(error("@every 99999999999999999h"),
-            "failed to parse duration @every 99999999999999999h: time: invalid duration "
-            "\"99999999999999999h\"");
-  EXPECT_EQ(error("TZ=Mars/Phobos * * * * *"),
-            "provided bad location Mars/Phobos: unknown time zone Mars/Phobos");
-  EXPECT_EQ(error("TZ=UTC"), "expected exactly 5 fields, found 0: []");
 }
 
 }  // namespace

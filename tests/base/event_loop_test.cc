@@ -1,12 +1,17 @@
-// EventLoop: what its end does with the work that it has.
+// EventLoop: pending work at its end.
 #include "lookout/base/event_loop.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 #include <future>
 #include <memory>
+#include <stdexcept>
 
 #include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
@@ -46,6 +51,30 @@ TEST(EventLoopTest, WhatIsReadyRunsWhenTheLoopEndsOnItsOwnThread) {
   });
   posted.open();
   test::get(ran.get_future());
+}
+
+TEST(EventLoopTest, WhoWaitsGetsTheResultOrTheError) {
+  EventLoop loop(2);
+  const auto twice = [](int n) -> Awaitable<int> {
+    if (n < 0) throw std::out_of_range("too small");
+    co_return 2 * n;
+  };
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(loop.run(twice(i)), 2 * i);
+  EXPECT_THROW(loop.run(twice(-1)), std::out_of_range);
+}
+
+TEST(EventLoopTest, WhoWaitsForWorkThatIsDroppedGetsAnError) {
+  auto loop = std::make_unique<EventLoop>(1);
+  const auto forever = [](std::promise<void>& begun) -> Awaitable<void> {
+    asio::steady_timer timer(co_await asio::this_coro::executor, std::chrono::hours(1));
+    begun.set_value();
+    co_await timer.async_wait(asio::use_awaitable);
+  };
+  std::promise<void> begun;
+  auto waiting = std::async(std::launch::async, [&] { loop->run(forever(begun)); });
+  test::get(begun.get_future());
+  loop.reset();
+  EXPECT_THROW(test::get(std::move(waiting)), std::future_error);
 }
 
 TEST(EventLoopTest, WorkThatMakesMoreWorkForEverDoesNotHoldUpTheEnd) {

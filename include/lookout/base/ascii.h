@@ -10,6 +10,19 @@
 
 namespace lookout::base {
 
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool is_alnum(char c) { return is_letter(c) || is_digit(c); }
+
+/// The value of a hexadecimal digit; -1 for other characters.
+constexpr int hex_value(char c) {
+  if (is_digit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+constexpr bool is_hex_digit(char c) { return hex_value(c) >= 0; }
+
 constexpr char lower_case(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
@@ -36,7 +49,7 @@ constexpr std::string_view trim(std::string_view text, std::string_view space = 
   return text.substr(begin, text.find_last_not_of(space) - begin + 1);
 }
 
-/// The parts between separators; empty ones count. They point into `text`.
+/// The parts between separators, including empty ones. They point into `text`.
 inline std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> out;
   for (;;) {
@@ -45,6 +58,22 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
     if (end == std::string_view::npos) return out;
     text.remove_prefix(end + 1);
   }
+}
+
+/// Percent-encodes (RFC 3986, 2.1) everything but letters, digits and the characters of `plain`.
+inline std::string percent_encode(std::string_view text, std::string_view plain = "-._~") {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (is_alnum(c) || plain.find(c) != std::string_view::npos) {
+      out += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      out += {'%', kDigits[byte >> 4u], kDigits[byte & 0xFu]};
+    }
+  }
+  return out;
 }
 
 }  // namespace lookout::base
