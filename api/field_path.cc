@@ -5,13 +5,13 @@
 #include <charconv>
 
 #include "lookout/api/error.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::api {
 namespace {
 
 bool is_name_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '_' || c == '$' || c == '/';
+  return base::is_alnum(c) || c == '-' || c == '_' || c == '$' || c == '/';
 }
 
 [[noreturn]] void fail(std::string_view text, std::size_t at, std::string_view why) {

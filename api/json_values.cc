@@ -1,6 +1,5 @@
 #include "lookout/api/detail/json_values.h"
 
-#include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
 
 #include <charconv>
@@ -8,14 +7,14 @@
 #include <string>
 #include <system_error>
 
-#include "lookout/base/json_strings.h"
+#include "lookout/api/detail/walk_json.h"
 
 namespace lookout::api::detail {
 namespace {
 
 using rapidjson::SizeType;
 
-/// Hands everything on to a document, numbers as what they are.
+/// Passes all events to a document; converts numbers exactly.
 struct ExactNumbers {
   rapidjson::Document& document;
 
@@ -30,7 +29,7 @@ struct ExactNumbers {
     }
     double real = 0;
     if (std::from_chars(text, end, real).ec == std::errc{}) return document.Double(real);
-    // Out of range: too small is nothing, too large is an error.
+    // Out of range: too small becomes 0, too large is an error.
     const std::size_t exponent = digits.find_first_of("eE");
     const bool is_tiny = exponent == std::string_view::npos
                              ? digits.starts_with("0.") || digits.starts_with("-0.")
@@ -47,7 +46,7 @@ struct ExactNumbers {
   bool EndObject(SizeType members) { return document.EndObject(members); }
   bool StartArray() { return document.StartArray(); }
   bool EndArray(SizeType elements) { return document.EndArray(elements); }
-  // The parser is told to give all numbers as text.
+  // The parser passes all numbers as text.
   bool Int(int) { return false; }
   bool Uint(unsigned) { return false; }
   bool Int64(std::int64_t) { return false; }
@@ -58,16 +57,10 @@ struct ExactNumbers {
 }  // namespace
 
 bool parse_json(std::string_view json, rapidjson::Document& out) {
-  std::string room;
-  const std::string_view text = repair_surrogates(json, room);
   bool good = false;
   const auto fill = [&](rapidjson::Document& document) {
-    constexpr unsigned kFlags =
-        rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag;
     ExactNumbers numbers{document};
-    rapidjson::MemoryStream stream(text.data(), text.size());
-    rapidjson::Reader reader;
-    good = !reader.Parse<kFlags>(stream, numbers).IsError();
+    good = walk_json(json, numbers);
     return good;
   };
   out.Populate(fill);

@@ -101,8 +101,8 @@ std::vector<StatusCause> check_requirement(const std::string& key, Operator op,
 }
 
 // ---------------------------------------------------------------------------------------------
-// Lexer and parser follow those of k8s.io/apimachinery/pkg/labels step by step: what is accepted,
-// and the wording of every error, falls out of that order.
+// Lexer and parser follow those of k8s.io/apimachinery/pkg/labels step by step, so that they accept
+// the same selectors and report the same errors.
 
 enum class Token {
   kEnd,
@@ -135,7 +135,7 @@ class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
 
-  /// A NUL before a token ends the text; behind one it ends the token and is skipped.
+  /// A NUL before a token ends the text; after a token, it ends the token and is skipped.
   Item next() {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
     const std::size_t begin = at_;
@@ -316,7 +316,7 @@ class Parser {
         if (next.token != Token::kComma && next.token != Token::kClose)
           fail_requirement(next, fmt::format("found '{}', expected: ',' or ')'", next.text));
       } else if (values.empty() || next.token == Token::kComma || next.token == Token::kClose) {
-        values.emplace_back();  // nothing before, between or behind commas is the empty value
+        values.emplace_back();  // nothing before, between or after commas is the empty value
       }
       if (next.token == Token::kClose) {
         take_value();
@@ -416,10 +416,7 @@ Selector nothing() {
 }
 
 Selector from_set(std::initializer_list<std::pair<std::string_view, std::string_view>> wanted) {
-  std::vector<Requirement> requirements;
-  for (const auto& [key, value] : wanted)
-    requirements.emplace_back(std::string(key), Operator::kEquals, std::vector{std::string(value)});
-  return Selector(std::move(requirements));
+  return from_set<>(wanted);
 }
 
 Selector from(const k8s::meta::v1::LabelSelector& selector) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lookout/api/detail/go_text.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::api {
 namespace {
@@ -13,13 +14,13 @@ __extension__ using Int128 = __int128;
 
 constexpr Int128 kNano = 1'000'000'000;
 constexpr Int128 kMaxBinaryNanos = Int128{std::numeric_limits<std::int64_t>::max()} * kNano;
-// Kubernetes bounds only amounts in binary notation; this is where the others end here: 10^28
-// units, with room for adding two of them.
+// The limit of decimal quantities, for which Kubernetes has none: 10^28 units, so that two of them
+// can be added.
 constexpr Int128 kMaxNanos = kNano * kNano * kNano * kNano * 10;
 
 struct Suffix {
   std::string_view text;
-  int exponent;  // of 10 or, for the binary ones, of 2
+  int exponent;  // of 10 or, for binary suffixes, of 2
 };
 constexpr std::array<Suffix, 10> kDecimal = {{{"n", -9},
                                               {"u", -6},
@@ -34,7 +35,7 @@ constexpr std::array<Suffix, 10> kDecimal = {{{"n", -9},
 constexpr std::array<Suffix, 6> kBinary = {
     {{"Ki", 10}, {"Mi", 20}, {"Gi", 30}, {"Ti", 40}, {"Pi", 50}, {"Ei", 60}}};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using base::is_digit;
 
 std::string to_text(Int128 number) {
   const bool negative = number < 0;
@@ -51,8 +52,8 @@ std::string to_text(Int128 number) {
 
 }  // namespace
 
-// As Kubernetes does, this takes a number without any digits for 0 ("Ki", "-", "."), but not with
-// very large binary and very small decimal suffixes.
+// As in Kubernetes, a number without digits is 0 ("Ki", "-", "."), but not with very large binary and
+// very small decimal suffixes.
 std::optional<Quantity> Quantity::parse(std::string_view text) {
   if (text.empty()) return std::nullopt;
   std::string_view rest = text;
@@ -105,7 +106,7 @@ std::optional<Quantity> Quantity::parse(std::string_view text) {
     const Int128 unit = kNano << exponent;
     for (const char c : whole) append(c - '0');
     nanos = nanos > limit / unit ? limit : nanos * unit;
-    // The fraction times the unit, digit by digit from the right, as on paper.
+    // The fraction times the unit, digit by digit from the right.
     Int128 carry = 0;
     for (auto c = fraction.rbegin(); c != fraction.rend(); ++c) {
       carry += (*c - '0') * unit;
@@ -114,7 +115,7 @@ std::optional<Quantity> Quantity::parse(std::string_view text) {
     }
     nanos = std::min(nanos + carry, limit);
   } else {
-    // How many digits stand before the point once the number counts billionths.
+    // The number of digits before the point, in billionths.
     const std::int64_t point = static_cast<std::int64_t>(whole.size()) + exponent + 9;
     std::int64_t at = 0;
     for (const std::string_view part : {whole, fraction}) {
@@ -134,11 +135,25 @@ std::optional<Quantity> Quantity::parse(std::string_view text) {
   return out;
 }
 
+Quantity Quantity::of(std::int64_t units, Format format) {
+  Quantity out;
+  out.nanos_ = units * kNano;
+  out.format_ = format;
+  return out;
+}
+
+Quantity Quantity::of_milli(std::int64_t thousandths, Format format) {
+  Quantity out;
+  out.nanos_ = thousandths * (kNano / 1000);
+  out.format_ = format;
+  return out;
+}
+
 std::int64_t Quantity::scaled(int exponent) const {
   Int128 divisor = kNano;
   for (; exponent < 0; ++exponent) divisor /= 10;
   Int128 quotient = nanos_ / divisor;
-  // Up means away from zero, as in Kubernetes.
+  // Rounds away from zero, as in Kubernetes.
   if (nanos_ % divisor != 0) quotient += nanos_ > 0 ? 1 : -1;
   constexpr Int128 kMax = std::numeric_limits<std::int64_t>::max();
   return static_cast<std::int64_t>(std::clamp(quotient, -kMax, kMax));
@@ -148,7 +163,7 @@ double Quantity::as_double() const { return static_cast<double>(nanos_) / 1e9; }
 
 std::string Quantity::to_string() const {
   if (nanos_ == 0) return "0";
-  // Binary notation where it says the amount exactly.
+  // Use binary notation if it is exact.
   if (format_ == Format::kBinarySI && (nanos_ <= -1024 * kNano || nanos_ >= 1024 * kNano) &&
       nanos_ % kNano == 0) {
     Int128 units = nanos_ / kNano;

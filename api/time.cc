@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono;
 
-/// Reads fixed-width fields from the front of a text.
+/// Reads fixed-width fields from the start of a text.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -31,7 +31,7 @@ class Reader {
     text_.remove_prefix(1);
     return true;
   }
-  /// One or more digits; those beyond the sixth do not count.
+  /// One or more digits; digits after the sixth are ignored.
   bool fraction(int& micros) {
     micros = 0;
     std::size_t n = 0;
@@ -48,14 +48,14 @@ class Reader {
   std::string_view text_;
 };
 
-/// Two digits and what follows them.
+/// Writes two digits and a character.
 void put(std::string& out, std::int64_t value, char behind) {
   out += static_cast<char>('0' + value / 10);
   out += static_cast<char>('0' + value % 10);
   out += behind;
 }
 
-/// Ends with `end`. (By hand: a pod in protobuf has ten of them.)
+/// Ends with `end`. (Hand-written for speed: a pod in protobuf has ten times.)
 std::string format_seconds(Time time, char end) {
   const auto day = floor<days>(time);
   const year_month_day date(day);
@@ -106,6 +106,8 @@ std::optional<Time> parse_time(std::string_view text) {
   return Time(sys_days(date)) + hours(h) + minutes(mi - offset_minutes) + seconds(s) +
          microseconds(micros);
 }
+
+Time now() { return floor<microseconds>(system_clock::now()); }
 
 std::string format_time(Time time) { return format_seconds(time, 'Z'); }
 

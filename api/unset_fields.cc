@@ -23,7 +23,7 @@ enum class EmptyLists { kStay, kBecomeNull };
 
 void complete(JsonValue& object, std::uint16_t message, EmptyLists lists, Allocator& allocator);
 
-/// What Go writes of a field that is unset.
+/// Go's JSON for an unset field.
 JsonValue unset(const WireSlot& slot, Allocator& allocator) {
   JsonValue out;
   if (slot.has(wire_flag::kItems)) return std::move(out.SetArray());
@@ -79,7 +79,7 @@ void complete(JsonValue& object, std::uint16_t message, EmptyLists lists, Alloca
   }
 }
 
-/// Whether Go takes the value for an unset one.
+/// Whether Go treats the value as unset.
 bool is_unset(const JsonValue& value, const WireSlot& slot) {
   if (slot.has(wire_flag::kList)) return value.IsArray() && value.Empty();
   if (slot.has(wire_flag::kMap)) return value.IsObject() && value.ObjectEmpty();
@@ -98,6 +98,12 @@ bool is_unset(const JsonValue& value, const WireSlot& slot) {
   }
 }
 
+/// (The unions hold schemas, or something that is no message.)
+bool holds_messages(WireKind kind) {
+  return kind == WireKind::kMessage || kind == WireKind::kSchemaOrArray ||
+         kind == WireKind::kSchemaOrBool || kind == WireKind::kSchemaOrStrings;
+}
+
 void reduce(JsonValue& object, std::uint16_t message) {
   if (!object.IsObject()) return;
   const auto slots = wire_slots(message);
@@ -111,7 +117,7 @@ void reduce(JsonValue& object, std::uint16_t message) {
       continue;
     }
     ++member;
-    if (slot == slots.end() || slot->kind != WireKind::kMessage) continue;
+    if (slot == slots.end() || !holds_messages(slot->kind)) continue;
     if (value.IsArray()) {
       for (JsonValue& element : value.GetArray()) reduce(element, slot->message);
     } else if (slot->has(wire_flag::kMap) && value.IsObject()) {

@@ -6,14 +6,16 @@
 #include <initializer_list>
 
 #include "lookout/api/detail/go_text.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::api::validation {
 namespace {
 
+using base::is_alnum;
+using base::is_digit;
+
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_lower_alnum(char c) { return is_lower(c) || is_digit(c); }
-bool is_alnum(char c) { return is_lower_alnum(c) || (c >= 'A' && c <= 'Z'); }
 
 // The rules as regular expressions: printed in messages, checked by hand.
 #define LOOKOUT_DNS1123_LABEL "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -62,7 +64,7 @@ std::string pattern_message(std::string_view what, std::string_view pattern,
   return fmt::format("{} (e.g. {}regex used for validation is '{}')", what, list, pattern);
 }
 
-// Kubernetes is on its way from "characters" to "bytes"; the newer rules say bytes.
+// Kubernetes is changing from "characters" to "bytes"; newer rules use "bytes".
 std::string length_message(std::size_t max, std::string_view unit) {
   return fmt::format("must be no more than {} {}", max, unit);
 }

@@ -10,6 +10,7 @@
 #include "lookout/api/detail/json_values.h"
 #include "lookout/api/detail/json_writer.h"
 #include "lookout/api/error.h"
+#include "lookout/base/ascii.h"
 #include "lookout/base/yaml_tree.h"
 
 namespace lookout::api::detail {
@@ -20,24 +21,24 @@ using rapidjson::Value;
 
 constexpr std::size_t kMaxDepth = 1000;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using base::is_digit;
 
-/// Whether a plain scalar of this text would be read as something else than text.
+/// Whether a plain scalar with this text would not be read as text.
 bool reads_as_other(std::string_view text) {
   constexpr std::string_view kWords[] = {"", "~", "null", "Null", "NULL", "=", "<<"};
   if (std::find(std::begin(kWords), std::end(kWords), text) != std::end(kWords)) return true;
   if (is_yaml_true(text) || is_yaml_false(text)) return true;
-  // Numbers in all their forms, and times: what begins like a number and has no other characters.
+  // Numbers in all forms, and times: they begin like a number and have no other characters.
   const std::size_t sign = text.front() == '+' || text.front() == '-' ? 1 : 0;
   const std::string_view rest = text.substr(sign);
   if (rest.starts_with('.')) return rest.size() > 1;
   if (rest.empty() || !is_digit(rest.front())) return false;
-  // Addresses and versions are no numbers.
+  // IP addresses and versions are not numbers.
   if (std::count(rest.begin(), rest.end(), '.') > 1) return false;
   return rest.find_first_not_of("0123456789abcdefABCDEFxXoOTt_+-:.Z ") == std::string_view::npos;
 }
 
-/// Whether the text can stand without quotes as far as the grammar goes.
+/// Whether YAML's grammar allows the text without quotes.
 bool can_be_plain(std::string_view text) {
   constexpr std::string_view kIndicators = ",[]{}#&*!|>'\"%@`";
   if (text.front() == ' ' || text.back() == ' ') return false;
@@ -50,8 +51,8 @@ bool can_be_plain(std::string_view text) {
          text.back() != ':';
 }
 
-/// How many bytes a character has that YAML 1.1 does not allow, or reads as a line break; 0 for all
-/// others. Go's reader refuses the former, and folds the latter into a space.
+/// The size of a character that YAML 1.1 does not allow or reads as a line break, else 0. Go's reader
+/// rejects the former, and folds the latter into a space.
 std::size_t special_at(std::string_view text, std::size_t at) {
   const auto next = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
@@ -90,7 +91,7 @@ class Writer {
  public:
   explicit Writer(std::string& out) : out_(out) {}
 
-  /// On a line of its own, or behind "-".
+  /// Writes a value on its own line, or after "-".
   void value(const Value& value, std::size_t indent, std::size_t depth, bool behind_dash) {
     if (value.IsObject() && !value.ObjectEmpty()) {
       object(value, indent, depth, behind_dash);
@@ -103,7 +104,7 @@ class Writer {
   }
 
  private:
-  /// The writer recurses, and what a server sends may be nested more deeply than a stack is long.
+  /// Limits the depth: the writer is recursive, and a server may send deeply nested objects.
   static void check(std::size_t depth) {
     if (depth >= kMaxDepth) throw Error("the object is nested too deeply for YAML; use JSON");
   }
@@ -168,7 +169,7 @@ class Writer {
     }
   }
 
-  /// A JSON string is a YAML string in double quotes, once those characters are escaped.
+  /// After these escapes, a JSON string is a double-quoted YAML string.
   void quoted(std::string_view text) {
     std::string json;
     api::detail::write_json_string(text, json);
@@ -182,7 +183,7 @@ class Writer {
     }
   }
 
-  /// A literal of several lines, if they are such that a reader gets the same ones.
+  /// Writes a multi-line literal if it can be read back unchanged.
   void block(std::string_view text, std::size_t indent) {
     const bool unclear = text.front() == ' ' || text.front() == '\n' || text.back() == ' ' ||
                          text.find(" \n") != std::string_view::npos;

@@ -1,9 +1,7 @@
-// Writes the table of the columns in which kubectl shows the built-in resources.
+// Writes the table of kubectl's columns for the built-in resources.
 #include <fmt/format.h>
 #include <rapidjson/document.h>
-#include <rapidjson/error/en.h>
 
-#include <stdexcept>
 #include <string>
 
 #include "api/codegen/generate.h"
@@ -38,13 +36,7 @@ std::string row(const rapidjson::Value& column, const rapidjson::Value& priority
 }  // namespace
 
 std::string generate_columns(const std::filesystem::path& facts) {
-  rapidjson::Document doc;
-  doc.Parse(read_file(facts).c_str());
-  if (doc.HasParseError()) {
-    throw std::runtime_error(fmt::format("{}: {} at byte {}", facts.string(),
-                                         rapidjson::GetParseError_En(doc.GetParseError()),
-                                         doc.GetErrorOffset()));
-  }
+  const rapidjson::Document doc = read_json(facts);
   const rapidjson::Value& shared = doc["shared"];
   std::string columns;
   std::string resources;

@@ -17,6 +17,7 @@
 #include "api/codegen/crd_names.h"
 #include "api/codegen/naming.h"
 #include "lookout/api/field_names.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::codegen {
 namespace {
@@ -27,7 +28,7 @@ constexpr std::size_t kWidth = 100;
 
 using Kind = CrdType::Kind;
 
-/// A structure of Kubernetes' own, from wherever it is used.
+/// The fully qualified name of a built-in structure.
 std::string builtin_name(std::string_view full_name) {
   const TypeName name = split_type_name(full_name);
   return fmt::format("::lookout::{}::{}", name.cpp_namespace(), name.name);
@@ -35,7 +36,7 @@ std::string builtin_name(std::string_view full_name) {
 
 // ---- Documentation ----
 
-/// Whether the character may stand in a comment: invisible ones that turn the text around may not.
+/// Whether the character is allowed in a comment. Invisible ones that change the direction are not.
 bool is_harmless(std::string_view rest) {
   const auto byte = static_cast<unsigned char>(rest[0]);
   if (byte < 0x20 || byte == 0x7F) return false;
@@ -55,7 +56,7 @@ std::string clean(std::string_view line) {
       out += line[i];
     } else {
       out += ' ';
-      // The rest of a character of three bytes goes with its first.
+      // Skip the rest of a three-byte character.
       if (static_cast<unsigned char>(line[i]) == 0xE2) i += 2;
     }
   }
@@ -67,12 +68,12 @@ void add_comment_line(std::string& out, std::string_view indent, std::string_vie
   out += indent;
   out += text.empty() ? "///" : "/// ";
   out += text;
-  // A backslash at its end would take the next line into the comment, as would its trigraph.
+  // A backslash or its trigraph at the end would continue the comment on the next line.
   if (text.ends_with('\\') || text.ends_with("?\?/")) out += '.';
   out += '\n';
 }
 
-/// Text as a comment. Its own lines stay lines, unless they are too long.
+/// Formats a text as a comment. Keeps line breaks, and wraps long lines.
 std::string comment(std::string_view text, std::string_view indent) {
   std::string out;
   while (!text.empty()) {
@@ -148,27 +149,26 @@ const std::set<std::string>& part_members() {
   return kNames;
 }
 
-/// Without the underscore of a name that would be a keyword: set_default() is none.
+/// Without the underscore that avoids a keyword: set_default() is not a keyword.
 std::string setter_base(const std::string& accessor) {
   return accessor.ends_with('_') ? accessor.substr(0, accessor.size() - 1) : accessor;
 }
 
-/// "_foo": its names in C++ begin with what follows the first character.
+/// "_foo": its C++ names begin with the second character.
 bool begins_with_symbol(const std::string& name) {
   const char c = name.empty() ? 'a' : name.front();
-  return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'));
+  return !base::is_alnum(c);
 }
 
-/// The accessors' names of the fields, in their order.
+/// The names of the fields' accessors, in the same order.
 std::vector<std::string> member_names(const std::vector<CrdField>& fields,
                                       const std::set<std::string>& taken) {
   NameScope scope(taken);
   std::vector<std::string> json_names;
   json_names.reserve(fields.size());
   for (const CrdField& field : fields) json_names.push_back(field.name);
-  // In an order of their own, so that a name does not depend on where the schema lists it. Of two
-  // that come to the same, "fooBar" goes before "FooBar" and "_fooBar", and "title" before
-  // "setTitle".
+  // Sorted, so that a name does not depend on the schema's order. If two names collide, "fooBar" comes
+  // before "FooBar" and "_fooBar", and "title" before "setTitle".
   std::ranges::sort(json_names, {}, [](const std::string& name) {
     const std::string accessor = member_name(name);
     const bool verb = accessor.starts_with("set_") || accessor.starts_with("clear_");
@@ -209,7 +209,7 @@ class VersionWriter {
   }
 
  private:
-  // The types that stand for a schema's.
+  // The C++ types for a schema's types.
 
   std::string view_type(const CrdType& type, bool optional) const {
     switch (type.kind) {
@@ -255,8 +255,7 @@ class VersionWriter {
     return classes_.at(&element) + "Draft";
   }
 
-  /// The types of the fields that are the key of a list's elements; none if the list has no key, or
-  /// one that cannot be compared.
+  /// The types of a list's key fields; empty if the list has no key, or one that cannot be compared.
   static std::vector<std::string> key_types(const CrdType& list) {
     std::vector<std::string> out;
     if (list.list_type != "map") return out;
@@ -276,7 +275,7 @@ class VersionWriter {
     return out;
   }
 
-  /// The type of a list in a draft, and the arguments of its constructor behind the part.
+  /// The type of a list in a draft, and its constructor's arguments after the part.
   std::pair<std::string, std::string> list_draft(const CrdType& list) const {
     const std::string element = draft_element(list);
     const std::vector<std::string> keys = key_types(list);
@@ -299,16 +298,16 @@ class VersionWriter {
     return {fmt::format("api::ListDraft<{}>", element), ""};
   }
 
-  // Structures and enumerations come before what refers to them.
+  // Structures and enumerations come before their users.
 
-  /// The structure or the values at the bottom of lists and maps.
+  /// The innermost type of lists and maps.
   static const CrdType& bottom(const CrdType& type) {
     return type.element.empty() ? type : bottom(type.element.front());
   }
 
   void declare(const std::vector<CrdField>& fields, const std::string& prefix) {
     std::vector<std::reference_wrapper<const CrdField>> order(fields.begin(), fields.end());
-    // Of two that come to the same, "fooBar" goes before "_fooBar".
+    // If two names collide, "fooBar" comes before "_fooBar".
     std::ranges::stable_partition(
         order, [](const CrdField& field) { return !begins_with_symbol(field.name); });
     for (const CrdField& field : order) {
@@ -328,7 +327,7 @@ class VersionWriter {
     }
   }
 
-  /// Lists with keys that are elements themselves get a class each, which knows its keys.
+  /// Keyed lists inside lists and maps get a class of their own with the keys.
   void declare_lists(const CrdType& container, const std::string& name, const CrdField& field) {
     if (container.element.empty()) return;
     const CrdType& element = container.element.front();
@@ -366,7 +365,7 @@ class VersionWriter {
   }
 
   static std::string number_literal(std::int64_t number) {
-    // There are no negative literals: the smallest number is an expression.
+    // C++ has no negative literals, so the minimum needs an expression.
     if (number == INT64_MIN) return "INT64_MIN";
     return std::to_string(number);
   }
@@ -612,8 +611,8 @@ class VersionWriter {
 // ---- The header ----
 
 std::string write_namespace(const std::string& cpp_namespace, const std::vector<Member>& members) {
-  // The kinds come first: they are called what the CRDs call them.
-  // Inside of drafts, DraftPart and ObjectDraft are their bases.
+  // Kinds first: they keep the names in the CRDs.
+  // Inside drafts, DraftPart and ObjectDraft name the base classes.
   NameScope scope({"api", "DraftPart"});
   std::map<Member, std::string> class_of_kind;
   for (const Member& member : members) {

@@ -8,14 +8,13 @@
 
 #include "api/codegen/global_names.h"
 #include "api/codegen/naming.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::codegen {
 namespace {
 
-bool is_alnum(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using base::is_alnum;
+using base::is_digit;
 char upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
 
 /// The letters and digits of a name, with a capital at the start of each word.
@@ -57,7 +56,7 @@ std::string pascal_name(std::string_view name) {
 
 std::string member_name(std::string_view json_name) {
   std::string plain;
-  // Only these are letters to the functions below, whatever the locale says.
+  // Independent of the locale, only these are letters below.
   for (const char c : json_name) plain += is_alnum(c) || c == '$' ? c : '_';
   std::string out;
   for (const char c : accessor_name(plain)) {
@@ -76,7 +75,7 @@ std::string enumerator_name(std::string_view value) {
     out.clear();
     for (const char c : value) out += c == '$' ? "Dollar" : symbol_word(c);
   }
-  // "-1" and "1", "!x" and "x" are two values that people list side by side.
+  // Enumerations may contain both "-1" and "1", or "!x" and "x".
   if (value.size() > 1 && is_alnum(value[1]) && (value[0] == '-' || value[0] == '!'))
     out.insert(0, symbol_word(value[0]));
   return "k" + out;
@@ -114,12 +113,12 @@ std::string cpp_literal(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    // The second of two question marks: three characters of a trigraph are a warning.
+    // Escape the second of two question marks: trigraphs cause warnings.
     if (c == '"' || c == '\\' || (c == '?' && out.back() == '?')) {
       out += '\\';
       out += c;
     } else if (byte < 0x20 || byte >= 0x7F) {
-      // Three octal digits: no digit behind them can be taken for one of theirs.
+      // Three octal digits, so that a following digit is not part of the escape.
       out += fmt::format("\\{:03o}", byte);
     } else {
       out += c;

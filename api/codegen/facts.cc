@@ -20,6 +20,17 @@ std::string read_file(const std::filesystem::path& path) {
   return out.str();
 }
 
+rapidjson::Document read_json(const std::filesystem::path& path) {
+  rapidjson::Document doc;
+  doc.Parse(read_file(path).c_str());
+  if (doc.HasParseError()) {
+    throw std::runtime_error(fmt::format("{}: {} at byte {}", path.string(),
+                                         rapidjson::GetParseError_En(doc.GetParseError()),
+                                         doc.GetErrorOffset()));
+  }
+  return doc;
+}
+
 namespace {
 
 std::string text(const rapidjson::Value& object, const char* key) {
@@ -75,13 +86,7 @@ Field read_field(const rapidjson::Value& object, const std::string& type_name) {
 }  // namespace
 
 Facts load_facts(const std::filesystem::path& path) {
-  rapidjson::Document doc;
-  doc.Parse(read_file(path).c_str());
-  if (doc.HasParseError()) {
-    throw std::runtime_error(fmt::format("{}: {} at byte {}", path.string(),
-                                         rapidjson::GetParseError_En(doc.GetParseError()),
-                                         doc.GetErrorOffset()));
-  }
+  const rapidjson::Document doc = read_json(path);
   Facts facts;
   facts.kubernetes = text(doc, "kubernetes");
   for (const auto& r : doc["resources"].GetArray()) {

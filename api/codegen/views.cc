@@ -15,7 +15,7 @@
 namespace lookout::codegen {
 namespace {
 
-/// A field whose offset the header of an object has (lookout/api/detail/object_header.h).
+/// A field whose offset is in the object header (lookout/api/detail/object_header.h).
 struct HeaderField {
   std::string_view part;
   std::string_view field;
@@ -30,12 +30,10 @@ constexpr HeaderField kHeaderFields[] = {
 
 constexpr std::string_view kObjectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-class ViewWriter {
+class ViewWriter final : public HeaderWriter {
  public:
   ViewWriter(const Facts& facts, const WellKnown& well_known)
-      : facts_(facts),
-        headers_(types_by_header(facts, &TypeName::header)),
-        nested_(nested_types(facts)) {
+      : HeaderWriter(facts, &TypeName::header) {
     for (const auto& resource : facts_.resources) {
       resources_.emplace(resource.gvk.group + "/" + resource.gvk.version + "/" + resource.gvk.kind,
                          &resource);
@@ -53,15 +51,8 @@ class ViewWriter {
     }
   }
 
-  Files write() {
-    return header_files(
-        headers_,
-        [this](const auto& header, const auto& types) { return write_header(header, types); },
-        "lookout/k8s/types.h", "All typed views at once.");
-  }
-
  private:
-  /// Metadata, spec or status of an object: the header has its offset.
+  /// Metadata, spec and status have offsets in the header.
   static bool is_part(const Field& field) {
     return field.type.kind == TypeRef::Kind::kRef &&
            (field.name == "metadata" || field.name == "spec" || field.name == "status");
@@ -71,8 +62,7 @@ class ViewWriter {
                        [&](const Field& field) { return field.name == name; });
   }
 
-  /// ", &...": the last offset in the header that is not behind this field of a part. Empty if there
-  /// is none.
+  /// ", &...": the last offset in the header at or before this field. Empty if there is none.
   std::string nearest_offset(const Type& type, const Field& field) const {
     const auto part = parts_.find(type.name);
     if (part == parts_.end()) return {};
@@ -87,7 +77,7 @@ class ViewWriter {
 
   const Type& type_of(const std::string& name) const { return find_type(facts_, name); }
 
-  /// The C++ type that reads `type`; notes the headers that it needs.
+  /// The C++ type of `type`. Records the needed headers.
   std::string cpp_type(const TypeRef& type, bool optional) {
     switch (type.kind) {
       case TypeRef::Kind::kScalar:
@@ -121,8 +111,8 @@ class ViewWriter {
            split_type_name(type.name).header() == current_header_;
   }
 
-  /// The accessors of a class; the bodies of those that return a view of this header go to
-  /// `bodies`, behind all classes.
+  /// The accessors of a class. The bodies of those that return a view of this header go to `bodies`,
+  /// after all classes.
   std::string accessors(const Type& type, const std::string& class_name, bool object,
                         std::string& bodies) {
     std::string out;
@@ -139,21 +129,20 @@ class ViewWriter {
       const std::string body = fmt::format("return field_as<{}>({}{});", result, symbol, offset);
       const std::string qualifiers =
           object && refers(result) ? "const& LOOKOUT_LIFETIME_BOUND" : "const";
+      const std::string returned = not_assignable(result);
       if (is_local_view(field.type)) {
-        out += fmt::format("  {} {}() {};\n", result, name, qualifiers);
-        bodies += fmt::format("inline {} {}::{}() {} {{ {} }}\n", result, class_name, name,
+        out += fmt::format("  {} {}() {};\n", returned, name, qualifiers);
+        bodies += fmt::format("inline {} {}::{}() {} {{ {} }}\n", returned, class_name, name,
                               qualifiers, body);
       } else {
-        out += fmt::format("  {} {}() {} {{ {} }}\n", result, name, qualifiers, body);
+        out += fmt::format("  {} {}() {} {{ {} }}\n", returned, name, qualifiers, body);
       }
       if (object && refers(result)) out += of_a_temporary(result, name);
     }
     return out;
   }
 
-  std::string write_header(const std::string& header, const std::vector<const Type*>& types) {
-    current_header_ = header;
-    includes_.clear();
+  std::string write_header(const std::vector<const Type*>& types) override {
     std::string forward;
     std::string classes;
     std::string bodies;
@@ -185,7 +174,8 @@ class ViewWriter {
       }
       classes += accessors(*type, name, true, bodies);
       if (has_draft(*type)) {
-        forward += fmt::format("class {}Draft;\n", name);
+        forward += fmt::format("class {}Draft;  // include \"{}\"\n", name,
+                               split_type_name(type->name).draft_header());
         classes += fmt::format(
             "  /// A draft of a new object, and one over this object; include \"{}\" to call "
             "them.\n  static {}Draft draft(std::string_view name{});\n  {}Draft edit() const;\n",
@@ -194,7 +184,7 @@ class ViewWriter {
       }
       classes += "};\n\n";
     }
-    std::string out =
+    const std::string out =
         "// Generated by lookout-gen from the schema facts. Do not edit.\n"
         "//\n"
         "// Absent strings read as empty, absent lists, maps and structures as empty ones; "
@@ -206,28 +196,19 @@ class ViewWriter {
         "#include \"lookout/base/attributes.h\"\n#include \"lookout/api/symbols.h\"\n#include "
         "\"lookout/api/typed_object.h\"\n#include "
         "\"lookout/api/view.h\"\n";
-    for (const auto& include : includes_) out += fmt::format("#include \"{}\"\n", include);
-    const std::string ns = split_type_name(types.front()->name).cpp_namespace();
-    out += fmt::format("\nnamespace lookout::{} {{\n\n{}\n{}{}\n}}  // namespace lookout::{}\n", ns,
-                       forward, classes, bodies, ns);
-    return out;
+    return out + end_of_header(split_type_name(types.front()->name),
+                               fmt::format("{}\n{}{}", forward, classes, bodies));
   }
 
-  const Facts& facts_;
-  const TypesByHeader headers_;
-  /// An object type that is also nested in others has a part or view beside its own class.
-  const std::set<std::string> nested_;
   std::map<std::string, const Resource*> resources_;
-  std::map<std::string, std::size_t> order_;                   // of fields in an object
+  std::map<std::string, std::size_t> order_;                   // of the fields in an object
   std::map<std::string, std::set<const HeaderField*>> parts_;  // by the type's name
-  std::string current_header_;
-  std::set<std::string> includes_;
 };
 
 }  // namespace
 
 Files generate_views(const Facts& facts, const WellKnown& well_known) {
-  return ViewWriter(facts, well_known).write();
+  return ViewWriter(facts, well_known).write("lookout/k8s/types.h", "All typed views at once.");
 }
 
 }  // namespace lookout::codegen

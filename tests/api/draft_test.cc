@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -419,6 +420,27 @@ TEST(DraftTest, APatchOfTheDifferenceGivesTheObject) {
     EXPECT_EQ(back.build(), object);
   }
 }
+
+/// What reads an element by its key or index cannot be assigned to: nothing would be written.
+template <class Container, class Key, class Given>
+constexpr bool kCanAssign =
+    requires(const Container& container, Key key, const Given& given) { container[key] = given; };
+static_assert(!kCanAssign<api::MapDraft<std::string_view>, const char*, const char*>);
+static_assert(!kCanAssign<api::ListDraft<std::string_view>, int, const char*>);
+static_assert(!kCanAssign<api::MapView<std::string_view>, const char*, const char*>);
+static_assert(!kCanAssign<api::ListView<std::string_view>, int, const char*>);
+static_assert(!kCanAssign<ObjectDraft, const char*, api::DraftPart>);
+static_assert(std::is_copy_assignable_v<api::DraftPart>);
+
+/// Neither can the accessors of generated drafts and views.
+template <class Part>
+constexpr bool kHasAssignableAccessors =
+    requires(const Part& spec) { spec.node_name() = "x"; } ||
+    requires(const Part& spec) { spec.priority() = 1; } ||
+    requires(const Part& spec) { spec.dns_config() = spec.dns_config(); } ||
+    requires(const Part& spec) { spec.containers() = spec.containers(); };
+static_assert(!kHasAssignableAccessors<k8s::core::v1::PodSpecDraft>);
+static_assert(!kHasAssignableAccessors<k8s::core::v1::PodSpec>);
 
 }  // namespace
 }  // namespace lookout

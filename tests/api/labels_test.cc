@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lookout/k8s/meta/v1.h"
@@ -69,7 +71,7 @@ TEST(LabelsTest, ParsesToTheCanonicalText) {
   }
 }
 
-// A NUL is where Kubernetes' lexer takes the text for ended.
+// Kubernetes' lexer ends the text at a NUL.
 TEST(LabelsTest, ANulEndsATokenOrTheText) {
   using namespace std::string_view_literals;
   EXPECT_EQ(labels::parse("a=b\0,c"sv).to_string(), "a=b,c");
@@ -239,6 +241,15 @@ TEST(LabelsTest, FromSetWantsAllOfThem) {
   EXPECT_FALSE(selector.matches(with_labels(R"({"app":"web"})")));
   EXPECT_TRUE(labels::from_set({}).empty());
   EXPECT_THROW(labels::from_set({{"not a key", ""}}), SelectorError);
+}
+
+TEST(LabelsTest, FromSetTakesMaps) {
+  const std::map<std::string, std::string> map{{"tier", "front"}, {"app", "web"}};
+  EXPECT_EQ(labels::from_set(map).to_string(), "app=web,tier=front");
+  const Object object = Object::parse(R"({"spec":{"selector":{"app":"web"}}})");
+  const MapView<std::string_view> selector(object["spec"]["selector"]);
+  EXPECT_EQ(labels::from_set(selector).to_string(), "app=web");
+  EXPECT_TRUE(labels::from_set(MapView<std::string_view>()).empty());
 }
 
 TEST(LabelsTest, FromALabelSelectorOfTheApi) {

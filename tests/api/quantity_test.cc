@@ -19,7 +19,7 @@ Quantity quantity(std::string_view text) {
   return parsed.value_or(Quantity());
 }
 
-// The table is what k8s.io/apimachinery/pkg/api/resource makes of the same texts.
+// The results of k8s.io/apimachinery/pkg/api/resource for the same texts.
 TEST(QuantityTest, ParsesRoundsAndPrintsAsKubernetes) {
   const struct {
     const char* text;
@@ -79,7 +79,7 @@ TEST(QuantityTest, ParsesRoundsAndPrintsAsKubernetes) {
       {"1e0", "1", Format::kDecimalExponent, 1, 1000},
       {"1e21", "1e21", Format::kDecimalExponent, kMax, kMax},
       {"1e-100", "1e-9", Format::kDecimalExponent, 1, 1},
-      // Digits may be left out altogether.
+      // Digits are optional.
       {".", "0", Format::kDecimalSI, 0, 0},
       {"-", "0", Format::kDecimalSI, 0, 0},
       {"m", "0", Format::kDecimalSI, 0, 0},
@@ -150,10 +150,24 @@ TEST(QuantityTest, AddsAndSubtracts) {
   EXPECT_EQ((quantity("1Gi") + quantity("512Mi")).to_string(), "1536Mi");
   EXPECT_EQ((quantity("1Gi") - quantity("1Gi")).to_string(), "0");
   EXPECT_EQ((quantity("1") - quantity("1500m")).to_string(), "-500m");
-  // The notation is that of the first one that is not zero.
+  // The format is that of the first quantity that is not zero.
   EXPECT_EQ((Quantity() + quantity("1Gi")).to_string(), "1Gi");
   EXPECT_EQ((quantity("1Gi") + quantity("1G")).format(), Format::kBinarySI);
   EXPECT_EQ((Quantity() - quantity("1Gi")).to_string(), "-1Gi");
+}
+
+TEST(QuantityTest, OfNumbers) {
+  EXPECT_EQ(Quantity::of(3).to_string(), "3");
+  EXPECT_EQ(Quantity::of(2048, Format::kBinarySI).to_string(), "2Ki");
+  EXPECT_EQ(Quantity::of_milli(1500).to_string(), "1500m");
+  EXPECT_EQ(Quantity::of(std::numeric_limits<std::int64_t>::min()).value(),
+            -std::numeric_limits<std::int64_t>::max());
+  Quantity sum;
+  sum += Quantity::of_milli(500);
+  sum += quantity("1");
+  EXPECT_EQ(sum.to_string(), "1500m");
+  sum -= Quantity::of(1);
+  EXPECT_EQ(sum.to_string(), "500m");
 }
 
 TEST(QuantityTest, AsADouble) {

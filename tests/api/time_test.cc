@@ -93,6 +93,13 @@ TEST(TimeTest, PrintsBothForms) {
   EXPECT_EQ(Time(1s) - Time(0s), 1000000us);
 }
 
+TEST(TimeTest, NowIsTheMachinesTime) {
+  const auto before = std::chrono::system_clock::now();
+  const Time time = now();
+  EXPECT_GE(time, std::chrono::floor<std::chrono::microseconds>(before));
+  EXPECT_LE(time, std::chrono::system_clock::now());
+}
+
 TEST(TimeTest, AgesReadAsInKubectl) {
   const struct {
     std::chrono::seconds age;

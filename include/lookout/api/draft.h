@@ -41,6 +41,10 @@ struct DraftNode;
 class DraftPart {
  public:
   explicit DraftPart(detail::DraftNode& node) : node_(&node) {}
+  DraftPart(const DraftPart&) = default;
+  /// For variables, which then refer to another part. A part is written with set(): what looks like a
+  /// write, `draft["spec"] = other["spec"]`, does not compile.
+  DraftPart& operator=(const DraftPart&) & = default;
 
   /// True if the object has this part; a null counts as absent.
   explicit operator bool() const;
@@ -51,7 +55,7 @@ class DraftPart {
   DraftPart operator[](const char* name) const { return (*this)[std::string_view(name)]; }
   /// Throws InvalidArgument if the list is shorter, or the index negative.
   DraftPart operator[](std::size_t index) const;
-  /// (So that the literal 0 is no null pointer.)
+  /// (Prevents the literal 0 from being a null pointer.)
   template <std::integral T>
   DraftPart operator[](T index) const {
     if constexpr (std::is_signed_v<T>) {
@@ -188,8 +192,9 @@ class ListDraft : public DraftPart {
   iterator begin() const& LOOKOUT_LIFETIME_BOUND { return iterator(*this, 0); }
   iterator end() const& LOOKOUT_LIFETIME_BOUND { return iterator(*this, size()); }
 
-  /// Throws InvalidArgument if the list is shorter.
-  T operator[](std::size_t index) const {
+  /// Throws InvalidArgument if the list is shorter. (The result is const so that an assignment to it
+  /// does not compile: use set(index, value).)
+  const T operator[](std::size_t index) const {  // NOLINT(readability-const-return-type)
     const DraftPart part = DraftPart::operator[](index);
     if constexpr (kOfParts) {
       return T(part);
@@ -314,8 +319,8 @@ class MapDraft : public DraftPart {
     return static_cast<bool>(DraftPart::operator[](key));
   }
   /// For structures: the part, which writes create. For other types: the value, or an empty one if
-  /// the key is absent.
-  T operator[](std::string_view key) const {
+  /// the key is absent. (Const, as in ListDraft: use set(key, value).)
+  const T operator[](std::string_view key) const {  // NOLINT(readability-const-return-type)
     const DraftPart part = DraftPart::operator[](key);
     if constexpr (kOfParts) {
       return T(part);

@@ -118,6 +118,14 @@ Selector nothing();
 /// A selector that requires all of these labels (client-go's ValidatedSelectorFromSet). Throws
 /// SelectorError.
 Selector from_set(std::initializer_list<std::pair<std::string_view, std::string_view>> labels);
+/// The same for a std::map, or for a map of an object: `from_set(service.spec().selector())`.
+template <class Map>
+Selector from_set(const Map& labels) {
+  std::vector<Requirement> requirements;
+  for (const auto& [key, value] : labels)
+    requirements.emplace_back(std::string(key), Operator::kEquals, std::vector{std::string(value)});
+  return Selector(std::move(requirements));
+}
 
 /// Converts a metav1.LabelSelector (matchLabels and matchExpressions) as client-go's
 /// LabelSelectorAsSelector does: an absent one matches nothing, an empty one everything. Throws

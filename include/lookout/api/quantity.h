@@ -19,6 +19,9 @@ class Quantity {
   /// Parses a quantity; empty if the text is not one. A quantity that is too large becomes the
   /// largest: 2^63 - 1 with a binary suffix, as in Kubernetes, and 10^28 otherwise.
   static std::optional<Quantity> parse(std::string_view text);
+  /// resource.NewQuantity and NewMilliQuantity: a number of units, or of thousandths.
+  static Quantity of(std::int64_t units, Format format = Format::kDecimalSI);
+  static Quantity of_milli(std::int64_t thousandths, Format format = Format::kDecimalSI);
 
   /// The amount in units or in thousandths, rounded up; the largest number if it does not fit.
   std::int64_t value() const { return scaled(0); }
@@ -38,6 +41,8 @@ class Quantity {
   }
   friend Quantity operator+(const Quantity& a, const Quantity& b);
   friend Quantity operator-(const Quantity& a, const Quantity& b);
+  Quantity& operator+=(const Quantity& other) { return *this = *this + other; }
+  Quantity& operator-=(const Quantity& other) { return *this = *this - other; }
 
  private:
   __extension__ using Int128 = __int128;

@@ -11,10 +11,13 @@ namespace lookout::api {
 /// metav1.Time and metav1.MicroTime: UTC, in microseconds (metav1.Time is sent in whole seconds).
 using Time = std::chrono::sys_time<std::chrono::microseconds>;
 
+/// The machine's time, for the setters of drafts: metav1.Now().
+Time now();
+
 /// Parses RFC 3339 ("2026-11-20T11:14:57Z", "2026-11-20T11:14:57.123456+01:00") as Go's time.Parse
-/// does, and truncates to microseconds: "t" and "z" are no "T" and "Z", but an hour may have one
-/// digit, a comma may stand for the point, and an offset may be 24 hours or 60 minutes. Empty for
-/// any other text, including dates that do not exist.
+/// does, and truncates to microseconds. "T" and "Z" must be upper case; an hour may have one digit, a
+/// comma may replace the decimal point, and an offset may have 24 hours or 60 minutes. Empty for any
+/// other text, including dates that do not exist.
 std::optional<Time> parse_time(std::string_view text);
 
 /// "2026-11-20T11:14:57Z": metav1.Time.

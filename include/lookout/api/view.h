@@ -91,9 +91,9 @@ class View {
   Value value_;
 };
 
-/// The base of generated views of metadata, spec and status. Reached from its object, such a view
-/// also has the object's header: a field is looked for from the nearest one on whose offset is
-/// there. The same class over any other value, such as the spec of a pod template, has no header.
+/// The base of generated views of metadata, spec and status. A view that comes from its object also
+/// refers to the object's header: a lookup starts at the nearest preceding field whose offset is in
+/// the header. The same class over any other value, such as the spec of a pod template, has no header.
 class PartView : public View {
  public:
   using View::View;
@@ -104,7 +104,7 @@ class PartView : public View {
 
  protected:
   using View::field_as;
-  /// `nearest` is the offset of this field, or of one that stands before it.
+  /// `nearest` is the offset of this field or of a preceding one.
   template <class T>
   T field_as(FieldSymbol name, std::uint16_t detail::ObjectHeader::*nearest) const;
 
@@ -178,7 +178,7 @@ T PartView::field_as(FieldSymbol name, std::uint16_t detail::ObjectHeader::*near
 
 namespace detail {
 
-/// An iterator over the results of Read() for the items of another one.
+/// An iterator over the results of applying Read() to the items of another iterator.
 template <class Base, class T, class Read>
 class ReadingIterator {
  public:
@@ -225,8 +225,10 @@ class ListView {
   iterator end() const { return iterator(value_.elements().end()); }
   bool empty() const { return value_.elements().empty(); }
   std::size_t size() const { return value_.size(); }
-  /// The element; an empty one if the index is out of range.
-  T operator[](std::size_t index) const { return from_value<T>(value_[index]); }
+  /// The element; an empty one if the index is out of range. (Const, as in MapView.)
+  const T operator[](std::size_t index) const {  // NOLINT(readability-const-return-type)
+    return from_value<T>(value_[index]);
+  }
   Value as_value() const { return value_; }
 
  private:
@@ -251,8 +253,11 @@ class MapView {
   bool empty() const { return value_.members().empty(); }
   std::size_t size() const { return value_.size(); }
   bool contains(std::string_view key) const { return value_.contains(key); }
-  /// The value of a key; an empty one if it is absent.
-  T operator[](std::string_view key) const { return from_value<T>(value_[key]); }
+  /// The value of a key; an empty one if it is absent. (Const so that an assignment to it does not
+  /// compile: objects are changed through drafts.)
+  const T operator[](std::string_view key) const {  // NOLINT(readability-const-return-type)
+    return from_value<T>(value_[key]);
+  }
   std::optional<T> find(std::string_view key) const {
     const Value found = value_[key];
     return found.exists() ? std::optional<T>(from_value<T>(found)) : std::nullopt;

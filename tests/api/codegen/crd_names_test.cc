@@ -4,31 +4,36 @@
 
 #include <string>
 
+#include "tests/support/text_case.h"
+
 namespace lookout::codegen {
 namespace {
 
 TEST(CrdNames, FieldsBecomeAccessors) {
-  EXPECT_EQ(member_name("cronSpec"), "cron_spec");
-  EXPECT_EQ(member_name("clusterIPs"), "cluster_ips");
-  EXPECT_EQ(member_name("$ref"), "dollar_ref");
-  EXPECT_EQ(member_name("x-kubernetes-thing"), "x_kubernetes_thing");
-  EXPECT_EQ(member_name("a--b__c"), "a_b_c");
-  EXPECT_EQ(member_name("2fa"), "field_2fa");
-  EXPECT_EQ(member_name(""), "field");
-  EXPECT_EQ(member_name("--"), "field");
-  EXPECT_EQ(member_name("class"), "class_");
-  EXPECT_EQ(member_name("co_await"), "co_await_");
-  EXPECT_EQ(member_name("typeof"), "typeof_");
-  EXPECT_EQ(member_name("template"), "template_");
+  const lookout::test::TextCase cases[] = {
+      {"cronSpec", "cron_spec"},
+      {"clusterIPs", "cluster_ips"},
+      {"$ref", "dollar_ref"},
+      {"x-kubernetes-thing", "x_kubernetes_thing"},
+      {"a--b__c", "a_b_c"},
+      {"2fa", "field_2fa"},
+      {"", "field"},
+      {"--", "field"},
+      {"class", "class_"},
+      {"co_await", "co_await_"},
+      {"typeof", "typeof_"},
+      {"template", "template_"},
+  };
+  for (const auto& c : cases) EXPECT_EQ(member_name(c.text), c.expected) << c.text;
 }
 
 TEST(CrdNames, ValuesBecomeConstants) {
-  EXPECT_EQ(enumerator_name("Always"), "kAlways");
-  EXPECT_EQ(enumerator_name("if-not-present"), "kIfNotPresent");
-  EXPECT_EQ(enumerator_name("5m"), "k5m");
-  EXPECT_EQ(enumerator_name(""), "kEmpty");
-  EXPECT_EQ(enumerator_name("!="), "kNotEqual");
-  EXPECT_EQ(enumerator_name("-1"), "kMinus1");
+  const lookout::test::TextCase cases[] = {
+      {"Always", "kAlways"}, {"if-not-present", "kIfNotPresent"},
+      {"5m", "k5m"},         {"", "kEmpty"},
+      {"!=", "kNotEqual"},   {"-1", "kMinus1"},
+  };
+  for (const auto& c : cases) EXPECT_EQ(enumerator_name(c.text), c.expected) << c.text;
   EXPECT_EQ(enumerator_name(std::int64_t{-7}), "kMinus7");
 }
 
@@ -37,7 +42,7 @@ TEST(CrdNames, ANameIsGivenOutOnce) {
   EXPECT_EQ(scope.claim("api"), "api_2");
   EXPECT_EQ(scope.claim("x"), "x");
   EXPECT_EQ(scope.claim("x"), "x_2");
-  // All that goes with a name must be free.
+  // All names that belong to a name must be free.
   const auto with_draft = [](const std::string& name) {
     return std::set<std::string>{name + "Draft"};
   };
@@ -71,7 +76,7 @@ TEST(CrdNames, ANamespaceIsNoneThatLookoutOrTheCLibraryHas) {
 
 TEST(CrdNames, LiteralsHoldAnyText) {
   EXPECT_EQ(cpp_literal("a\"b\\c"), R"("a\"b\\c")");
-  // A digit behind an escape is none of its digits.
+  // A digit after an escape is not part of it.
   EXPECT_EQ(cpp_literal("\n1"), R"("\0121")");
   EXPECT_EQ(cpp_literal("a?b???"), R"("a?b?\?\?")") << "trigraphs";
 }
