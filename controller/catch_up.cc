@@ -14,6 +14,7 @@
 
 #include "controller/waiting.h"
 #include "controller/write_barrier.h"
+#include "lookout/api/status.h"
 #include "lookout/base/backoff.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/rest/client.h"
@@ -22,13 +23,13 @@ namespace lookout::controller::detail {
 namespace {
 
 constexpr std::int64_t kPage = 500;
-/// A request without an answer is sent again after this time.
+/// The time limit of a request, after which it is sent again.
 constexpr Clock::Duration kLongestRequest = std::chrono::seconds(30);
-/// How often late caches are looked at.
+/// How often to check late caches.
 constexpr std::chrono::milliseconds kLookEvery{50};
 
-/// Adds what a cache does not show yet: writes of others, which are waited for like own ones.
-/// Throws what the list throws.
+/// Adds the writes of others that a cache does not show yet; they are awaited like own writes. Throws
+/// what the list throws.
 Awaitable<void> compare(const rest::Client& client, std::shared_ptr<const CachedKind> kind,
                         const CachedKind::Part& part, std::vector<Write>& missing,
                         rest::CallOptions call) {
@@ -52,7 +53,7 @@ Awaitable<void> compare(const rest::Client& client, std::shared_ptr<const Cached
   do {
     const rest::ListMeta page = co_await objects.async_list_each(on_item, options, decode, call);
     options.continue_token = page.continue_token;
-    // An object that cannot be decoded exists: it is not waited for as if it had been deleted.
+    // An undecodable object exists: do not wait for its deletion.
     listed.insert(page.malformed_keys.begin(), page.malformed_keys.end());
     some_unknown = some_unknown || page.malformed_keys.size() < page.malformed_items;
   } while (!options.continue_token.empty());
@@ -99,9 +100,12 @@ Awaitable<void> catch_up(std::shared_ptr<const CacheCore> cache,
           co_await compare(cache->client(), kind, part, missing, call);
           compared = true;
         } catch (const std::exception& e) {
+          // A role that does not allow lists stays as it is, and the work would wait in vain.
+          compared = api::is_forbidden(e);
           if (!stop.stop_requested())
-            log::warn("manager: cannot compare the cache of {} with the server, will retry: {}",
-                      part.informer->name(), e.what());
+            log::warn("manager: cannot compare the cache of {} with the server, {}: {}",
+                      part.informer->name(), compared ? "so it may be out of date" : "will retry",
+                      e.what());
         }
         if (!compared) co_await clock->sleep(std::min(left, backoff.next()), stop);
       }

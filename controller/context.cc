@@ -11,6 +11,7 @@
 #include "lookout/controller/owner_references.h"
 #include "lookout/k8s/meta/v1.h"
 #include "lookout/k8s/meta/v1_draft.h"
+#include "lookout/rest/error.h"
 #include "lookout/tools/retry.h"
 
 namespace lookout::controller {
@@ -55,7 +56,7 @@ void Context::require_same_key(const api::Object& existing, const Request& reque
                                const api::ObjectDraft& draft) {
   const auto metadata = draft["metadata"];
   const auto ns = metadata["namespace"].as<std::string_view>();
-  // A new object of a cluster-scoped kind has no namespace, whatever the request says.
+  // A new object of a cluster-scoped kind has no namespace, even if the request has one.
   const bool moved = existing ? ns != existing.ns() : !ns.empty() && ns != request.ns;
   if (moved || metadata["name"].as<std::string_view>() != request.name) {
     throw InvalidArgument(
@@ -93,11 +94,11 @@ void Context::own(const api::Resource& resource, const api::ObjectDraft& draft) 
   if (owner) set_controller_reference(owner, draft);
 }
 
-// ------------------------------------------------------------------------------- what was written
+// ------------------------------------------------------------------------------- tracked writes
 
 namespace {
 
-/// Whether this was the last state: a deleted object goes with its last finalizer.
+/// True if this write removed the object: a deleted object is removed with its last finalizer.
 bool has_gone(const api::Object& written) {
   const auto metadata = written.metadata();
   return is_being_deleted(written) && metadata.finalizers().empty() &&
@@ -141,7 +142,7 @@ Awaitable<api::Object> Context::tracked(api::Resource resource, Awaitable<api::O
                                         bool dry_run) {
   environment_->require_leadership();
   api::Object written = co_await std::move(call);
-  // No cache will see what was not stored.
+  // No cache will see a dry run.
   if (!dry_run) note(resource, written);
   co_return written;
 }
@@ -164,10 +165,11 @@ Awaitable<api::Object> Context::async_create_object(api::Resource resource,
 }
 
 Awaitable<api::Object> Context::async_update_object(api::Resource resource,
-                                                    const api::ObjectDraft& draft,
+                                                    const api::ObjectDraft& draft, bool status,
                                                     rest::UpdateOptions options) {
   const bool dry_run = options.dry_run;
-  auto call = client_for(resource, namespace_of(draft)).async_update(draft, std::move(options));
+  auto call = client_for(resource, namespace_of(draft))
+                  .async_update(draft, std::move(options), status ? "status" : "");
   return tracked(std::move(resource), std::move(call), dry_run);
 }
 
@@ -201,7 +203,7 @@ Awaitable<bool> Context::async_remove_object(api::Resource resource, api::Object
   try {
     answer = co_await client_for(resource, key.ns).async_remove(key.name, std::move(options));
   } catch (const api::StatusError& e) {
-    if (!api::is_not_found(e)) throw;
+    if (!rest::is_object_missing(e)) throw;
     co_return false;
   }
   if (dry_run) co_return true;
@@ -234,7 +236,7 @@ Awaitable<api::Object> Context::async_write_draft(api::Resource resource, api::O
   }
   if (!draft.changed()) co_return existing;
   const rest::UpdateOptions options;
-  co_return co_await async_update_object(std::move(resource), draft, options);
+  co_return co_await async_update_object(std::move(resource), draft, false, options);
 }
 
 // ------------------------------------------------------------------------------- finalizers
@@ -243,7 +245,7 @@ Awaitable<void> Context::async_add_finalizer(api::Resource resource, api::Object
                                              std::string finalizer) {
   const api::ObjectDraft draft(std::move(object));
   add_finalizer(draft, finalizer);
-  // A merge patch replaces the whole list, so nobody may have changed it meanwhile.
+  // A merge patch replaces the whole list, so fail if the object has changed in the meantime.
   rest::PatchOptions options;
   options.if_unchanged = true;
   co_await async_patch_object(std::move(resource), draft, false, std::move(options));
@@ -251,7 +253,7 @@ Awaitable<void> Context::async_add_finalizer(api::Resource resource, api::Object
 
 Awaitable<void> Context::async_remove_finalizer(api::Resource resource, api::Object object,
                                                 std::string finalizer) {
-  // The clean-up is done: a conflict is no reason to do it again.
+  // The clean-up is done: do not repeat it after a conflict.
   bool read = false;
   const auto attempt = [&]() -> Awaitable<void> {
     if (read) {
@@ -267,7 +269,7 @@ Awaitable<void> Context::async_remove_finalizer(api::Resource resource, api::Obj
     try {
       co_await async_patch_object(resource, draft, false, std::move(options));
     } catch (const api::StatusError& e) {
-      if (!api::is_not_found(e)) throw;
+      if (!rest::is_object_missing(e)) throw;
     }
   };
   co_await retry::async_on_conflict(attempt, retry::kDefaultRetry, stop_);

@@ -46,7 +46,7 @@ Stage stage_of(RunnableGroup group) {
   return Stage::kLeader;
 }
 
-/// The namespace of the pod that this process runs in, if it does.
+/// The namespace of this process's pod, if it runs in one.
 std::string own_namespace() {
   std::ifstream file("/var/run/secrets/kubernetes.io/serviceaccount/namespace");
   std::string out;
@@ -89,10 +89,10 @@ void require_complete(const ControllerSpec& spec) {
     throw InvalidArgument(fmt::format("controller {}: its reconciler is empty", name));
 }
 
-/// How long after its lease has run out a leader that still works makes /healthz fail.
+/// If a leader still works this long after its lease has expired, /healthz fails.
 constexpr std::chrono::seconds kElectionTolerance{20};
 
-/// The release of the lease may take this long, though the time of the stop is over.
+/// The minimum time for the release of the lease, even after the stop's time limit.
 constexpr std::chrono::seconds kLeastTimeToRelease{1};
 
 }  // namespace
@@ -227,8 +227,9 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       fail(std::current_exception());
     }
     co_await detail::wait_for(clock_, wake_.get_token());
-    log::info("manager: stopping: {}",
-              stop.stop_requested() ? "stop requested" : "a part of it failed");
+    log::info("manager: stopping: {}", stop.stop_requested() ? "stop requested"
+                                       : was_lost()          ? "leadership was lost"
+                                                             : "a part of it failed");
     const auto began = clock_->now();
     co_await stop_all();
     log::info("manager: stopped in {}", seconds_since(began));
@@ -276,7 +277,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     std::stop_source ended;
   };
 
-  /// The leadership, for writes that are leaving; these may outlive the manager.
+  /// The leadership, for the check when a write is sent; it may outlive the manager.
   class Term {
    public:
     void begin(const leaderelection::Leadership& leadership) {
@@ -334,7 +335,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
         boost::asio::make_strand(client_.loop().context()), run(entry),
         [self = shared_from_this(), entry](const std::exception_ptr& error) {
           if (error) {
-            // A failure during the stop is only logged: most are the manager's own calls that end.
+            // A failure during the stop is only logged: usually it is caused by the stop.
             const bool stopping = entry->stop.stop_requested();
             try {
               std::rethrow_exception(error);
@@ -462,6 +463,11 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
         LeaderElectionLostError("leadership was lost: this process must exit and start again")));
   }
 
+  bool was_lost() const {
+    const std::lock_guard lock(mutex_);
+    return lost_;
+  }
+
   // ------------------------------------------------------------------------------ stop
 
   Awaitable<void> stop_all() {
@@ -477,7 +483,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       deadline_ =
           detail::end_of(bounded_ ? grace : std::chrono::milliseconds::max(), clock_->now());
     }
-    // While work winds down, the elector goes on renewing; one that waits for the lease ends.
+    // While work ends, the elector keeps renewing; a waiting candidate ends.
     elector_stop_.request_stop();
     if (lost) {
       for (std::size_t i = 0; i < kStages; ++i) {
@@ -507,7 +513,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       campaigning = campaigning_;
     }
     if (!campaigning) co_return;
-    // A server that does not answer holds up nobody: others can wait for the lease to run out.
+    // An unresponsive server must not delay the stop: other candidates then wait for the lease to expire.
     const auto until = std::max(deadline_, clock_->now() + kLeastTimeToRelease);
     const bool released = co_await detail::wait_until(clock_, elector_ended_.get_token(), until);
     if (released) co_return;
@@ -515,7 +521,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     co_await detail::wait_for(clock_, elector_ended_.get_token());
   }
 
-  /// Ends a part of the manager, on a thread of its own. If that fails, the others end all the same.
+  /// Ends a part of the manager, on its own thread. A failure does not affect the other parts.
   Awaitable<void> end(std::function<void()> part) {
     try {
       co_await detail::on_thread(clock_, std::move(part));
@@ -538,7 +544,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     }
   }
 
-  /// Something takes longer than it may: says what, once.
+  /// The stop exceeds its time limit: reports the running parts, once.
   void overrun(const std::vector<std::shared_ptr<Entry>>& entries) {
     overrun_ = true;
     std::vector<std::string> late;
@@ -555,9 +561,10 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       for (const std::string& key : controller->running())
         keys.push_back(controller->name() + " " + key);
     }
-    const std::string message =
-        fmt::format("the shutdown takes too long: {} run on{}{}", fmt::join(late, ", "),
-                    keys.empty() ? "" : "; reconciles: ", fmt::join(keys, ", "));
+    const std::string message = fmt::format(
+        "{}; still running: {}{}{}",
+        was_lost() ? "leadership was lost" : "the shutdown takes too long", fmt::join(late, ", "),
+        keys.empty() ? "" : "; reconciles: ", fmt::join(keys, ", "));
     log::error("manager: {}", message);
     fail(std::make_exception_ptr(ShutdownOverrunError(message)));
     if (!options_.on_shutdown_overrun) return;
@@ -600,8 +607,8 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   detail::HealthPage ready_{"readyz"};
 
   std::stop_source wake_;           // a stop was requested, or something failed
-  std::stop_source elector_stop_;   // the candidacy is to end
-  std::stop_source elector_ended_;  // it has
+  std::stop_source elector_stop_;   // ends the candidacy
+  std::stop_source elector_ended_;  // the candidacy has ended
   std::stop_source work_done_;      // everything has stopped: the lease may be released
   bool overrun_ = false;            // in run()
 
@@ -611,7 +618,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   bool begun_ = false;
   bool stopping_ = false;
   Clock::TimePoint deadline_{};  // of the stop; set once, with stopping_
-  bool bounded_ = false;         // whether there is one
+  bool bounded_ = false;         // true if there is a deadline
   bool lost_ = false;
   bool campaigning_ = false;
   std::array<bool, kStages> running_{};
@@ -622,7 +629,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   std::vector<std::shared_ptr<ControllerCore>> controllers_;
   std::vector<std::shared_ptr<const metrics::Source>> metrics_;
 
-  // Last: their threads use the rest.
+  // Declared last, because their threads use the other members.
   std::unique_ptr<detail::HttpPages> health_server_;
   std::unique_ptr<detail::HttpPages> metrics_server_;
 };

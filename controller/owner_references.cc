@@ -15,7 +15,7 @@ std::string_view group_of(std::string_view api_version) {
   return slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
 }
 
-/// For views and drafts alike.
+/// For views and drafts.
 template <class Reference>
 bool refers_to(const Reference& reference, const api::Object& owner) {
   return group_of(reference.api_version()) == group_of(owner.api_version()) &&
@@ -113,7 +113,7 @@ void require_ownership(const api::Object& object, const Ownership& ownership) {
   if (!controller) {
     if (ownership.orphans == Orphans::kAdopt) return;
     throw NotOwnedError(
-        fmt::format("{} is there already, and no controller owns it", described(object)));
+        fmt::format("{} already exists, and no controller owns it", described(object)));
   }
   const api::Object& owner = ownership.owner;
   if (controller->uid() == owner.uid()) return;
@@ -121,6 +121,11 @@ void require_ownership(const api::Object& object, const Ownership& ownership) {
       fmt::format("{} is owned by another controller: by {} {} (uid {}), not by {} {} (uid {})",
                   described(object), controller->kind(), controller->name(), controller->uid(),
                   owner.kind(), owner.name(), owner.uid()));
+}
+
+bool is_controlled_by(const api::Object& owned, const api::Object& owner) {
+  const auto controller = controller_of(owned);
+  return controller && controller->uid() == owner.uid();
 }
 
 std::optional<k8s::meta::v1::OwnerReference> controller_of(const api::Object& object) {

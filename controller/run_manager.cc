@@ -28,7 +28,7 @@ void log_to_standard_error(const std::string& name, const std::string& level) {
 }
 
 void end_at_once() {
-  log::error("the graceful shutdown took too long: exiting immediately");
+  log::error("exiting immediately, without waiting for what still runs");
   spdlog::default_logger()->flush();
   std::_Exit(kFailed);
 }
@@ -64,7 +64,7 @@ int run_manager(const std::string& name, const ManagerFlags& flags, ManagerOptio
                 const ManagerSetup& setup) {
   log_to_standard_error(name, flags.log_level);
   try {
-    // Before anything can be half done.
+    // Install the signal handlers first.
     const std::stop_token stop = stop_on_signals();
     const rest::Config config = flags.config();
     flags.apply_to(options, name, config);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kMaxSize = 8192;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+using base::is_digit;
+using base::is_letter;
 
 bool is_scheme(std::string_view text) {
   return !text.empty() && is_letter(text.front()) && std::ranges::all_of(text, [](char c) {
@@ -43,7 +43,7 @@ int hex_value(char c) {
   return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 
-/// Undoes the escapes of a query.
+/// Unescapes a query.
 std::string decoded(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -25,10 +25,10 @@ namespace detail {
 
 namespace {
 
-/// From here on it is worth while to go through the heap for what a first list has left free.
+/// From this number of objects on, trim the heap after the first list.
 constexpr std::size_t kManyObjects = 20'000;
 
-/// The names that an index function gives, for those who only want these.
+/// The values of the index function.
 std::vector<std::string> services_of(const InstanceReader& reader, const api::Object& object) {
   cache::IndexValues values;
   reader.services_of(object, values);
@@ -61,7 +61,7 @@ bool InstanceReader::is_listed(std::string_view) const { return true; }
 
 InstancePtr InstanceReader::merged(const InstancePtr&, const InstancePtr& b) const { return b; }
 
-/// A watcher for its user: gone when he lets go of it.
+/// The user's watcher. Its destructor ends the watch.
 class HubWatcher : public WatcherBackend {
  public:
   HubWatcher(std::shared_ptr<Channel> channel, std::shared_ptr<WatcherCore> core,
@@ -113,10 +113,7 @@ Hub::Hub(rest::Client client, HubSource source, const Options& options)
       source_(std::move(source)),
       options_(options),
       pool_(std::make_shared<informer::HandlerPool>(client_.shared_loop())),
-      user_pool_(std::make_shared<informer::HandlerPool>(client_.shared_loop(), options.handlers)),
-      calls_(std::make_shared<UserCalls>()),
-      malformed_reports_(std::make_shared<CallQueue>("on_malformed", user_pool_, calls_)),
-      failure_reports_(std::make_shared<CallQueue>("on_error", user_pool_, calls_)),
+      user_(client_.shared_loop(), options.handlers),
       group_(client_, group_options(source_, options_, client_), pool_) {}
 
 Hub::~Hub() { close(); }
@@ -146,8 +143,8 @@ InformerGroupEvents Hub::events() {
 informer::EventHandler<api::Object> Hub::handler() {
   informer::EventHandler<api::Object> handler;
   handler.name = "registry";
-  // The filter is asked about each version that comes and each that goes, also of deletions, where
-  // on_delete gets the last version of the object and not the one that was served.
+  // The filter is called with each old and new version, also for deletions. on_delete would get only
+  // the last version of the object, not the served one.
   handler.filter = [weak = weak_from_this()](const api::Object& object) {
     if (const auto self = weak.lock()) self->mark(object);
     return true;
@@ -174,7 +171,7 @@ void Hub::give_memory_back() const {
 void Hub::check(const api::Object& object, const api::Object* before) {
   const auto defect = source_.reader->defect(object);
   if (!defect) return;
-  // Other parts of an object change more often than what is wrong with it.
+  // Report only changes of the defect.
   if (before && source_.reader->defect(*before) == defect) return;
   malformed_.fetch_add(1, std::memory_order_relaxed);
   const Malformed report{std::string(object.ns()), std::string(object.name()), *defect,
@@ -183,7 +180,7 @@ void Hub::check(const api::Object& object, const api::Object* before) {
     log::warn("registry: left out {}/{}: {}", report.ns, report.name, report.reason);
     return;
   }
-  malformed_reports_->post(object.key(), [call = options_.on_malformed, report] { call(report); });
+  user_.malformed->post(object.key(), [call = options_.on_malformed, report] { call(report); });
 }
 
 void Hub::report(const WatchFailure& failure) {
@@ -192,7 +189,7 @@ void Hub::report(const WatchFailure& failure) {
               failure.ns.empty() ? "" : " in ", failure.ns, failure.reason);
     return;
   }
-  failure_reports_->post(failure.ns, [call = options_.on_error, failure] { call(failure); });
+  user_.failures->post(failure.ns, [call = options_.on_error, failure] { call(failure); });
 }
 
 // ------------------------------------------------------------------------------------- channels
@@ -214,13 +211,13 @@ std::shared_ptr<Channel> Hub::channel(const std::string& service) {
 void Hub::forget_channel(const std::string& service) {
   const std::lock_guard lock(mutex_);
   const auto it = channels_.find(service);
-  // Somebody may have begun to follow the service again.
+  // The service may have a new watcher.
   if (it != channels_.end() && it->second.expired()) channels_.erase(it);
 }
 
 void Hub::mark(const api::Object& object) {
   const auto names = services_of(*source_.reader, object);
-  // Outlives the lock: a channel that goes forgets itself, which needs the mutex.
+  // Destroyed after the lock: a channel's destructor locks the mutex.
   std::vector<std::shared_ptr<Channel>> touched;
   const std::lock_guard lock(mutex_);
   for (const auto& name : names) {
@@ -269,7 +266,7 @@ void Hub::flush() {
 InstanceSetPtr Hub::get(const std::string& service, const WaitOptions& wait) {
   start();
   group_.wait_for_sync(wait);
-  // One that is followed shares its instances and its version with the watchers.
+  // A watched service shares its instances and version with the watchers.
   return latest(service);
 }
 
@@ -277,7 +274,7 @@ InstanceSetPtr Hub::latest(const std::string& service) { return channel(service)
 
 std::vector<std::string> Hub::services(const WaitOptions& wait) {
   start();
-  // A caller that asks for all services finds malformed objects counted, too (stats()).
+  // Wait for the handlers, so that stats() includes malformed objects.
   group_.wait_for_sync(wait, Synced::kHandlers);
   std::set<std::string> names;
   for (const auto& informer : group_.informers()) {
@@ -291,7 +288,7 @@ std::vector<std::string> Hub::services(const WaitOptions& wait) {
 std::shared_ptr<WatcherCore> Hub::add_watcher(const std::shared_ptr<Channel>& channel) {
   auto core = channel->add();
   channel->refresh(*this);
-  // A registry that was closed meanwhile has not seen it.
+  // The registry may have been closed in the meantime.
   const std::lock_guard lock(mutex_);
   if (closed_) core->end(NextOutcome::kClosed);
   return core;
@@ -304,7 +301,7 @@ Watcher Hub::watch(const std::string& service) {
 }
 
 Subscription Hub::subscribe(const std::string& service, SetCallback callback) {
-  return subscribe(service, std::move(callback), user_pool_);
+  return subscribe(service, std::move(callback), user_.pool);
 }
 Subscription Hub::follow(const std::string& service, SetCallback callback) {
   return subscribe(service, std::move(callback), pool_);
@@ -314,7 +311,8 @@ Subscription Hub::subscribe(const std::string& service, SetCallback callback,
                             const std::shared_ptr<informer::HandlerPool>& pool) {
   const auto followed = channel(service);
   const auto core = add_watcher(followed);
-  auto calls = std::make_shared<CallbackLoop>(service, core, std::move(callback), pool, calls_);
+  auto calls =
+      std::make_shared<CallbackLoop>(service, core, std::move(callback), pool, user_.calls);
   calls->start();
   return Subscription(std::make_unique<HubSubscription>(followed, core, std::move(calls)));
 }
@@ -343,10 +341,10 @@ DiscoveryStats Hub::stats() const {
 }
 
 void Hub::close() {
-  calls_->forbid();
+  user_.calls->forbid();
   end();
-  // Every caller waits for the end of user code, also a second one or one on another thread.
-  if (!client_.loop().running_in_this_thread()) calls_->wait();
+  // Every caller of close() waits for running user code.
+  if (!client_.loop().running_in_this_thread()) user_.calls->wait();
 }
 
 void Hub::end() {

@@ -1,4 +1,4 @@
-// The common part of all discovery backends: informers behind, watchers in front.
+// Hub: the common part of all discovery backends, between informers and watchers.
 #pragma once
 
 #include <atomic>
@@ -17,33 +17,32 @@
 #include "lookout/registry/options.h"
 #include "lookout/registry/registry.h"
 #include "lookout/rest/client.h"
-#include "registry/call_queue.h"
 #include "registry/in_order.h"
 #include "registry/informer_group.h"
-#include "registry/user_calls.h"
+#include "registry/user_side.h"
 #include "registry/watcher_core.h"
 
 namespace lookout::registry::detail {
 
-/// How a backend reads instances from objects. Pure functions, called from any thread.
+/// Reads a backend's instances from objects. Pure functions, called on any thread.
 class InstanceReader {
  public:
   virtual ~InstanceReader() = default;
 
-  /// The services that the object has to do with: the values of the index.
+  /// The services of the object: the values of the index.
   virtual void services_of(const api::Object& object, cache::IndexValues& services) const = 0;
-  /// Whether the name is one for lists of services, not only one to ask for.
+  /// Whether lists of services include the name.
   virtual bool is_listed(std::string_view service) const;
-  /// Appends the instances of `service` that the object stands for. What is malformed has none.
+  /// Appends the object's instances of `service`. Malformed objects have none.
   virtual void read(const api::Object& object, std::string_view service,
                     std::vector<InstancePtr>& instances) const = 0;
-  /// Why the object cannot be read; nothing if it can.
+  /// Why the object is malformed; nullopt if it is not.
   virtual std::optional<std::string> defect(const api::Object& object) const = 0;
-  /// Puts what several objects say of one instance together; both have the same key.
+  /// Merges two objects' data of one instance. Both have the same key.
   virtual InstancePtr merged(const InstancePtr& a, const InstancePtr& b) const;
 };
 
-/// The index that InstanceReader::services_of() makes.
+/// The index of InstanceReader::services_of().
 inline constexpr std::string_view kServiceIndex = "registry-service";
 
 /// The objects to watch.
@@ -56,13 +55,13 @@ struct HubSource {
 
 class Channel;
 
-/// Follows the objects, and publishes the sets of those services that somebody follows.
+/// Watches the objects, and publishes the sets of the watched services.
 ///
-/// An event marks the services that it touches. Marked services that are followed are computed anew
-/// from the store, one after the other, by one task at a time on a pool: however many events came
-/// in between, each is computed once, and always from the newest state.
+/// An event marks its services as changed. A task on a pool recomputes marked services that are
+/// watched, one after the other, from the current stores. A service that is marked several times
+/// before is recomputed once.
 ///
-/// Nothing of that waits for user code, which has threads of its own.
+/// None of this waits for user code, which runs on other threads.
 class Hub : public std::enable_shared_from_this<Hub> {
  public:
   Hub(rest::Client client, HubSource source, const Options& options);
@@ -104,11 +103,8 @@ class Hub : public std::enable_shared_from_this<Hub> {
   const rest::Client client_;
   const HubSource source_;
   const Options options_;
-  const std::shared_ptr<informer::HandlerPool> pool_;  // of what never blocks
-  const std::shared_ptr<informer::HandlerPool> user_pool_;
-  const std::shared_ptr<UserCalls> calls_;
-  const std::shared_ptr<CallQueue> malformed_reports_;
-  const std::shared_ptr<CallQueue> failure_reports_;
+  const std::shared_ptr<informer::HandlerPool> pool_;  // for tasks that never block
+  const UserSide user_;
   InformerGroup group_;
   std::atomic<std::uint64_t> version_{0};
   std::atomic<std::uint64_t> malformed_{0};

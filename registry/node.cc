@@ -6,11 +6,11 @@
 namespace lookout::registry::detail {
 namespace {
 
-// The constants of kratos' selector/node/ewma and selector/p2c. An instance without data counts as
-// one that answers at once (in kratos as one that is loaded): calls in flight keep it from a flood.
-constexpr double kTau = 600e6;  // the averages forget in this time (600 ms)
-constexpr double kGap = 5e6;    // added to latencies, so that zones do not matter (5 ms)
-constexpr Nanos kForcePick = 3'000'000'000;  // an instance is picked at least so often when drawn
+// The constants of kratos' selector/node/ewma and selector/p2c. An instance without data has latency
+// 0 (in kratos, a high load); its calls in flight prevent a flood.
+constexpr double kTau = 600e6;  // time constant of the moving averages (600 ms)
+constexpr double kGap = 5e6;    // added to latencies to reduce differences between zones (5 ms)
+constexpr Nanos kForcePick = 3'000'000'000;  // pick a drawn instance at least this often
 
 constexpr double kLeastRamp = 0.1;
 
@@ -20,7 +20,7 @@ bool Node::ejected(Nanos now, Health& health) const {
   const Nanos until = ejected_until_.load(std::memory_order_relaxed);
   if (until == 0) return false;
   if (now < until) return true;
-  // If somebody is at it, the next pick brings it back; it counts as back already.
+  // If another thread holds the mutex, a later pick updates the state. It counts as back already.
   const std::unique_lock lock(health.ejecting, std::try_to_lock);
   if (lock.owns_lock()) come_back(now, health);
   return false;
@@ -56,7 +56,7 @@ bool Node::learn(Outcome outcome, Nanos latency, Nanos now, Health& health) cons
     const Nanos before = learned_at_.exchange(now, std::memory_order_relaxed);
     const Nanos old_lag = lag_.load(std::memory_order_relaxed);
     const auto passed = static_cast<double>(std::max<Nanos>(0, now - before));
-    // The first call is all there is to know.
+    // The first call.
     const double keep = old_lag == 0 ? 0 : std::exp(-passed / kTau);
     const auto average = [keep](double old, double fresh) {
       return old * keep + fresh * (1 - keep);
@@ -77,8 +77,7 @@ bool Node::learn(Outcome outcome, Nanos latency, Nanos now, Health& health) cons
   }
   const std::uint32_t row = failures_in_row_.fetch_add(1, std::memory_order_relaxed) + 1;
   const unsigned limit = health.outliers.consecutive_failures;
-  // A process that is frozen, or a machine that is gone, would cost a time limit for each failure
-  // that is counted.
+  // A frozen process or failed node costs a timeout per counted failure, so its silence counts, too.
   const bool silent =
       outcome == Outcome::kTimedOut && answered_at_.load(std::memory_order_relaxed) < now - latency;
   return limit > 0 && (silent || row >= limit);
@@ -108,10 +107,10 @@ bool Node::eject(Nanos now, std::size_t of, Health& health) const {
 
 double Node::p2c_weight() const {
   const auto lag = static_cast<double>(lag_.load(std::memory_order_relaxed));
-  // (The pick that is being made is one of them.)
+  // (Including the current pick.)
   const auto calls = static_cast<double>(std::max<std::int64_t>(0, in_flight()) + 1);
   const double load = std::sqrt(lag + kGap) * calls;
-  // An instance that only fails still has a weight, or of two such ones the first got all.
+  // A failing instance keeps a weight; else the first of two such instances would get all calls.
   return (static_cast<double>(success_.load(std::memory_order_relaxed)) + 1) / load;
 }
 

@@ -14,6 +14,7 @@
 #include "lookout/base/clock.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/enum_names.h"
+#include "lookout/rest/error.h"
 #include "registry/pod_state.h"
 
 namespace lookout::registry {
@@ -23,12 +24,11 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 namespace {
 
-/// The pod has gone, and its announcement with it. (Others than API servers answer 404, too, but
-/// without the details.)
+/// The pod has gone, and its announcement with it.
 bool pod_has_gone(const std::exception& e) {
   if (detail::pod_was_replaced(e)) return true;
   const auto* answer = dynamic_cast<const api::StatusError*>(&e);
-  return answer != nullptr && api::is_not_found(e) && answer->status().kind == "pods";
+  return answer != nullptr && rest::is_object_missing(e) && answer->status().kind == "pods";
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ struct Registration::Core {
   }
 
   void announce(const std::stop_token& stop) {
-    // From here on there may be something to take back, whatever becomes of the request.
+    // From here on, the instance may be announced, even if the request fails.
     announced = true;
     if (!attempt("register", [&] {
           rest::CallOptions call;
@@ -117,7 +117,7 @@ struct Registration::Core {
     });
   }
 
-  /// False if it fails; `next_attempt` is then when to try again.
+  /// False if it fails; then `next_attempt` is set.
   template <class Request>
   bool attempt(const char* what, const Request& request) {
     std::string why;
@@ -175,8 +175,8 @@ struct Registration::Core {
     changed.notify_all();
   }
 
-  /// Ends the thread. A registration that is cancelled may still be carried out, and that after the
-  /// deregistration: it gets half of the time until `end` to be answered.
+  /// Ends the thread. Gives a running registration half of the time until `end`: if cancelled, the
+  /// server might still execute it after the deregistration.
   void end_thread(SteadyTime end) {
     thread.request_stop();
     {
@@ -188,7 +188,7 @@ struct Registration::Core {
     thread.join();
   }
 
-  /// On the thread of leave(), when the other has ended.
+  /// Runs on the thread of leave(), after the other thread has ended.
   bool take_back(SteadyTime end) {
     while (announced) {
       const auto left =
@@ -208,7 +208,7 @@ struct Registration::Core {
   std::atomic<std::uint64_t> registrations{0};
   std::atomic<std::uint64_t> failures{0};
 
-  // For the thread, and for leave() when it has ended.
+  // Used by the thread, and by leave() after it has ended.
   bool announced = false;
   SteadyTime next_attempt = {};
   SteadyTime next_withdrawal = {};
@@ -220,12 +220,12 @@ struct Registration::Core {
   State state = State::kWaiting;
   std::string error;
   bool check = false;
-  bool ended = false;  // the thread has done its last
+  bool ended = false;  // the thread has ended
 
   std::stop_source requests;  // stops registrations
   std::mutex leaving;
   std::optional<bool> taken_back;  // guarded by leaving
-  std::jthread thread;             // ends first
+  std::jthread thread;             // last: joined first
 };
 
 Registration::Registration(Registrar& registrar, RegistrationOptions options)

@@ -24,10 +24,10 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Go's strings.TrimSpace, as far as it is ASCII.
+/// Go's strings.TrimSpace for ASCII.
 std::string_view trimmed(std::string_view text) { return base::trim(text, " \t\r\n\v\f"); }
 
-/// Whether a header can carry the text: no line breaks and other control characters.
+/// Whether the text is valid in a header: no line breaks or other control characters.
 bool fits_header(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -40,7 +40,7 @@ void check_header(std::string_view text, std::string_view field) {
   throw ConfigError(fmt::format("{} contains a line break or another control character", field));
 }
 
-/// Servers take the space around a value away: it would be somebody else's name that arrives.
+/// Servers trim values, so surrounding spaces would turn the value into another user's name.
 void check_identity(std::string_view text, std::string_view field) {
   check_header(text, field);
   if (trimmed(text) == text) return;
@@ -59,7 +59,7 @@ bool is_dns_label(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&](char c) { return alphanumeric(c) || c == '-'; });
 }
 
-/// libcurl's URL parser: what it takes is what the requests will use.
+/// libcurl's URL parser, which the requests use, too.
 class Url {
  public:
   explicit Url(const std::string& text) : handle_(curl_url(), &curl_url_cleanup) {
@@ -70,7 +70,7 @@ class Url {
     if (text.find('\0') != std::string::npos) error_ = "a NUL character";
   }
 
-  /// Empty if the text is a URL.
+  /// Empty if the URL is valid.
   const std::string& error() const { return error_; }
 
   std::string part(CURLUPart part) const {
@@ -92,7 +92,7 @@ std::string normalized_server(const std::string& server, bool tls_by_default) {
   if (server.empty()) throw ConfigError("server: no address of an API server given");
   const bool complete = has_scheme(server);
   const Url url(complete ? server : (tls_by_default ? "https://" : "http://") + server);
-  // A URL may hold a password: it is not repeated in messages unless it is known to have none.
+  // A URL may contain a password: messages repeat it only if it is known to have none.
   if (!url.error().empty()) {
     throw ConfigError(fmt::format("server: neither a URL nor host:port ({})", url.error()));
   }
@@ -155,21 +155,10 @@ void check_impersonation(const Impersonation& as) {
   }
 }
 
-/// Header names are tokens (RFC 9110, 5.6.2); whatever else is in the name of an extra field
-/// travels percent-encoded.
+/// Header names are tokens (RFC 9110, 5.6.2): all other characters of an extra field's name are
+/// percent-encoded.
 std::string escape_header_name(std::string_view name) {
-  constexpr std::string_view kPunctuation = "!#$&'*+-.^_`|~";
-  std::string out;
-  for (const char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       kPunctuation.find(c) != std::string_view::npos;
-    if (plain) {
-      out += c;
-    } else {
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
+  return base::percent_encode(name, "!#$&'*+-.^_`|~");
 }
 
 /// The name of the executable, without what a header or a field manager cannot have.
@@ -198,7 +187,7 @@ std::string system_name() {
 #endif
 }
 
-/// As Go calls it, and so everybody in server logs.
+/// Go's name of the architecture, which appears in server logs.
 std::string machine_name() {
 #if defined(__x86_64__)
   return "amd64";

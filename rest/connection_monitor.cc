@@ -63,7 +63,7 @@ curl_socket_t ConnectionMonitor::socket_of(Port port) {
 }
 
 void ConnectionMonitor::begun() {
-  // (Whatever is under way is looked at no later than it becomes interesting.)
+  // (A timer that is already armed ends no later than needed.)
   if (!armed_) wake_at(Clock::now() + limits_.probe_after);
 }
 
@@ -126,7 +126,7 @@ void ConnectionMonitor::act(TimePoint now) {
   look();
   bool under_way = false;
   owner_.each_transfer([&](const Transfer&) { under_way = true; });
-  if (!under_way) return;  // the next one will wake it
+  if (!under_way) return;  // begun() arms the timer again
   TimePoint next = now + limits_.probe_after;
   bool probe = false;
   std::vector<Port> mute;
@@ -151,12 +151,13 @@ void ConnectionMonitor::act(TimePoint now) {
             "the connection was lost: it was silent for {:g} s, while the server answers on others",
             seconds(limits_.stream_silence)));
   }
+  // Before the probe, for which begun() would set a later time.
+  if (!armed_) wake_at(next);
   if (probe && !probing_) {
     probe_begun_ = now;
     probing_ = true;
     if (!owner_.send_probe()) probing_ = false;
   }
-  if (!armed_) wake_at(next);
 }
 
 void ConnectionMonitor::probe_ended(bool answered) {
@@ -170,7 +171,7 @@ void ConnectionMonitor::probe_ended(bool answered) {
   for (auto& [fd, socket] : sockets_) {
     const Port port = port_of(fd, socket);
     if (port == 0 || socket.opened >= probe_begun_) continue;
-    // Those that nobody uses at the moment are as dead.
+    // Idle connections are dead, too.
     const auto connection = connections_.find(port);
     if (connection == connections_.end() || connection->second.heard < probe_begun_)
       silent.push_back(port);

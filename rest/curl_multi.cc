@@ -14,9 +14,9 @@ namespace lookout::rest::detail {
 
 using boost::asio::posix::stream_descriptor;
 
-/// A socket of libcurl's that is being waited for. libcurl opens and closes it; the descriptor only
-/// borrows the number. That is not safe while the socket is being connected, because libcurl may
-/// close it without a word: until then, the descriptor has a number of its own.
+/// A libcurl socket that is waited for. libcurl opens and closes it; the descriptor only borrows its
+/// number. This is not safe until the socket is connected, because libcurl may close it without a
+/// callback: until then, the descriptor has a duplicate.
 struct CurlMulti::Socket {
   Socket(const Strand& strand, curl_socket_t number, bool is_connecting)
       : fd(number), descriptor(strand) {
@@ -89,17 +89,26 @@ CURLMcode CurlMulti::add(CURL* easy) {
   const CURLMcode code = curl_multi_add_handle(multi_, easy);
   if (code == CURLM_OK) count_transfers(1);
   if (code != CURLM_OK || !failure_) return code;
-  // The timer that would begin it could not be set.
+  // The timer that would start the transfer could not be set.
   failure_ = nullptr;
   take_out(easy);
   return CURLM_OUT_OF_MEMORY;
+}
+
+CURLMcode CurlMulti::start(CURL* easy) {
+  // libcurl sets its timer to begin: no call is posted for that.
+  const bool posted = std::exchange(posted_, true);
+  const CURLMcode code = add(easy);
+  posted_ = posted;
+  if (code == CURLM_OK) act_if_due();
+  return code;
 }
 
 void CurlMulti::remove(CURL* easy) {
   if (multi_ == nullptr) return;
   take_out(easy);
   if (!failure_) return;
-  // Not at once: whoever removes one transfer does not expect the end of the others.
+  // Posted: a caller that removes one transfer does not expect the others to end.
   boost::asio::post(strand_, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->begin_anew_if_failed();
   });
@@ -110,8 +119,8 @@ void CurlMulti::take_out(CURL* easy) {
   count_transfers(-1);
 }
 
-/// By itself, libcurl would keep four connections for each transfer that is under way: of those of
-/// eight writers, it would close half while they think.
+/// By default, libcurl keeps four connections per running transfer: between the requests of eight
+/// writers, it would close half of their connections.
 void CurlMulti::count_transfers(long change) {
   transfers_ += change;
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, transfers_ + owner_.idle_connections);
@@ -142,7 +151,7 @@ int CurlMulti::guarded(F f) noexcept {
   try {
     f();
   } catch (...) {
-    // Told libcurl about it, all its transfers would fail without being told so: see
+    // Do not return the error to libcurl, whose transfers would then fail without a callback: see
     // begin_anew_if_failed().
     failure_ = std::current_exception();
   }
@@ -165,8 +174,8 @@ void CurlMulti::want(curl_socket_t fd, int what) {
       owner_.on_given_up(fd);
       return;
     }
-    // Its connection is idle, or libcurl closes it next, and says so. What the next request waits
-    // for is being waited for already.
+    // The connection is idle, or libcurl will close it with a callback. Keep the wait for the next
+    // request.
     if (open_.count(fd) == 0) forget(fd);
     return;
   }
@@ -188,7 +197,7 @@ void CurlMulti::want(curl_socket_t fd, int what) {
 }
 
 void CurlMulti::opened(curl_socket_t fd) {
-  // The number of a socket that was closed without a word: libcurl believes that we wait for it.
+  // libcurl has closed the previous socket of this number without a callback.
   const auto before = sockets_.find(fd);
   const int wanted = before == sockets_.end() ? 0 : before->second->wanted;
   forget(fd);
@@ -206,7 +215,7 @@ void CurlMulti::closed(curl_socket_t fd) {
 void CurlMulti::forget(curl_socket_t fd) {
   const auto found = sockets_.find(fd);
   if (found == sockets_.end()) return;
-  // libcurl may close the number next: the descriptor must forget it now, pending waits or not.
+  // libcurl may close the socket next, so release the number now, even if waits are pending.
   found->second->leave();
   sockets_.erase(found);
 }
@@ -264,7 +273,7 @@ void CurlMulti::set_timer(long timeout_ms) {
     if (due_ < armed_) arm();
     return;
   }
-  // libcurl must not be called from here, however short the time.
+  // Posted: libcurl must not be called from its own callback.
   if (std::exchange(posted_, true)) return;
   boost::asio::defer(strand_, [weak = weak_from_this()] {
     const auto self = weak.lock();

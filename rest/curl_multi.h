@@ -17,21 +17,21 @@
 
 namespace lookout::rest::detail {
 
-/// Owns a CURLM, waits for its sockets and timers, and says when a transfer is done. Everything
-/// happens on the strand; the functions are called there, too.
+/// Owns a CURLM, waits for its sockets and timers, and reports completed transfers. Everything runs
+/// on the strand; call the functions there, too.
 class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
  public:
   using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
-  /// The handle has been taken out of the multi and belongs to the callee.
+  /// The handle was removed from the multi; the callee owns it.
   using OnDone = std::function<void(CURL* easy, CURLcode result)>;
-  /// A socket or a timer cannot be waited for (no memory, no room in epoll): transfers would wait
-  /// for ever. The callee gives up and removes all of them; then everything begins anew.
+  /// Waiting for a socket or a timer failed (no memory, epoll limit), so transfers would hang. The
+  /// callee removes and fails all of them; then the multi starts afresh.
   using OnFailure = std::function<void(const std::string& why)>;
 
-  /// Called after libcurl has made its callbacks: readers may be woken now.
+  /// Called after libcurl's callbacks: readers may be woken now.
   using OnActed = std::function<void()>;
-  /// A socket that opened() has told was given up before it was connected. libcurl 7.88 closes such
-  /// sockets without calling CURLOPT_CLOSESOCKETFUNCTION; the number may be somebody else's now.
+  /// A socket passed to opened() was abandoned before it was connected. libcurl 7.88 closes such
+  /// sockets without calling CURLOPT_CLOSESOCKETFUNCTION, so the number may have been reused.
   using OnGivenUp = std::function<void(curl_socket_t fd)>;
 
   struct Owner {
@@ -39,7 +39,7 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
     OnFailure on_failure;
     OnActed on_acted;
     OnGivenUp on_given_up;
-    long idle_connections = 4;  // so many are kept
+    long idle_connections = 4;  // the maximum number to keep
   };
 
   static std::shared_ptr<CurlMulti> create(Strand strand, Owner owner);
@@ -48,20 +48,22 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   CurlMulti& operator=(const CurlMulti&) = delete;
 
   CURLMcode add(CURL* easy);
+  /// The same, and libcurl begins at once; not for use by callbacks.
+  CURLMcode start(CURL* easy);
   void remove(CURL* easy);
-  /// Lets a transfer go on whose write callback asked for a pause.
+  /// Resumes a transfer whose write callback has paused it.
   void resume(CURL* easy);
   /// Lets libcurl read its sockets again in a moment, readable or not. To be called when something
   /// has come over a connection that transfers share (HTTP/2): libcurl 7.88 stops in the middle of
   /// what it has read if the buffer of one of them is full, and may go on only when more comes over
   /// that socket. The end of an answer could wait for ever.
   void look_for_held_input();
-  /// libcurl has opened a socket. Once it is connected, closed() will tell its end, and it stays
-  /// registered while its connection is idle.
+  /// libcurl has opened a socket. Once connected, it stays registered, also while idle, until
+  /// closed().
   void opened(curl_socket_t fd);
   /// The socket is about to be closed.
   void closed(curl_socket_t fd);
-  /// Closes all connections. The caller has removed its handles. Nothing works afterwards.
+  /// Closes all connections. The caller must have removed its handles. Do not use it afterwards.
   void close();
 
   const Strand& strand() const { return strand_; }
@@ -89,7 +91,7 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   void set_timer(long timeout_ms);
   void arm();
   void act_if_due();
-  /// Calls `f` for libcurl, through whose frames nothing may be thrown.
+  /// Calls `f` in a callback of libcurl, through which exceptions must not propagate.
   template <class F>
   int guarded(F f) noexcept;
   void begin_anew_if_failed();
@@ -97,15 +99,15 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   Strand strand_;
   const Owner owner_;
   CURLM* multi_ = nullptr;
-  long transfers_ = 0;  // that libcurl has
-  // libcurl sets its timer several times for each request, mostly to a later time, or to none: then
-  // timer_ is left as it is, and looks at due_ when it ends.
+  long transfers_ = 0;  // in the multi
+      // libcurl sets its timer several times per request, mostly to a later time or to none. Then timer_
+      // is left unchanged, and checks due_ when it ends.
   boost::asio::steady_timer timer_;
-  Clock::time_point due_ = kNever;    // when libcurl wants to be called
+  Clock::time_point due_ = kNever;    // libcurl's deadline
   Clock::time_point armed_ = kNever;  // when timer_ ends
-  bool posted_ = false;               // a call that is due at once
+  bool posted_ = false;               // an immediate call is posted
   boost::asio::steady_timer look_;    // of look_for_held_input()
-  bool looking_ = false;              // it is armed
+  bool looking_ = false;              // look_ is armed
   std::unordered_map<curl_socket_t, std::shared_ptr<Socket>> sockets_;
   std::unordered_set<curl_socket_t> open_;  // until closed()
   std::exception_ptr failure_;

@@ -1,4 +1,4 @@
-// Transfer: one request in libcurl's hands, and what libcurl calls meanwhile.
+// Transfer: a request that libcurl executes, and its callbacks.
 #pragma once
 
 #include <curl/curl.h>
@@ -20,21 +20,21 @@ namespace lookout::rest::detail {
 
 ConnectionMonitor::Port local_port_of(CURL* easy);
 
-/// The flows whose readers have something to look at, until libcurl has done what it could do: a
-/// reader that is woken then finds the head, the body and the end of a short answer at once. (A long
-/// one wakes it sooner: Flow::kMuch.) Used on the strand only.
+/// The flows with new data, until libcurl has processed all ready sockets: a reader woken then finds
+/// the head, body and end of a short response at once. (Long responses wake it sooner: Flow::kMuch.)
+/// Used only on the strand.
 class News {
  public:
   void add(std::shared_ptr<Flow> flow) {
-    // It is mostly the last one.
+    // Usually it is the last one.
     if (flows_.empty() || flows_.back() != flow) flows_.push_back(std::move(flow));
   }
 
-  /// Something has come over a connection that transfers may share.
+  /// Data has arrived on a connection that transfers may share.
   void came_over_shared_connection() { shared_ = true; }
   bool over_shared_connection() const { return shared_; }
 
-  /// Wakes the readers, after the handler that runs now.
+  /// Wakes the readers, after the current handler.
   void tell() {
     for (const auto& flow : flows_) flow->event.ring_next();
     flows_.clear();
@@ -46,37 +46,43 @@ class News {
   std::vector<std::shared_ptr<Flow>> flows_;
 };
 
+struct UrlDeleter {
+  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+};
+using UrlPtr = std::unique_ptr<CURLU, UrlDeleter>;
+
 struct Transfer;
 using Transfers = std::unordered_map<CURL*, std::unique_ptr<Transfer>>;
 
-/// One request on its way; lives on the strand from start to end.
+/// A running request. Used only on the strand.
 struct Transfer {
   std::shared_ptr<Flow> flow;
   ConnectionMonitor* monitor = nullptr;
-  const Transfers* all = nullptr;  // those of the transport
+  const Transfers* all = nullptr;  // the transport's
   News* news = nullptr;
   HttpRequest request;
   curl_slist* headers = nullptr;
   curl_slist* connect_to = nullptr;
+  UrlPtr url;  // used by libcurl; may be null
   HttpHead head;
   bool head_done = false;
-  bool upgraded = false;  // the server goes on in another protocol, which nobody has asked for
-  std::size_t sent = 0;   // of the body
+  bool upgraded = false;  // the server has switched protocols, which was not requested
+  std::size_t sent = 0;   // bytes of the body
   bool held_back = false;
-  bool would_repeat = false;  // libcurl wanted to send again what the server may have done
-  bool held = false;          // what arrived last was not taken; libcurl holds it
-  // libcurl hands over what it has held. Over HTTP/2 it lets the server send more (up to 32 MB)
-  // each time that a transfer goes on, and gives up one for which it would have to hold 64 MB.
+  bool would_repeat = false;  // libcurl tried to repeat a request that the server may have executed
+  bool held = false;          // paused: libcurl holds the last data
+      // Accepts all data that libcurl has held. Each time an HTTP/2 transfer resumes, libcurl lets the
+      // server send up to 32 MB more; it fails a transfer for which it would have to hold 64 MB.
   bool takes_all = false;
-  bool probe = false;  // the monitor's question
+  bool probe = false;  // the monitor's request
   StreamNotes stream;
   int begun_again = 0;
   const ConnectionMonitor::TimePoint begun = ConnectionMonitor::Clock::now();
   ConnectionMonitor::TimePoint heard = ConnectionMonitor::TimePoint::min();
-  ConnectionMonitor::Port lost_port = 0;  // of the connection that was given up
+  ConnectionMonitor::Port lost_port = 0;  // of the connection that was shut down
   std::string lost;                       // why
   char error[CURL_ERROR_SIZE] = {};
-  std::string failure;  // what a callback threw
+  std::string failure;  // an exception in a callback
 
   Transfer() = default;
   Transfer(const Transfer&) = delete;
@@ -92,16 +98,16 @@ struct Transfer {
   std::size_t on_body(std::string_view bytes);
 };
 
-/// Has libcurl call the transfer. Set what the request sends first.
+/// Sets the transfer's callbacks. Call it after the request's options are set.
 void set_callbacks(CURL* easy, Transfer& transfer);
 
-/// For what changes something, without HTTP/2: has libcurl send head and (short) body with one system
-/// call. To be called after set_callbacks().
+/// For writes without HTTP/2: makes libcurl send the head and a short body with one system call. Call
+/// it after set_callbacks().
 void send_in_one_piece(CURL* easy, Transfer& transfer);
 
-/// libcurl 7.88 does not let go of what it holds for a paused transfer that ends while others use
-/// its connection: the next transfer of the handle would be given it, and the handle's end does not
-/// free it. The end of a transfer that has a connection to itself does.
+/// libcurl 7.88 does not free the data held for a paused transfer that ends while others use its
+/// connection: the handle's next transfer would receive it, and destroying the handle leaks it. A
+/// transfer with its own connection frees the data.
 void let_go_of_held_data(CURL* easy);
 
 }  // namespace lookout::rest::detail

@@ -21,12 +21,12 @@ constexpr std::string_view kAggregated =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// An APIGroupDiscoveryList: all groups, versions and resources in one answer.
+/// An APIGroupDiscoveryList: all groups, versions and resources in one response.
 void add_aggregated(const api::Object& list, std::vector<ApiResource>& out) {
   for (const api::Value group : list["items"].elements()) {
     const std::string name(group["metadata"]["name"].as_string());
     for (const api::Value version : group["versions"].elements()) {
-      // What there may be is of another time: its server does not answer (client-go:
+      // The group's server does not respond, so its resources are out of date (client-go:
       // StaleGroupVersionError).
       if (version["freshness"].as_string() == "Stale") {
         log::warn("discovery of {}/{}: its server does not answer", name,
@@ -58,7 +58,7 @@ void add_legacy(const k8s::meta::v1::APIResourceList& list, std::vector<ApiResou
   }
 }
 
-/// Whether the failure says nothing about other groups.
+/// Whether the failure affects only this group.
 bool is_of_one_group(const Error& e) {
   if (dynamic_cast<const TransportError*>(&e) != nullptr) return !is_cancelled(e);
   return dynamic_cast<const api::StatusError*>(&e) != nullptr ||
@@ -109,7 +109,7 @@ std::vector<ApiResource> discover(const Client& client, const CallOptions& call)
     try {
       return fetch("/api");
     } catch (const api::StatusError& e) {
-      // A server of aggregated APIs alone has no core group (client-go: downloadLegacy).
+      // A server with only aggregated APIs has no core group (client-go: downloadLegacy).
       if (e.code() != 404) throw;
       return api::Object();
     }
@@ -148,6 +148,13 @@ const ApiResource* find_resource(std::span<const ApiResource> resources, std::st
     if (group == versioned || (r.resource.group.empty() && group == r.resource.version)) return &r;
   }
   return nullptr;
+}
+
+const ApiResource* find_resource(std::span<const ApiResource> resources,
+                                 const api::GroupVersionKind& kind) {
+  const auto found = std::find_if(resources.begin(), resources.end(),
+                                  [&](const ApiResource& r) { return r.resource.gvk() == kind; });
+  return found == resources.end() ? nullptr : &*found;
 }
 
 }  // namespace lookout::rest

@@ -55,18 +55,18 @@ namespace {
 
 using Kind = TransportError::Kind;
 
-/// CallOptions::may_send has said no.
+/// CallOptions::may_send has returned false.
 constexpr const char* kNotSent = ": not sent: its sender is no longer allowed to";
 
 curl_blob blob_of(const std::string& text) {
   return {const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};
 }
 
-/// So many are kept, as in client-go. Of those for lists, which have TLS and are seldom needed, fewer.
+/// Idle connections to keep, as in client-go. The pool for lists over TLS keeps fewer.
 constexpr long kIdleConnections = 25;
 constexpr long kIdleListConnections = 4;
 
-/// What the strand does.
+/// The part of the transport that runs on the strand.
 class CurlTransfers {
  public:
   CurlTransfers(boost::asio::io_context& context, HttpServer server)
@@ -108,11 +108,11 @@ class CurlTransfers {
     set_options(easy, *transfer);
     transfer->flow->easy = easy;
     const auto inserted = transfers_.emplace(easy, std::move(transfer)).first;
-    if (const CURLMcode code = multi_of(easy).add(easy); code != CURLM_OK) {
+    if (const CURLMcode code = multi_of(easy).start(easy); code != CURLM_OK) {
       finish(*inserted->second,
              TransportError(Kind::kOther, fmt::format("{}: {}", inserted->second->flow->what,
                                                       curl_multi_strerror(code))));
-      if (inserted->second->probe) monitor_->probe_ended(true);  // it has told nothing
+      if (inserted->second->probe) monitor_->probe_ended(true);  // its result was not reported
       release(easy);
       news_.tell();
     }
@@ -149,7 +149,7 @@ class CurlTransfers {
   }
 
  private:
-  /// The argument of the callbacks that open and close sockets.
+  /// The argument of the socket callbacks.
   struct Sockets {
     CurlTransfers* self;
     CurlMulti* multi;
@@ -165,10 +165,9 @@ class CurlTransfers {
 
   bool has_tls() const { return server_.url.starts_with("https:"); }
 
-  /// Whether a request shares its connection with no other while it lasts. libcurl 7.88 may never
-  /// report the end of a long answer over HTTP/2, so lists use HTTP/1.1. They have a pool of
-  /// connections of their own, because libcurl uses HTTP/2 with no host for which it has seen
-  /// HTTP/1.1.
+  /// Whether a request does not share its connection. libcurl 7.88 may never report the end of a
+  /// long HTTP/2 response, so lists use HTTP/1.1. They have their own connection pool, because
+  /// libcurl stops using HTTP/2 with a host after it has seen HTTP/1.1.
   bool has_own_connection(const HttpRequest& request) const { return request.list && has_tls(); }
   CurlMulti& multi_of(CURL* easy) {
     return has_own_connection(transfers_.at(easy)->request) ? *lists_ : *multi_;
@@ -185,7 +184,7 @@ class CurlTransfers {
 
   void each_transfer(const std::function<void(const ConnectionMonitor::Transfer&)>& visit) {
     for (const auto& [easy, transfer] : transfers_) {
-      // Nothing can come for those that hold back what has come.
+      // Paused transfers cannot receive data.
       if (transfer->held) transfer->heard = ConnectionMonitor::Clock::now();
       if (!transfer->held && !transfer->probe) visit(seen(easy, *transfer));
     }
@@ -196,7 +195,7 @@ class CurlTransfers {
       return !entry.second->probe && local_port_of(entry.first) != 0;
     });
     if (any == transfers_.end()) return false;
-    // As those that wait: with their certificates it can take their connection.
+    // With the same certificates as the waiting requests, it can use their connection.
     HttpRequest request;
     request.target = "/version";
     request.headers = any->second->request.headers;
@@ -221,8 +220,7 @@ class CurlTransfers {
   }
 
   static int on_socket_opened(void* impl, curl_socket_t fd, curlsocktype) {
-    // Data that nobody acknowledges ends the connection after this time; so do unanswered
-    // keep-alive probes.
+    // The connection ends when data or keep-alive probes are not acknowledged for this long.
     const auto* sockets = static_cast<const Sockets*>(impl);
     CurlTransfers* const self = sockets->self;
     const auto timeout = static_cast<unsigned>(self->server_.user_timeout.count());
@@ -296,7 +294,7 @@ class CurlTransfers {
     Kind kind = kind_of(result, easy, text);
     if (transfer.upgraded) kind = Kind::kProtocol;
     if (transfer.would_repeat) kind = Kind::kBroken;
-    // How libcurl calls a line of more than 100 kB.
+    // libcurl's error for a line of more than 100 kB.
     if (result == CURLE_OUT_OF_MEMORY && transfer.head.status != 0 && !transfer.head_done) {
       kind = Kind::kProtocol;
       text = "a header of the answer is too long";
@@ -311,15 +309,15 @@ class CurlTransfers {
     const ConnectionMonitor::Transfer was = seen(easy, transfer);
     monitor_->ended(was);
     if (transfer.probe) monitor_->probe_ended(transfer.head_done);
-    // libcurl knows that a refused stream may be sent again; not so if the whole connection goes.
-    constexpr int kMostTries = 5;  // as libcurl's
+    // libcurl repeats a refused stream, but not if the whole connection ends.
+    constexpr int kMostTries = 5;  // as in libcurl
     if (result != CURLE_OK && !transfer.head_done && transfer.stream.never_begun() &&
         kind_of(result, easy, transfer.error) == Kind::kBroken &&
         ++transfer.begun_again < kMostTries) {
       transfer.sent = 0;
       if (multi_of(easy).add(easy) == CURLM_OK) return;
     }
-    // libcurl is content with half a head.
+    // libcurl accepts an incomplete head.
     if (result == CURLE_OK && !transfer.head_done) result = CURLE_GOT_NOTHING;
     if (was.port != 0 && transfer.lost_port == was.port) {
       finish(transfer, TransportError(Kind::kBroken,
@@ -342,14 +340,26 @@ class CurlTransfers {
 
     set_address(easy, transfer);
     for (std::string header : request.headers) {
-      // How libcurl has a header without a value written. (A value may end so, too.)
+      // libcurl's notation for a header without a value. (A value may also end with ": ".)
       if (header.find(": ") == header.size() - 2) header.replace(header.size() - 2, 2, ";");
-      transfer.headers = curl_slist_append(transfer.headers, header.c_str());
+      add_header(transfer, header);
     }
-    transfer.headers =
-        curl_slist_append(transfer.headers, "Expect:");  // no round trip before large bodies
+    // Without it, libcurl waits for "100 Continue" before it sends a body of more than 1 MB (1 kB in
+    // old versions).
+    constexpr std::size_t kSmall = 1024;
+    if (request.body.size() >= kSmall) add_header(transfer, "Expect:");
+    // libcurl formats a header once, and twice if it makes it from an option. A proxy's CONNECT
+    // request gets the option only.
+    if (server_.proxy.empty() && !server_.user_agent.empty()) {
+      add_header(transfer, "User-Agent: " + server_.user_agent);
+    } else {
+      set(CURLOPT_USERAGENT, server_.user_agent.c_str());
+    }
+    if (server_.compression && !request.streaming && request.may_be_compressed) {
+      add_header(transfer, "Accept-Encoding: gzip");
+      set(CURLOPT_ACCEPT_ENCODING, "gzip");
+    }
     set(CURLOPT_HTTPHEADER, transfer.headers);
-    set(CURLOPT_USERAGENT, server_.user_agent.c_str());
     if (request.method == "GET") {
       set(CURLOPT_HTTPGET, 1L);
     } else {
@@ -359,17 +369,17 @@ class CurlTransfers {
     }
     set_callbacks(easy, transfer);
     if (has_tls()) {
-      set(CURLOPT_VERBOSE, 1L);  // else there is no HTTP/2
+      set(CURLOPT_VERBOSE, 1L);  // needed for StreamNotes
     } else if (request.method != "GET") {
       send_in_one_piece(easy, transfer);
     }
     set(CURLOPT_NOSIGNAL, 1L);
-    // A cancelled transfer does not wait until its host name has been looked up.
+    // A cancelled transfer does not wait for name resolution.
     set(CURLOPT_QUICK_EXIT, 1L);
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     set(CURLOPT_PROTOCOLS_STR, "http,https");
-    // libcurl allocates them anew for each transfer. Only lists are long; and a thousand idle watches
-    // should not hold a thousand large buffers.
+    // libcurl allocates buffers per transfer. Only lists are long, and a thousand idle watches should
+    // not hold a thousand large buffers.
     constexpr long kSmallest = 16L * 1024;
     if (request.method != "GET") {
       set(CURLOPT_BUFFERSIZE, kSmallest);
@@ -377,14 +387,12 @@ class CurlTransfers {
     } else {
       set(CURLOPT_BUFFERSIZE, request.streaming ? 32L * 1024 : 256L * 1024);
     }
-    if (server_.compression && !request.streaming && request.may_be_compressed)
-      set(CURLOPT_ACCEPT_ENCODING, "gzip");
 
     const bool own = has_own_connection(request);
     set(CURLOPT_HTTP_VERSION,
         static_cast<long>(own ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
-    // Without TLS it is HTTP/1.1: to wait for a connection that may be shared would be to wait for
-    // the first answer.
+    // Without TLS, connections use HTTP/1.1 and are not shared: waiting for one would mean waiting
+    // for its first response.
     set(CURLOPT_PIPEWAIT, has_tls() ? 1L : 0L);
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
     set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(server_.connect_timeout.count()));
@@ -398,23 +406,62 @@ class CurlTransfers {
     set(CURLOPT_CLOSESOCKETDATA, sockets);
 
     set_tls(easy, request);
-    // libcurl reads nothing in the environment: empty is none.
+    // libcurl must not read the environment: empty means no proxy.
     set(CURLOPT_PROXY, server_.proxy.c_str());
     set(CURLOPT_NOPROXY, "");
+  }
+
+  static void add_header(Transfer& transfer, const std::string& header) {
+    transfer.headers = curl_slist_append(transfer.headers, header.c_str());
   }
 
   void set_address(CURL* easy, Transfer& transfer) {
     std::string url = server_.url + transfer.request.target;
     if (!server_.server_name.empty()) {
-      // The certificate must be for another name: ask for that name, at the address of the real
-      // one.
+      // The certificate is for another name: request that name at the real server's address.
       const RenamedServer renamed = rename_server(server_.url, server_.server_name);
       url = renamed.url + transfer.request.target;
       transfer.connect_to = curl_slist_append(nullptr, renamed.route.c_str());
       curl_easy_setopt(easy, CURLOPT_CONNECT_TO, transfer.connect_to);
-      transfer.headers = curl_slist_append(transfer.headers, ("Host: " + renamed.host).c_str());
+      add_header(transfer, "Host: " + renamed.host);
     }
     curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
+    // libcurl would parse the text, and write it again. It needs the text for retries.
+    if (server_.server_name.empty()) transfer.url = url_with(transfer.request.target);
+    if (transfer.url) curl_easy_setopt(easy, CURLOPT_CURLU, transfer.url.get());
+  }
+
+  /// The server's URL with this target; null if the result could differ from libcurl's own.
+  UrlPtr url_with(const std::string& target) const {
+    if (!parsed_url_ || target.find('%') != std::string::npos ||
+        target.find("/.") != std::string::npos)
+      return nullptr;
+    UrlPtr out(curl_url_dup(parsed_url_.get()));
+    if (!out) return nullptr;
+    const std::size_t question = target.find('?');
+    const std::string path = url_path_ + target.substr(0, question);
+    if (curl_url_set(out.get(), CURLUPART_PATH, path.c_str(), 0) != CURLUE_OK) return nullptr;
+    if (question != std::string::npos &&
+        curl_url_set(out.get(), CURLUPART_QUERY, target.c_str() + question + 1, 0) != CURLUE_OK)
+      return nullptr;
+    return out;
+  }
+
+  /// Null if it has other parts than host, port and path.
+  static UrlPtr parse(const std::string& url) {
+    if (url.find_first_of("@?#%") != std::string::npos ||
+        path_of(url).find("/.") != std::string::npos)
+      return nullptr;
+    UrlPtr out(curl_url());
+    if (!out || curl_url_set(out.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return nullptr;
+    return out;
+  }
+
+  /// Of a URL without a query: "", or "/prefix".
+  static std::string path_of(const std::string& url) {
+    const std::size_t scheme = url.find("://");
+    const std::size_t slash = url.find('/', scheme == std::string::npos ? 0 : scheme + 3);
+    return slash == std::string::npos ? "" : url.substr(slash);
   }
 
   void set_tls(CURL* easy, const HttpRequest& request) {
@@ -440,6 +487,8 @@ class CurlTransfers {
   }
 
   const HttpServer server_;
+  const UrlPtr parsed_url_ = parse(server_.url);
+  const std::string url_path_ = path_of(server_.url);
   TlsPolicy tls_policy_{server_.only_tls13, !server_.insecure};
   const std::shared_ptr<BufferPool> buffers_ = std::make_shared<BufferPool>();
   CurlMulti::Strand strand_;
@@ -461,8 +510,8 @@ class CurlTransport : public HttpTransport, public std::enable_shared_from_this<
   CurlTransport(boost::asio::io_context& context, HttpServer server)
       : transfers_(std::make_shared<CurlTransfers>(context, std::move(server))) {}
 
-  // The last reference may be let go on any thread while the strand still works on something: the
-  // end happens there, too.
+  // The last reference may be released on any thread while the strand is active, so the transfers
+  // end on the strand.
   ~CurlTransport() override {
     const auto strand = transfers_->strand();
     boost::asio::post(strand, [transfers = std::move(transfers_)] {});
@@ -557,8 +606,7 @@ Awaitable<std::string> CurlExchange::read(std::string reuse) {
         flow_->buffers->give(std::exchange(flow_->buffer, {}));
         co_return std::string();
       } else {
-        // Who has to wait may wait for long: a thousand watches that are idle keep no large
-        // buffers.
+        // The wait may be long, and a thousand idle watches should not keep large buffers.
         if (reuse.capacity() > kIdleCapacity) flow_->buffers->give(std::exchange(reuse, {}));
         if (flow_->buffer.capacity() > kIdleCapacity)
           flow_->buffers->give(std::exchange(flow_->buffer, {}));
@@ -579,7 +627,7 @@ std::shared_ptr<HttpExchange> CurlTransport::start(HttpRequest request,
   auto flow =
       std::make_shared<Flow>(std::move(executor), weak_from_this(), transfers_->buffers(),
                              request.method + " " + transfers_->server().url + request.target);
-  // On a thread of the loop it runs at once: waking another thread takes longer.
+  // Runs immediately on a thread of the loop: waking another thread takes longer.
   boost::asio::dispatch(transfers_->strand(),
                         [self = shared_from_this(), flow, request = std::move(request)]() mutable {
                           self->transfers_->begin(std::move(flow), std::move(request));

@@ -9,30 +9,13 @@
 #include "lookout/api/error.h"
 #include "lookout/api/json.h"
 #include "lookout/api/protobuf.h"
+#include "lookout/base/ascii.h"
 #include "rest/encodings.h"
 
 namespace lookout::rest::detail {
 namespace {
 
-bool is_unreserved(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '.' || c == '_' || c == '~';
-}
-
-std::string percent_encode(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    if (is_unreserved(c)) {
-      out += c;
-    } else {
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
-}
-
-/// The text as one segment of a path.
+/// Encodes the text as a path segment.
 std::string segment(std::string_view what, std::string_view name) {
   if (name.empty() || name == "." || name == ".." ||
       name.find_first_of("/%") != std::string_view::npos) {
@@ -40,15 +23,15 @@ std::string segment(std::string_view what, std::string_view name) {
         fmt::format("invalid {} {}: it may not be empty, '.' or '..' nor contain '/' or '%'", what,
                     quoted_beginning(name)));
   }
-  return percent_encode(name);
+  return base::percent_encode(name);
 }
 
-/// What stands for the status code in a Status.
+/// The reason in a Status for the status code.
 std::string reason_of(const Request& request, int code) {
   return api::StatusError::generic(code, request.method, {}, {}, {}, {}, 0, true).status().reason;
 }
 
-/// " to ..." for a redirect: the address without what may be a secret in it.
+/// For a redirect: its target, without parts that may be secret.
 std::string target_of_redirect(const HttpHead& head) {
   std::string_view address = head.location;
   address = address.substr(0, address.find_first_of("?#"));
@@ -61,7 +44,7 @@ std::string target_of_redirect(const HttpHead& head) {
                      quoted_beginning(address));
 }
 
-/// The message for a 404 when the server does not serve the resource.
+/// A hint for a 404 if the server does not serve the resource.
 std::string hint_of_unknown(const Request& request) {
   if (request.resource.starts_with('/')) return {};
   if (!request.subresource.empty()) {
@@ -75,7 +58,10 @@ std::string hint_of_unknown(const Request& request) {
                      request.resource);
 }
 
-/// The object in the body of a failure; empty if there is none.
+/// kube-apiserver sends a Status with this message if it does not serve the resource.
+constexpr std::string_view kUnknownResource = "the server could not find the requested resource";
+
+/// The object in the body of an error response; empty if there is none.
 api::Object decode_status(const HttpHead& head, std::string& body) {
   if (is_protobuf(head)) return api::ProtobufDecoder().decode(body);
   return is_json(head) ? api::JsonDecoder().decode(body) : api::Object();
@@ -88,7 +74,7 @@ std::string Request::target() const {
   char separator = path.find('?') == std::string::npos ? '?' : '&';
   for (const auto& [key, value] : query) {
     out += separator;
-    out += percent_encode(key) + '=' + percent_encode(value);
+    out += base::percent_encode(key) + '=' + base::percent_encode(value);
     separator = '&';
   }
   return out;
@@ -96,7 +82,7 @@ std::string Request::target() const {
 
 std::string resource_path(const api::Resource& resource, std::string_view ns, std::string_view name,
                           std::string_view subresource) {
-  // The rest is only part of a path if these are present.
+  // The other parts are in the path only if these are present.
   if (!resource.group.empty()) segment("API group", resource.group);
   segment("API version", resource.version);
   std::string out = resource.root_path();
@@ -226,8 +212,6 @@ std::string delete_options_body(const DeleteOptions& options) {
 }
 
 api::StatusError error_from_answer(const Request& request, const HttpHead& head, std::string body) {
-  // kube-apiserver sends a Status with this 404.
-  constexpr std::string_view kUnknown = "the server could not find the requested resource";
   std::string beginning = body.empty() ? "an empty body" : quoted_beginning(body);
   if (auto status = api::Status::from(decode_status(head, body))) {
     if (status->code == 0) status->code = head.status;
@@ -235,7 +219,7 @@ api::StatusError error_from_answer(const Request& request, const HttpHead& head,
       status->has_details = true;
       status->retry_after_seconds = static_cast<std::int32_t>(head.retry_after->count());
     }
-    const std::string hint = status->message == kUnknown ? hint_of_unknown(request) : "";
+    const std::string hint = status->message == kUnknownResource ? hint_of_unknown(request) : "";
     return {std::move(*status), hint};
   }
   api::Status status;
@@ -284,7 +268,7 @@ std::string describe(const Request& request) {
 
 std::string beginning_of_answer(std::string_view body, std::size_t limit) {
   if (body.empty()) return "it is empty";
-  // An object, even half of one, may be a Secret.
+  // A partial object may be a Secret, too.
   const std::size_t first = body.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && (body[first] == '{' || body[first] == '['))
     return "it begins like JSON";
@@ -325,3 +309,13 @@ Awaitable<void> expect_objects(const Request& request, bool protobuf, const Http
 }
 
 }  // namespace lookout::rest::detail
+
+namespace lookout::rest {
+
+bool is_object_missing(const std::exception& e) {
+  if (!api::is_not_found(e) || api::is_unexpected_server_error(e)) return false;
+  const auto* const answer = dynamic_cast<const api::StatusError*>(&e);
+  return answer == nullptr || answer->status().message != detail::kUnknownResource;
+}
+
+}  // namespace lookout::rest

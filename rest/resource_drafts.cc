@@ -1,4 +1,4 @@
-// The verbs of ResourceClient that take drafts, and those made of others.
+// The verbs of ResourceClient that take drafts, and verbs composed of others.
 #include <fmt/format.h>
 
 #include <string>
@@ -21,12 +21,12 @@ Awaitable<api::Object> found(Awaitable<api::Object> getting) {
   try {
     co_return co_await std::move(getting);
   } catch (const api::StatusError& e) {
-    if (!api::is_not_found(e)) throw;
+    if (!is_object_missing(e)) throw;
   }
   co_return api::Object();
 }
 
-/// The patch with the resourceVersion that the object must still have.
+/// Adds the object's resourceVersion to the patch, as a precondition.
 std::string if_unchanged(const std::string& patch, const api::Object& original) {
   if (original.resource_version().empty()) {
     throw InvalidArgument(

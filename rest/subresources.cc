@@ -74,12 +74,32 @@ void evict(const ResourceClient& pods, std::string name, DeleteOptions options, 
   pods.loop().run(async_evict(pods, std::move(name), std::move(options), std::move(call)));
 }
 
-Awaitable<void> async_bind(const ResourceClient& pods, std::string name, std::string node,
-                           CallOptions call) {
+namespace {
+
+/// `uid` may be empty.
+Awaitable<void> bind_pod(const ResourceClient& pods, std::string name, std::string_view uid,
+                         const std::string& node, CallOptions call) {
   const auto binding = k8s::core::v1::Binding::draft(name, pods.ns());
+  if (!uid.empty()) binding.metadata().set_uid(uid);
   binding.target().set_kind("Node").set_name(node);
   return done(pods.async_create_subresource(std::move(name), "binding", binding.build(),
                                             CreateOptions(), std::move(call)));
+}
+
+}  // namespace
+
+Awaitable<void> async_bind(const ResourceClient& pods, std::string name, std::string node,
+                           CallOptions call) {
+  return bind_pod(pods, std::move(name), {}, node, std::move(call));
+}
+
+Awaitable<void> async_bind(const ResourceClient& pods, const api::Object& pod, std::string node,
+                           CallOptions call) {
+  return bind_pod(pods, std::string(pod.name()), pod.uid(), node, std::move(call));
+}
+
+void bind(const ResourceClient& pods, const api::Object& pod, std::string node, CallOptions call) {
+  pods.loop().run(async_bind(pods, pod, std::move(node), std::move(call)));
 }
 
 void bind(const ResourceClient& pods, std::string name, std::string node, CallOptions call) {

@@ -17,11 +17,10 @@
 #include "lookout/base/enum_names.h"
 #include "lookout/k8s/core/v1.h"
 #include "lookout/tools/retry.h"
-#include "registry/call_queue.h"
 #include "registry/dubbo/record_set.h"
 #include "registry/informer_group.h"
 #include "registry/pod_state.h"
-#include "registry/user_calls.h"
+#include "registry/user_side.h"
 
 namespace lookout::registry::dubbo {
 
@@ -35,12 +34,11 @@ const char* to_string(EventType type) {
 namespace detail {
 namespace {
 
-using registry::detail::CallQueue;
 using registry::detail::InformerGroup;
 using registry::detail::InformerGroupOptions;
-using registry::detail::UserCalls;
+using registry::detail::UserSide;
 
-/// Writes are tried again when others change the pod at the same time.
+/// The retries of writes after conflicts.
 constexpr retry::Policy kConflicts{20, std::chrono::milliseconds(5), 1.3, 1.0};
 
 std::vector<std::string> split(std::string_view text) {
@@ -82,8 +80,7 @@ InformerGroupOptions group_options(const ClientOptions& options, const std::stri
   return out;
 }
 
-/// A patch of one label or annotation; if they are not empty, only for the pod with this uid and in
-/// this version.
+/// A patch of one label or annotation. A uid and a version, unless empty, are preconditions.
 std::string metadata_patch(const char* map, const std::string& name, const std::string& value,
                            std::string_view uid, std::string_view version) {
   rapidjson::StringBuffer buffer;
@@ -124,11 +121,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
                                                    options_.pod_sources)),
         pods_(client_.resource(k8s::core::v1::Pod::kResource, pod_.ns)),
         pool_(std::make_shared<informer::HandlerPool>(client_.shared_loop())),
-        user_pool_(
-            std::make_shared<informer::HandlerPool>(client_.shared_loop(), options_.handlers)),
-        calls_(std::make_shared<UserCalls>()),
-        malformed_reports_(std::make_shared<CallQueue>("on_malformed", user_pool_, calls_)),
-        failure_reports_(std::make_shared<CallQueue>("on_error", user_pool_, calls_)),
+        user_(client_.shared_loop(), options_.handlers),
         group_(
             client_,
             group_options(options_, pod_.ns.empty() ? client_.config().default_namespace : pod_.ns),
@@ -220,7 +213,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   const RecordSet& synced_records(const WaitOptions& wait) {
     check_valid();
     start();
-    // Handlers are where records are taken from.
+    // Handlers fill the records.
     group_.wait_for_sync(wait, registry::detail::Synced::kHandlers);
     check_valid();
     return records_;
@@ -247,11 +240,11 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   EventLoop& loop() const { return client_.loop(); }
 
   void close() {
-    calls_->forbid();
+    user_.calls->forbid();
     done_.request_stop();
     records_.end(NextOutcome::kClosed);
     group_.close();
-    if (!client_.loop().running_in_this_thread()) calls_->wait();
+    if (!client_.loop().running_in_this_thread()) user_.calls->wait();
   }
 
  private:
@@ -275,8 +268,8 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     if (uid_.empty()) uid_ = pod.uid();
   }
 
-  /// This pod. Throws Error if there is another one under its name: a StatefulSet replaces its pods,
-  /// and the program of the old one may still run.
+  /// Reads this pod. Throws Error if another pod has its name: a StatefulSet replaces its pods, and the
+  /// old pod's program may still run.
   api::Object read_pod(const rest::CallOptions& call) {
     api::Object pod = pods_.get(pod_.name, {}, call);
     learn_uid(pod);
@@ -293,11 +286,11 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     bool changed = false;
   };
 
-  /// Reads the pod's annotation, and writes what `change` makes of it.
+  /// Reads the pod's annotation, and writes the result of `change`.
   template <class Change>
   Written write(const Change& change, const rest::CallOptions& call) {
     check_writer();
-    // Within this process they take turns; others are noticed by the server.
+    // Serializes writers in this process; the server detects other writers.
     const std::lock_guard turn(writing_);
     Written out;
     const auto attempt = [&] {
@@ -333,8 +326,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     return handler;
   }
 
-  /// One pod after the other, and of each pod the versions in their order: that is what handlers
-  /// are promised.
+  /// Handlers call it one call at a time, with the versions of each pod in order.
   void take(const api::Object& pod, const api::Object* before) {
     const std::string_view text = pod.annotations()[options_.annotation].as_string();
     const bool same =
@@ -352,7 +344,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
                 reports.back().reason);
     }
     if (!options_.on_malformed) return;
-    malformed_reports_->post(pod.key(), [call = options_.on_malformed, reports] {
+    user_.malformed->post(pod.key(), [call = options_.on_malformed, reports] {
       for (const auto& report : reports) call(report);
     });
   }
@@ -363,7 +355,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
                 failure.reason);
       return;
     }
-    failure_reports_->post(failure.ns, [call = options_.on_error, failure] { call(failure); });
+    user_.failures->post(failure.ns, [call = options_.on_error, failure] { call(failure); });
   }
 
   static Awaitable<void> guard(std::weak_ptr<ClientState> weak,
@@ -388,17 +380,14 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   const ClientOptions options_;
   const PodIdentity pod_;
   const rest::ResourceClient pods_;
-  const std::shared_ptr<informer::HandlerPool> pool_;  // of what never blocks
-  const std::shared_ptr<informer::HandlerPool> user_pool_;
-  const std::shared_ptr<UserCalls> calls_;
-  const std::shared_ptr<CallQueue> malformed_reports_;
-  const std::shared_ptr<CallQueue> failure_reports_;
+  const std::shared_ptr<informer::HandlerPool> pool_;  // for handlers that never block
+  const UserSide user_;
   InformerGroup group_;
   RecordSet records_;
   std::stop_source done_;
   std::mutex writing_;
   mutable std::mutex uid_mutex_;
-  std::string uid_ = pod_.uid;  // empty until it is known; guarded by uid_mutex_
+  std::string uid_ = pod_.uid;  // empty until known; guarded by uid_mutex_
 };
 
 }  // namespace detail

@@ -21,6 +21,7 @@
 #include "tests/support/held.h"
 #include "tests/support/http_server.h"
 #include "tests/support/tcp_relay.h"
+#include "tests/support/website_definition.h"
 
 namespace lookout::controller {
 namespace {
@@ -35,18 +36,11 @@ struct Website : api::TypedObject {
 class BadInputTest : public ManagerFixture {
  protected:
   void define() const {
-    definitions_.create(api::Object::parse(R"({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "websites.example.com"},
-        "spec": {
-          "group": "example.com", "scope": "Namespaced",
-          "names": {"kind": "Website", "listKind": "WebsiteList",
-                    "plural": "websites", "singular": "website"},
-          "versions": [
-            {"name": "v1", "served": true, "storage": false,
-             "schema": {"openAPIV3Schema": {"type": "object"}}},
-            {"name": "v2", "served": true, "storage": true,
-             "schema": {"openAPIV3Schema": {"type": "object"}}}]}})"));
+    definitions_.create(test::website_definition(R"([
+        {"name": "v1", "served": true, "storage": false,
+         "schema": {"openAPIV3Schema": {"type": "object"}}},
+        {"name": "v2", "served": true, "storage": true,
+         "schema": {"openAPIV3Schema": {"type": "object"}}}])"));
   }
   void serve_v1(bool served) const {
     definitions_.patch(
@@ -405,6 +399,41 @@ TEST_F(RefusalTest, ANamespaceThatIsForbiddenHoldsNoOtherBack) {
   }));
   // (Its objects are handed out as they come; the list is complete a little later.)
   EXPECT_TRUE(eventually([&] { return !manager.cache().check(); }));
+}
+
+TEST_F(RefusalTest, APageOfAProxyDoesNotMeanThatAnObjectHasGone) {
+  std::atomic<bool> proxy{true};
+  const FakeApi fake([&](const test::HttpRequest& request) -> std::optional<test::HttpResponse> {
+    if (request.method == "GET") return std::nullopt;
+    if (!proxy) return FakeApi::refusal(404, "NotFound", "there is no such object");
+    test::HttpResponse page;
+    page.status = 404;
+    page.body = "<html>no such page</html>";
+    page.content_type = "text/html";
+    return page;
+  });
+  ManagerOptions options;
+  options.cache.namespaces = {"default"};
+  Manager manager{fake.client(), options};
+  const ConfigMap deleted(api::Object::parse(
+      R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","namespace":"default",)"
+      R"("resourceVersion":"5","deletionTimestamp":"2026-01-01T00:00:00Z",)"
+      R"("finalizers":["example.com/x"]}})"));
+  std::atomic<bool> done{false};
+  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
+    if (request.name != "one" || done) return {};
+    const auto one = context.get<ConfigMap>(request);
+    EXPECT_THROW(context.remove(one), api::StatusError);
+    // Nobody would remove the finalizer later.
+    EXPECT_THROW(context.finalize(deleted, "example.com/x", [] {}), api::StatusError);
+    proxy = false;
+    EXPECT_FALSE(context.remove(one));
+    EXPECT_TRUE(context.finalize(deleted, "example.com/x", [] {}));
+    done = true;
+    return {};
+  });
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] { return done.load(); }));
 }
 
 /// A manager whose reconciler writes object "one" each time, and counts the objects that need no

@@ -22,6 +22,7 @@
 #include "tests/controller/manager_fixture.h"
 #include "tests/support/gate.h"
 #include "tests/support/held.h"
+#include "tests/support/notes.h"
 #include "tests/support/own_resources.h"
 
 namespace lookout::controller {
@@ -617,19 +618,14 @@ class FakeSink : public EventSink {
  public:
   void event(const api::Object& regarding, EventType type, std::string_view reason,
              const std::string& message, std::string_view controller) override {
-    const std::lock_guard lock(mutex_);
-    events_.push_back(std::string(type == EventType::kWarning ? "Warning " : "Normal ") +
-                      std::string(reason) + " " + regarding.key() + ": " + message + " by " +
-                      std::string(controller));
+    events_.add(std::string(type == EventType::kWarning ? "Warning " : "Normal ") +
+                std::string(reason) + " " + regarding.key() + ": " + message + " by " +
+                std::string(controller));
   }
-  std::vector<std::string> events() const {
-    const std::lock_guard lock(mutex_);
-    return events_;
-  }
+  std::vector<std::string> events() const { return events_.all(); }
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> events_;
+  test::Notes events_;
 };
 
 TEST_F(BuilderTest, EventsGoToTheSink) {

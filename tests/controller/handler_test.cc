@@ -159,6 +159,14 @@ TEST_F(HandlerTest, AMapFunctionIsCalledForEveryKindOfEvent) {
   EXPECT_EQ(runs("shop/1"), 2);
 }
 
+TEST(WatchOfTest, AMapFunctionMayReturnItsRequests) {
+  const auto web = [](const ConfigMap& map) {
+    return std::vector<Request>{{map.ns(), "web"}, {map.ns(), map.name()}, {map.ns(), "web"}};
+  };
+  const auto map = ConfigMap::draft("m", "shop").build();
+  EXPECT_THAT(keys(watch_of<ConfigMap>(web).map, map), ElementsAre("shop/web", "shop/m"));
+}
+
 TEST_F(HandlerTest, AMapFunctionThatThrowsLosesNothingElse) {
   put("m", "none");
   Manager manager{client_};

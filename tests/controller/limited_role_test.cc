@@ -28,21 +28,23 @@ class LimitedRoleTest : public testing::Test {
   void allow(const std::string& ns, const std::string& verbs) const {
     const auto draft = Namespace::draft(ns);
     admin_.resource<Namespace>().create(draft);
+    allow(ns, "r", R"([""],"resources":["configmaps","secrets"])", verbs);
+  }
+  void allow(const std::string& ns, const std::string& name, const std::string& what,
+             const std::string& verbs) const {
     const std::string meta =
-        R"("apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"r"})";
+        R"("apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":")" + name + R"("})";
     const api::Resource roles("rbac.authorization.k8s.io", "v1", "Role", "roles", true);
     admin_.resource(roles, ns).create(api::Object::parse(fmt::format(
-        R"({{{},"kind":"Role","rules":[{{"apiGroups":[""],"resources":["configmaps","secrets"],)"
-        R"("verbs":[{}]}}]}})",
-        meta, verbs)));
+        R"({{{},"kind":"Role","rules":[{{"apiGroups":{},"verbs":[{}]}}]}})", meta, what, verbs)));
     const api::Resource bindings("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings",
                                  true);
     admin_.resource(bindings, ns)
         .create(api::Object::parse(fmt::format(
             R"({{{},"kind":"RoleBinding","roleRef":{{"apiGroup":"rbac.authorization.k8s.io",)"
-            R"("kind":"Role","name":"r"}},"subjects":[{{"kind":"ServiceAccount","name":"program",)"
-            R"("namespace":"a"}}]}})",
-            meta)));
+            R"("kind":"Role","name":"{}"}},"subjects":[{{"kind":"ServiceAccount",)"
+            R"("name":"program","namespace":"a"}}]}})",
+            meta, name)));
   }
 
   const apiserver::Server server_{with_rbac()};
@@ -90,6 +92,26 @@ TEST_F(LimitedRoleTest, AWriteToARefusedNamespaceDelaysNothing) {
   const Running running(manager);
   // Each would take write_timeout otherwise.
   EXPECT_TRUE(eventually([&] { return writes == 5; }));
+}
+
+TEST_F(LimitedRoleTest, ANewLeaderThatMayNotListStartsAtOnce) {
+  // The state comes with the watch. (A list would be compared with it.)
+  allow("a", R"("get","watch")");
+  allow("a", "lease", R"(["coordination.k8s.io"],"resources":["leases"])", R"("*")");
+  admin_.resource<ConfigMap>("a").create(ConfigMap::draft("m", "a"));
+  const rest::Client client{server_.config_for_service_account("a", "program")};
+  ManagerOptions options;
+  options.cache.namespaces = {"a"};
+  options.leader_election = LeaderElection{.name = "lease", .ns = "a"};
+  Manager manager{client, options};
+  std::atomic<int> runs{0};
+  Builder<ConfigMap>(manager).reconcile([&](Request, Context&) -> Result {
+    ++runs;
+    return {};
+  });
+  const Running running(manager);
+  // Less than ManagerOptions::catch_up_timeout.
+  EXPECT_TRUE(eventually([&] { return runs > 0; }));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "lookout/controller/builder.h"
+#include "lookout/k8s/coordination/v1.h"
 #include "tests/controller/manager_fixture.h"
 
 namespace lookout::controller {
@@ -100,6 +102,33 @@ TEST_F(ManagerLogTest, StartAndStopAreLoggedOnce) {
     EXPECT_EQ(count(end, line), 1) << line;
   }
   EXPECT_EQ(end.size(), 3u) << testing::PrintToString(end);
+}
+
+TEST_F(ManagerLogTest, ALostLeaseIsTheReasonForTheStop) {
+  lines_->take();
+  ManagerOptions options = elected("us");
+  std::atomic<bool> leads{false};
+  std::atomic<bool> go_on{false};
+  options.on_shutdown_overrun = [&] { go_on = true; };
+  Manager manager{client_, options};
+  manager.add("work", [&](std::stop_token) {
+    leads = true;
+    EXPECT_TRUE(eventually([&] { return go_on.load(); }));
+  });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return leads.load(); }));
+  client_.resource<k8s::coordination::v1::Lease>("default").patch(
+      "website", rest::PatchType::kMerge,
+      R"({"spec":{"holderIdentity":"thief","leaseDurationSeconds":60}})");
+  EXPECT_THROW(running.end(), LeaderElectionLostError);
+  const std::vector<std::string> lines = lines_->take();
+  for (const char* line : {
+           "manager: stopping: leadership was lost",
+           "manager: leadership was lost; still running: work",
+       }) {
+    EXPECT_EQ(count(lines, line), 1) << testing::PrintToString(lines);
+  }
+  EXPECT_EQ(count(lines, "too long"), 0) << testing::PrintToString(lines);
 }
 
 TEST_F(ManagerLogTest, AFailureIsLoggedBeforeTheStop) {

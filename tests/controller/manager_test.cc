@@ -306,7 +306,7 @@ TEST_F(ManagerTest, AShutdownThatTakesTooLongIsSaid) {
     running.stop();
     FAIL() << "no error";
   } catch (const ShutdownOverrunError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("deaf"));
+    EXPECT_THAT(e.what(), HasSubstr("the shutdown takes too long; still running: deaf"));
   }
   // It is not left behind.
   EXPECT_TRUE(noted("-deaf"));

@@ -42,6 +42,15 @@ TEST(OwnerReferencesTest, TheControllerIsWritten) {
   EXPECT_FALSE(controller_of(site()));
 }
 
+TEST(OwnerReferencesTest, AnEarlierObjectOfTheNameControlsNothing) {
+  const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
+  set_controller_reference(site("site", "1"), web);
+  const auto built = web.build();
+  EXPECT_TRUE(is_controlled_by(built, site("site", "1")));
+  EXPECT_FALSE(is_controlled_by(built, site("site", "2")));
+  EXPECT_FALSE(is_controlled_by(site("orphan"), site("site", "")));
+}
+
 TEST(OwnerReferencesTest, TheSameOwnerIsRefreshed) {
   const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
   set_controller_reference(site("site", "1", "example.com/v1"), web);

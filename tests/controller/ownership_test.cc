@@ -120,7 +120,7 @@ TEST_F(OwnershipTest, OrphansAreAdoptedOrRefused) {
   secret_of({}, "s");
   const auto message = refusal<NotOwnedError>(
       [&] { create_or_update(secrets_, "s", owned_by(site, Orphans::kRefuse), fill); });
-  EXPECT_EQ(message, "Secret default/s is there already, and no controller owns it");
+  EXPECT_EQ(message, "Secret default/s already exists, and no controller owns it");
   EXPECT_FALSE(filled("s"));
   EXPECT_EQ(create_or_update(secrets_, "s", owned_by(site), fill).written, Written::kUpdated);
   EXPECT_EQ(controller_name("s"), "ConfigMap/site");

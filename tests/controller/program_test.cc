@@ -132,7 +132,7 @@ TEST_F(ProgramTest, AStopThatTakesTooLongEndsTheProcess) {
   start({"--metrics-listen=0", "--health-listen=0", "--hang"});
   EXPECT_TRUE(eventually([&] { return !greeting("default").empty(); }));
   EXPECT_EQ(terminate(), 1);
-  EXPECT_THAT(test::read_file(log()), HasSubstr("the graceful shutdown took too long"));
+  EXPECT_THAT(test::read_file(log()), HasSubstr("exiting immediately"));
 }
 
 TEST(ManagerFlagsTest, ElectionKeepsItsTimesAndFindsItsNamespace) {

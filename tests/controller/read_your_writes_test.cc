@@ -15,6 +15,7 @@
 #include "lookout/k8s/coordination/v1.h"
 #include "tests/controller/manager_fixture.h"
 #include "tests/support/gate.h"
+#include "tests/support/held.h"
 
 namespace lookout::controller {
 namespace {
@@ -331,6 +332,39 @@ TEST_F(ReadYourWritesTest, ANewLeaderDoesNotWaitForEver) {
   hand_over_behind(door, manager);
   EXPECT_TRUE(eventually([&] { return runs == 1; }));
   door.gate.open();
+}
+
+TEST_F(ReadYourWritesTest, AStatusIsUpdatedAsAWhole) {
+  using k8s::core::v1::Node;
+  const auto nodes = client_.resource<Node>();
+  nodes.create(Node::draft("n"));
+  std::atomic<int> stale{0};
+  std::atomic<int> conflicts{0};
+  std::atomic<int> runs{0};
+  Manager manager{client_};
+  delay<Node>(manager, [] { std::this_thread::sleep_for(3ms); });
+  Builder<Node>(manager).reconcile([&](Request request, Context& context) -> Result {
+    const auto node = context.get<Node>(request);
+    if (runs == 5) return {};
+    if (node.status().phase() != (runs == 0 ? "" : std::to_string(runs))) ++stale;
+    const auto change = node.edit();
+    change.status().set_phase(std::to_string(++runs));
+    change.spec().set_unschedulable(true);  // is not part of the status
+    EXPECT_EQ(lookout::test::held(context.update_status(change)).status().phase(),
+              std::to_string(runs));
+    change.status().set_phase("late");
+    try {
+      context.update_status(change);
+    } catch (const api::StatusError& e) {
+      if (api::is_conflict(e)) ++conflicts;
+    }
+    return {};
+  });
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] { return runs == 5; }));
+  EXPECT_EQ(stale, 0);
+  EXPECT_TRUE(eventually([&] { return conflicts == 5; }));
+  EXPECT_FALSE(lookout::test::held(nodes.get("n")).spec().unschedulable().value_or(false));
 }
 
 }  // namespace

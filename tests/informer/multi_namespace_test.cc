@@ -249,6 +249,35 @@ TEST_F(MultiNamespaceTest, IsNotInSyncWhileANamespaceCannotBeReached) {
   EXPECT_TRUE(knows({"bank/y"}));
 }
 
+// A token that the server does not accept, or a page of a proxy, says nothing about the namespace.
+TEST_F(MultiNamespaceTest, IsNotInSyncWhileANamespaceCannotBeRead) {
+  clock_->skip_sleeps_below(0s);  // no second attempt before the clock moves
+  ns("bank").put("bank/y");
+  ns("bank").fail_watch(api::StatusError::unauthorized("the token has expired"));
+  ns("bank").fail_list(api::StatusError::unauthorized("the token has expired"));
+  for (int i = 0; i < 10; ++i) {
+    ns("bank").fail_watch(api::StatusError::not_found("", "pods", ""));
+    ns("bank").fail_list(api::StatusError::not_found("", "pods", ""));
+  }
+  const auto pods = make({"shop", "bank"});
+  pods.start();
+  const auto failed = [&](const char* why) {
+    return pods.unsynced()["bank"].find(why) != std::string::npos;
+  };
+  ASSERT_TRUE(eventually([&] { return failed("expired"); }));
+  EXPECT_FALSE(pods.has_synced());
+  ASSERT_TRUE(eventually([&] {
+    clock_->advance(1s);
+    return failed("not found");
+  }));
+  EXPECT_FALSE(pods.has_synced());
+  EXPECT_TRUE(eventually([&] {
+    clock_->advance(60s);
+    return pods.has_synced();
+  }));
+  EXPECT_TRUE(knows({"bank/y"}));
+}
+
 TEST_F(MultiNamespaceTest, ADeletionThatWasMissedIsMarked) {
   ns("shop").put("shop/x");
   ns("shop").put("shop/y");

@@ -51,6 +51,12 @@ class CallTest : public testing::Test {
     return std::nullopt;
   }
 
+  /// For calls that wait for an instance.
+  void announce_one_soon() {
+    std::this_thread::sleep_for(30ms);
+    discovery_.publish(numbered(1));
+  }
+
   FixedDiscovery discovery_;
 };
 
@@ -191,8 +197,7 @@ TEST_F(CallTest, WaitsForTheFirstInstance) {
   std::jthread caller([&] {
     web.call({.deadline = 60s}, [](const Endpoint& e) { EXPECT_EQ(e.host(), "host-1"); });
   });
-  std::this_thread::sleep_for(30ms);
-  discovery_.publish(numbered(1));
+  announce_one_soon();
 }
 
 TEST_F(CallTest, WithoutADeadlineItWaitsUntilThereIsAnInstanceOrAStop) {
@@ -201,8 +206,7 @@ TEST_F(CallTest, WithoutADeadlineItWaitsUntilThereIsAnInstanceOrAStop) {
   auto host = std::async(std::launch::async, [&] {
     return web.call({.deadline = 0s}, [](const Endpoint& e) { return std::string(e.host()); });
   });
-  std::this_thread::sleep_for(30ms);
-  discovery_.publish(numbered(1));
+  announce_one_soon();
   EXPECT_EQ(::lookout::test::get(host), "host-1");
 
   discovery_.publish({});
@@ -440,8 +444,7 @@ TEST_F(AsyncCallTest, WithoutADeadlineItWaitsUntilThereIsAnInstanceOrAStop) {
         {.deadline = 0s},
         [](const Endpoint& e) -> Awaitable<std::string> { co_return std::string(e.host()); }));
   });
-  std::this_thread::sleep_for(30ms);
-  discovery_.publish(numbered(1));
+  announce_one_soon();
   EXPECT_EQ(::lookout::test::get(host), "host-1");
 
   discovery_.publish({});

@@ -201,6 +201,33 @@ TEST(RegistrationTest, AnnouncesAgain) {
   EXPECT_TRUE(eventually([&] { return registrar.count("register web") >= 4; }));
 }
 
+/// Registers, and fails to deregister with this error.
+class OneWayRegistrar : public Registrar {
+ public:
+  using Registrar::deregister_instance;
+  using Registrar::register_instance;
+  explicit OneWayRegistrar(api::StatusError error) : error_(std::move(error)) {}
+  void register_instance(const ServiceInstance&, rest::CallOptions) override {}
+  void deregister_instance(const ServiceInstance&, rest::CallOptions) override { throw error_; }
+
+ private:
+  const api::StatusError error_;
+};
+
+TEST(RegistrationTest, APageOfAProxyDoesNotMeanThatThePodHasGone) {
+  const auto leaves = [](const api::StatusError& error, std::chrono::milliseconds within) {
+    OneWayRegistrar registrar(error);
+    auto options = quick();
+    options.timeout = within;
+    Registration registration(registrar, options);
+    EXPECT_TRUE(registration.wait_registered(kLong));
+    return registration.leave();
+  };
+  EXPECT_TRUE(leaves(api::StatusError::not_found("", "pods", "web-1"), kLong));
+  EXPECT_FALSE(leaves(
+      api::StatusError::generic(404, "PATCH", "", "pods", "web-1", "<html>", 0, true), 20ms));
+}
+
 // ------------------------------------------------------------------------------ on a pod
 
 class PodRegistrationTest : public testing::Test {

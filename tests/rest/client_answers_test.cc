@@ -217,6 +217,22 @@ TEST(ClientAnswersTest, AResourceThatTheServerDoesNotKnowIsAskedAbout) {
   }
 }
 
+TEST(ClientAnswersTest, A404ThatSaysNothingAboutTheObjectIsNoAbsence) {
+  for (const auto& [body, type] :
+       {std::pair<std::string, std::string>{"<html>no such page</html>", "text/html"},
+        {"404 page not found\n", "text/plain"},
+        {status_json(404, "NotFound", "the server could not find the requested resource"),
+         "application/json"}}) {
+    AnswersInTurn answers{{.status = 404, .body = body, .content_type = type}};
+    const auto pods = answers.client().resource<Pod>("shop");
+    EXPECT_TRUE(thrown<StatusError>([&] { pods.find("web"); })) << body;
+    EXPECT_TRUE(thrown<StatusError>([&] { pods.find_subresource("web", "status"); })) << body;
+  }
+  AnswersInTurn answers{
+      {.status = 404, .body = status_json(404, "NotFound", R"(pods \"web\" not found)")}};
+  EXPECT_FALSE(answers.client().resource<Pod>("shop").find("web"));
+}
+
 TEST(ClientAnswersTest, AStatusWithoutCodeHasThatOfTheAnswer) {
   AnswersInTurn answers{
       {.status = 409, .body = R"({"kind":"Status","apiVersion":"v1","status":"Failure"})"}};
@@ -680,26 +696,37 @@ TEST_P(EveryVerbAnswerTest, ATokenFileIsReadAgainWhenTheServerRefusesWhatItHeld)
   EXPECT_LE(requests, 4);
 }
 
+/// With the plugin `dir`/plugin, which notes its runs in `dir`/runs. It runs the shell's `script`, whose
+/// variables `token` may name ('$n').
+rest::Config config_with_plugin(const HttpServer& server, const TempDir& dir,
+                                const std::string& script, const std::string& token) {
+  const auto plugin = dir / "plugin";
+  write_file(
+      plugin,
+      "#!/bin/sh\necho run >>" + (dir / "runs").string() + "\n" + script +
+          "\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\","
+          "\"status\":{\"token\":\"" +
+          token + "\"}}'\n");
+  EXPECT_EQ(chmod(plugin.c_str(), 0700), 0);
+  rest::Config out = config_for(server);
+  out.exec.emplace();
+  out.exec->command = plugin.string();
+  return out;
+}
+
+std::size_t runs_in(const TempDir& dir) { return lines(read_file(dir / "runs")).size(); }
+
 TEST(ClientAnswersTest, APluginIsRunOnceMoreWhenTheServerRefusesItsToken) {
   std::atomic<int> requests{0};
   HttpServer server(HttpServer::answering(wants_token("token-2", requests)));
   const TempDir dir;
-  const auto plugin = dir / "plugin";
-  write_file(plugin, "#!/bin/sh\necho run >>" + (dir / "runs").string() + "\nn=$(wc -l <" +
-                         (dir / "runs").string() +
-                         R"()
-echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"token-'$n'"}}'
-)");
-  ASSERT_EQ(chmod(plugin.c_str(), 0700), 0);
-  rest::Config config = config_for(server);
-  config.exec.emplace();
-  config.exec->command = plugin.string();
-  const Client client{config};
+  const Client client{
+      config_with_plugin(server, dir, "n=$(wc -l <" + (dir / "runs").string() + ")", "token-'$n'")};
   client.resource<Pod>("shop").list();
   EXPECT_EQ(requests, 2);
   client.resource<Pod>("shop").list();
   EXPECT_EQ(requests, 3);
-  EXPECT_EQ(lines(read_file(dir / "runs")).size(), 2u);
+  EXPECT_EQ(runs_in(dir), 2u);
 }
 
 // It may wait for somebody who logs in; the next call takes what it finds out.
@@ -707,28 +734,19 @@ TEST(ClientAnswersTest, APluginOutlivesTheCallThatBeganIt) {
   std::atomic<int> requests{0};
   HttpServer server(HttpServer::answering(wants_token("slow", requests)));
   const TempDir dir;
-  const auto plugin = dir / "plugin";
   const auto go = dir / "go";
   ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
-  write_file(plugin, "#!/bin/sh\necho run >>" + (dir / "runs").string() + "\nread line <" +
-                         go.string() +
-                         R"(
-echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"slow"}}'
-)");
-  ASSERT_EQ(chmod(plugin.c_str(), 0700), 0);
-  rest::Config config = config_for(server);
-  config.exec.emplace();
-  config.exec->command = plugin.string();
-  const Client client{config};
+  const Client client{config_with_plugin(server, dir, "read line <" + go.string(), "slow")};
   const auto error = thrown<rest::TransportError>(
       [&] { client.resource<Pod>("shop").list({}, {.timeout = std::chrono::milliseconds(20)}); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->kind(), rest::TransportError::Kind::kTimeout);
-  EXPECT_THAT(error->what(), HasSubstr("no answer of the credential plugin " + plugin.string()));
+  EXPECT_THAT(error->what(),
+              HasSubstr("no answer of the credential plugin " + (dir / "plugin").string()));
   std::ofstream(go) << "go\n";
   client.resource<Pod>("shop").list();
   EXPECT_EQ(requests, 1);
-  EXPECT_EQ(lines(read_file(dir / "runs")).size(), 1u);
+  EXPECT_EQ(runs_in(dir), 1u);
 }
 
 TEST(ClientAnswersTest, AFixedTokenThatIsRefusedStaysRefused) {

@@ -354,6 +354,39 @@ TEST_F(ClientRequestsTest, TheUserAgentSaysWhoAsks) {
   EXPECT_EQ(last().header("User-Agent"), "my-controller/2.0");
 }
 
+TEST_F(ClientRequestsTest, EachHeaderIsSentOnce) {
+  const rest::Client client{config()};
+  const auto pods = client.resource<Pod>("shop");
+  pods.list();
+  EXPECT_THAT(last().all("User-Agent"), ElementsAre(client.config().user_agent));
+  EXPECT_THAT(last().all("Accept-Encoding"), ElementsAre("gzip"));
+  for (const std::size_t size : {10u, 2000u, 2'000'000u}) {
+    pods.patch("web-1", rest::PatchType::kMerge, R"({"x":")" + std::string(size, 'x') + R"("})");
+    EXPECT_THAT(last().all("User-Agent"), ElementsAre(client.config().user_agent));
+    EXPECT_THAT(last().all("Accept-Encoding"), ElementsAre("gzip"));
+    EXPECT_THAT(last().all("Content-Length"), ElementsAre(std::to_string(last().body.size())));
+    EXPECT_THAT(last().all("Expect"), ElementsAre()) << size;
+  }
+  rest::Config plain = config();
+  plain.disable_compression = true;
+  rest::Client{plain}.resource<Pod>("shop").list();
+  EXPECT_THAT(last().all("Accept-Encoding"), ElementsAre());
+}
+
+TEST_F(ClientRequestsTest, TargetsAreSentAsTheyAre) {
+  for (const char* prefix : {"", "/k8s/clusters/c-1"}) {
+    rest::Config below = config();
+    below.server += prefix;
+    const rest::Client client{below};
+    for (const char* target :
+         {"/version", "/", "/a?", "/a?b", "/a//b", "/a?b=c&d=/../e", "/a%2Fb%2fc?d=%C3%A9",
+          "/a+b;c=d,e:f@g!$'()*~?h=i+j?k[]", "/.well-known/openid-configuration"}) {
+      client.get_raw(target);
+      EXPECT_EQ(last().target, std::string(prefix) + target);
+    }
+  }
+}
+
 TEST_F(ClientRequestsTest, CredentialsComeInTheAuthorizationHeader) {
   rest::Client{config()}.get_raw("/version");
   EXPECT_THAT(last().all("Authorization"), ElementsAre());

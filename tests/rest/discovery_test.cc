@@ -264,6 +264,19 @@ TEST_P(ResourceNameTest, MeansOneResource) {
             GetParam().found == nullptr ? "nothing" : GetParam().found);
 }
 
+TEST(DiscoveryTest, FindsTheResourceOfAKind) {
+  const auto all = resources();
+  const auto find = [&](const api::GroupVersionKind& kind) {
+    const auto* found = rest::find_resource(all, kind);
+    return found == nullptr ? "nothing" : full_name(*found);
+  };
+  EXPECT_EQ(find({"", "v1", "Pod"}), "pods.v1");
+  EXPECT_EQ(find({"autoscaling", "v1", "HorizontalPodAutoscaler"}),
+            "horizontalpodautoscalers.v1.autoscaling");
+  EXPECT_EQ(find({"apps", "v2", "Deployment"}), "nothing");
+  EXPECT_EQ(find({"", "v1", "pods"}), "nothing");
+}
+
 // ----------------------------------------------------------------------------- The embedded server
 
 TEST(DiscoveryTest, TheEmbeddedServerHasWhatTheRecordedOneHas) {

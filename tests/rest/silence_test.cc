@@ -1,4 +1,4 @@
-// Servers that keep their connections and do not answer.
+// Servers that keep connections open but do not respond.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using k8s::core::v1::Pod;
 using rest::Client;
 using namespace std::chrono_literals;
 
-/// Asks to stop after a time, so that what would wait for ever fails instead.
+/// Requests a stop after a time, so that a hanging test fails.
 class Watchdog {
  public:
   Watchdog()
@@ -159,6 +159,19 @@ TEST_P(SilenceTest, AWatchThatAloneIsLostEnds) {
   EXPECT_EQ(error->kind(), Kind::kBroken);
   EXPECT_THAT(error->what(), HasSubstr("answers on others"));
   EXPECT_GE(probes_, 1);
+}
+
+TEST_P(SilenceTest, AProbeDoesNotPutOffTheEndOfALostWatch) {
+  rest::Config one = config();
+  one.keepalive.probe_after = 3s;
+  one.keepalive.stream_silence = 3500ms;
+  const Client client{one};
+  auto alone = watch(client);
+  ASSERT_TRUE(alone.next());
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(error_of(alone));
+  // With the timer of the probe, after six seconds.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5500ms);
 }
 
 /// A pod that has nothing to say sends no bookmarks.

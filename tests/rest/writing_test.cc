@@ -163,6 +163,20 @@ TEST_F(WritingTest, PodsAreBoundAndEvicted) {
   EXPECT_THROW(evict(pods_.dynamic(), "a"), api::StatusError);
 }
 
+TEST_F(WritingTest, ABindingIsForThePodThatWasSeen) {
+  const auto seen = pods_.create(pod("a"));
+  pods_.remove("a", {.grace_period_seconds = 0});
+  const auto other = pods_.create(pod("a"));
+  try {
+    bind(pods_, seen, "node-1");
+    ADD_FAILURE() << "another pod was bound";
+  } catch (const api::StatusError& e) {
+    EXPECT_TRUE(api::is_conflict(e)) << e.what();
+  }
+  bind(pods_, other, "node-2");
+  EXPECT_EQ(lookout::test::held(pods_.get("a")).spec().node_name(), "node-2");
+}
+
 TEST_F(WritingTest, LogsAreReadWhereThereIsOne) {
   pods_.create(pod("a"));
   EXPECT_FALSE(pods_.logs("a").next()) << "a pod that nobody has run has an empty log";

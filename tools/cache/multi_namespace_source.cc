@@ -26,11 +26,6 @@
 namespace lookout::cache {
 namespace {
 
-/// The server will not let us have it, however often we ask.
-bool refused(const std::exception& e) {
-  return api::is_forbidden(e) || api::is_unauthorized(e) || api::is_not_found(e);
-}
-
 void require_names(const std::set<std::string>& namespaces) {
   if (namespaces.contains("")) {
     throw InvalidArgument("a set of namespaces has no empty name: that would be all namespaces");
@@ -61,11 +56,11 @@ class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
   std::map<std::string, std::string> unsynced() const;
   SourceHealth health() const;
 
-  /// Begins a watch, and returns its number. Its events ring this bell.
+  /// Opens a watch and returns its number. Events cancel the timer `bell`.
   std::uint64_t open(std::shared_ptr<boost::asio::steady_timer> bell);
   /// Starts the parts of the watch. Throws what the program's Make throws.
   void start();
-  /// Ends the watch: the parts stop.
+  /// Ends the watch and stops its parts.
   void close(std::uint64_t watch);
   bool all_parts_ended() const {
     const std::lock_guard lock(mutex_);
@@ -100,11 +95,11 @@ class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
   mutable std::mutex mutex_;
   // All guarded by mutex_.
   std::set<std::string> namespaces_;
-  Parts parts_;  // those that tell; of a watch that is open
+  Parts parts_;  // the active parts of the open watch
   std::vector<api::WatchEvent> events_;
-  std::vector<api::Object> missed_;  // of the deletions in events_
+  std::vector<api::Object> missed_;  // the missed deletions in events_
   std::shared_ptr<boost::asio::steady_timer> bell_;
-  std::uint64_t watch_ = 0;  // the number of the watch that is open
+  std::uint64_t watch_ = 0;  // the number of the open watch
   bool open_ = false;
   bool complete_ = false;                    // the end of the initial events has been announced
   std::string resource_version_ = "1";       // the newest that a part has named
@@ -112,7 +107,7 @@ class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
   std::uint64_t past_errors_ = 0;            // of those that have
 };
 
-/// One namespace: its reflector, and what that has brought.
+/// One namespace: its reflector and its objects.
 class MultiNamespaceSource::Part : public ReflectorStore,
                                    public std::enable_shared_from_this<Part> {
  public:
@@ -170,7 +165,7 @@ class MultiNamespaceSource::Part : public ReflectorStore,
 
   // Guarded by the hub's mutex.
   bool listed = false;
-  bool was_refused = false;
+  bool was_forbidden = false;
   std::string last_error;
 
  private:
@@ -194,8 +189,8 @@ class MultiNamespaceSource::Part : public ReflectorStore,
       const std::lock_guard lock(mutex_);
       if (!objects_.contains(object.key())) return;
     }
-    // Told first: should this part be taken out now, the object is told as deleted twice, which is
-    // once too often to matter, and not never.
+    // Report the deletion first: if this part is removed now, the deletion is reported twice, which
+    // is harmless, rather than never.
     tell(api::EventType::kDeleted, object, was_missed);
     const std::lock_guard lock(mutex_);
     objects_.erase(object.key());
@@ -206,7 +201,7 @@ class MultiNamespaceSource::Part : public ReflectorStore,
   }
   static Awaitable<void> run(std::shared_ptr<Part> self) {
     try {
-      // Not within whoever starts it: an error handler may take its time.
+      // Do not run in the caller: an error handler may be slow.
       co_await boost::asio::post(boost::asio::use_awaitable);
       co_await self->reflector_->run(self->stop_.get_token());
     } catch (const std::exception& e) {
@@ -219,7 +214,7 @@ class MultiNamespaceSource::Part : public ReflectorStore,
   const std::weak_ptr<Hub> hub_;
   std::stop_source stop_;
   const std::shared_ptr<Reflector> reflector_;
-  bool told_ = false;  // anything since the last flush; on the strand
+  bool told_ = false;  // true if something was reported since the last flush; on the strand
   mutable std::mutex mutex_;
   std::unordered_map<std::string, api::Object> objects_;  // guarded by mutex_
 };
@@ -230,7 +225,7 @@ void MultiNamespaceSource::Hub::set_namespaces(std::set<std::string> namespaces)
   {
     const std::lock_guard lock(mutex_);
     if (open_) {
-      // (Also one for which the program's Make has failed before.)
+      // (Includes namespaces for which Make has failed before.)
       std::copy_if(namespaces.begin(), namespaces.end(), std::inserter(added, added.end()),
                    [&](const std::string& ns) { return !parts_.contains(ns); });
       for (auto it = parts_.begin(); it != parts_.end();) {
@@ -297,7 +292,7 @@ std::uint64_t MultiNamespaceSource::Hub::open(std::shared_ptr<boost::asio::stead
 void MultiNamespaceSource::Hub::start() {
   start(namespaces());
   const std::lock_guard lock(mutex_);
-  complete_if_all_listed();  // there may be none
+  complete_if_all_listed();  // the set may be empty
 }
 
 void MultiNamespaceSource::Hub::close(std::uint64_t watch) {
@@ -319,7 +314,7 @@ void MultiNamespaceSource::Hub::start(const std::set<std::string>& namespaces) {
     }
     {
       const std::lock_guard lock(mutex_);
-      // The watch may have ended meanwhile, or the set changed.
+      // In the meantime, the watch may have ended or the set may have changed.
       if (!open_ || !namespaces_.contains(ns) || !parts_.emplace(ns, part).second) continue;
       running_.insert(part);
     }
@@ -349,7 +344,7 @@ void MultiNamespaceSource::Hub::changed(const Part& part, api::EventType type,
                                         const api::Object& object, bool was_missed) {
   const std::lock_guard lock(mutex_);
   const auto at = parts_.find(part.ns());
-  // One that was taken out has been told as deleted.
+  // The objects of a removed part have been reported as deleted.
   if (at == parts_.end() || at->second.get() != &part) return;
   // Events of the initial state are delivered when it is complete.
   if (complete_ && events_.empty()) ring();
@@ -366,7 +361,7 @@ void MultiNamespaceSource::Hub::listed(Part& part, const std::string& resource_v
   if (!resource_version.empty()) resource_version_ = resource_version;
   if (!complete_) return complete_if_all_listed();
   if (told || !events_.empty()) return;
-  // A sign of life, if nothing else.
+  // Passes on the sign of life.
   events_.push_back({api::EventType::kBookmark, mark(false)});
   ring();
 }
@@ -376,7 +371,7 @@ void MultiNamespaceSource::Hub::failed(Part& part, const std::exception& error) 
   const auto at = parts_.find(part.ns());
   if (at == parts_.end() || at->second.get() != &part) return;
   part.last_error = error.what();
-  part.was_refused = refused(error);
+  part.was_forbidden = api::is_forbidden(error);
   complete_if_all_listed();
 }
 
@@ -391,7 +386,7 @@ void MultiNamespaceSource::Hub::complete_if_all_listed() {
   if (!open_ || complete_) return;
   for (const auto& ns : namespaces_) {
     const auto part = parts_.find(ns);
-    if (part == parts_.end() || !(part->second->listed || part->second->was_refused)) return;
+    if (part == parts_.end() || !(part->second->listed || part->second->was_forbidden)) return;
   }
   complete_ = true;
   events_.push_back({api::EventType::kBookmark, mark(true)});

@@ -26,7 +26,7 @@ struct Silence {
   std::optional<Clock::TimePoint> last_event;
 };
 
-/// A watch, and those of its events that have come but not been dealt with.
+/// A watch, with the events that have arrived but have not been processed.
 class Reflector::OpenWatch {
  public:
   OpenWatch(std::unique_ptr<Watcher> watcher_, Clock::TimePoint begin_)
@@ -44,31 +44,31 @@ class Reflector::OpenWatch {
   const Clock::TimePoint begin;
   std::vector<api::WatchEvent> events;
   std::size_t next = 0;
-  std::uint64_t count = 0;  // events that were good for something
+  std::uint64_t count = 0;  // useful events
 };
 
 namespace {
 
-// The size of pages where the reflector asks for pages (client-go's pager).
+// The page size of paginated lists (client-go's pager).
 constexpr std::int64_t kDefaultPageSize = 500;
 
-/// A watch that ended at once and brought nothing: watching again at once would be a busy loop.
+/// A watch that ended immediately without events: an immediate new watch would be a busy loop.
 class VeryShortWatch : public Error {
  public:
   using Error::Error;
 };
 
-/// Internal errors that come after so long count as the first ones again.
+/// An internal error after this time without one counts as the first again.
 constexpr std::chrono::minutes kInternalErrorReset{1};
 
 bool is_expired(const std::exception& e) { return api::is_resource_expired(e) || api::is_gone(e); }
 
-/// The server does not have the resourceVersion any more, or not yet.
+/// The server no longer has the resourceVersion, or does not have it yet.
 bool is_unavailable(const std::exception& e) {
   return is_expired(e) || api::is_too_large_resource_version(e);
 }
 
-/// A Table is for people to read; there are no objects in it.
+/// A Table is for display and does not contain the objects themselves.
 bool is_table(std::string_view api_version, std::string_view kind) {
   return kind == "Table" && api_version.starts_with("meta.k8s.io/");
 }
@@ -98,13 +98,13 @@ bool asks_to_wait(const std::exception& e) {
 
 double seconds(Clock::Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// While the server is away nothing is lost by asking often: it does not notice.
+/// The back-off for refused connections: frequent attempts cost an absent server nothing.
 BackoffOptions for_refused(BackoffOptions options) {
   options.max = options.initial;
   return options;
 }
 
-/// Lists are dear, and the watch goes on between them.
+/// The back-off for unreadable objects: lists are expensive, and the watch continues between them.
 BackoffOptions for_unreadable(BackoffOptions options) {
   options.max *= 10;
   options.reset_after = std::max(options.reset_after, 4 * options.max);
@@ -253,21 +253,21 @@ void Reflector::replace(std::vector<api::Object> objects, const Unreadable& unre
   listed_ = true;
   resource_version_ = resource_version;
   store_.replace(std::move(objects), resource_version);
-  // Before any handler gets objects of the list.
+  // Before handlers receive objects of the list.
   set_live(true);
   store_.flush(resource_version);
   set_last_sync(std::move(resource_version));
 }
 
 // ---------------------------------------------------------------------------------------------
-// the state as a stream
+// watch list
 
 Awaitable<void> Reflector::stream_state(std::unique_ptr<OpenWatch>& open, std::stop_token stop) {
   int cut_short = 0;
   while (!stop.stop_requested()) {
     rest::ListOptions options;
-    // No version at all asks for the newest state. (There is no need to spare the server with "0":
-    // it streams from its cache.)
+    // Without a version, the server sends the newest state. ("0" would not reduce its load: it
+    // streams from its cache in any case.)
     if (!resource_version_unavailable_) options.resource_version = resource_version_;
     options.resource_version_match = "NotOlderThan";
     options.send_initial_events = true;
@@ -284,11 +284,11 @@ Awaitable<void> Reflector::stream_state(std::unique_ptr<OpenWatch>& open, std::s
         std::vector<api::Object> objects = initial.take();
         if (options_.check_consistency) co_await check_consistency(objects, resource_version, stop);
         stats_.streamed_lists.fetch_add(1, std::memory_order_relaxed);
-        ordered_ = true;  // what follows comes in the order of resourceVersions
+        ordered_ = true;  // later events arrive in the order of resourceVersions
         replace(std::move(objects), unreadable, std::move(resource_version), open->begin);
         co_return;
       }
-      // The server ended the watch before it had said everything. Once may be chance.
+      // The server ended the watch before the state was complete. Retry once.
       if (open->count == 0 || ++cut_short == 2) {
         log::debug("{}: the stream ended before the end of its initial events, listing instead",
                    name());
@@ -297,7 +297,7 @@ Awaitable<void> Reflector::stream_state(std::unique_ptr<OpenWatch>& open, std::s
     } catch (const std::exception& e) {
       if (stop.stop_requested()) co_return;
       again = is_unavailable(e) && !std::exchange(resource_version_unavailable_, true);
-      // A server that does not answer, or not now, would not answer a list either.
+      // A server that is unreachable or busy would not answer a list either.
       if (rest::is_transient(e) || api::is_too_many_requests(e) || (!open && asks_to_wait(e)))
         throw;
       if (!again) {
@@ -379,8 +379,8 @@ Awaitable<void> Reflector::check_consistency(const std::vector<api::Object>& str
     const api::Object kept = store_.prepare(std::move(item));
     const auto at = missing.find(key);
     if (!kept) {
-      // Nothing is kept of it, as a transform fails, say: nor was there of what was streamed,
-      // unless of an earlier version.
+      // The item is not kept, for example because a transform failed; the same holds for the streamed
+      // object, unless an earlier version is kept.
       if (at != missing.end()) missing.erase(at);
     } else if (at == missing.end()) {
       difference = fmt::format("{} was not streamed", key);
@@ -395,7 +395,7 @@ Awaitable<void> Reflector::check_consistency(const std::vector<api::Object>& str
     options.resource_version_match = "Exact";
     co_await source_->list(on_item, options, stop);
   } catch (const std::exception& e) {
-    // By now the server may have forgotten that version.
+    // The server may have compacted this version by now.
     log::debug("{}: cannot check the consistency of a stream: {}", name(), e.what());
     co_return;
   }
@@ -411,7 +411,7 @@ Awaitable<void> Reflector::check_consistency(const std::vector<api::Object>& str
 // listing
 
 std::string Reflector::relist_resource_version() const {
-  // "" asks for the newest state, from the storage itself: when what we had is too old or too new.
+  // "" requests the newest state from etcd, if the known version is too old or too new.
   if (resource_version_unavailable_) return "";
   if (!resource_version_.empty()) return resource_version_;
   // "0" lets the server answer from its cache.
@@ -449,7 +449,7 @@ Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
   } else if (paginated_ || requested.empty() || requested == "0") {
     options.limit = kDefaultPageSize;
   }
-  // (Otherwise the server's cache has it all, and pages would make it ask the storage.)
+  // (Otherwise the server's cache serves the whole list, and pages would make it read from etcd.)
   auto on_item = [&](api::Object item) {
     if (acceptable(item, "list", &unreadable)) items.push_back(store_.prepare(std::move(item)));
   };
@@ -467,7 +467,7 @@ Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
     }
     note_activity();
     if (expired) {
-      // The pages took longer than the server keeps history: all at once, then.
+      // The continue token has expired: list everything at once.
       items.clear();
       unreadable.clear();
       options.limit = 0;
@@ -504,7 +504,7 @@ Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::open_watch(rest::Lis
   std::uniform_real_distribution<double> spread(1.0, 2.0);
   options.timeout = std::chrono::seconds(static_cast<std::int64_t>(
       static_cast<double>(options_.min_watch_timeout.count()) * spread(random_)));
-  // Before the request: some proxies hold an answer back until there is an event.
+  // Before the request, because some proxies delay the response until there is an event.
   const auto begin = clock_->now();
   stats_.watches.fetch_add(1, std::memory_order_relaxed);
   auto watcher = co_await source_->watch(std::move(options), stop);
@@ -522,7 +522,7 @@ Awaitable<void> Reflector::watch(std::unique_ptr<OpenWatch>& open, std::stop_tok
       if (!open) {
         rest::ListOptions options;
         options.resource_version = resource_version_;
-        // From no version or any, everything that is there comes first, in no order.
+        // Without a version or from "0", the existing objects come first, in no order.
         ordered_ = !resource_version_.empty() && resource_version_ != "0";
         open = co_await open_watch(std::move(options), stop);
         set_live(true);
@@ -531,10 +531,10 @@ Awaitable<void> Reflector::watch(std::unique_ptr<OpenWatch>& open, std::stop_tok
     } catch (const std::exception& e) {
       if (!stop.stop_requested()) {
         internal_errors.failed(e);
-        // The server's history has begun anew: not even a list can begin there.
+        // The server's history has been reset: a list from this version would fail, too.
         if (api::is_too_large_resource_version(e)) resource_version_unavailable_ = true;
-        // A server that does not answer, or not yet, most likely still has our resourceVersion when
-        // it does: no need for a new list.
+        // When an unreachable or busy server answers again, it most likely still has our
+        // resourceVersion, so a new list is not needed.
         const bool busy = api::is_too_many_requests(e) ||
                           (api::is_internal_error(e) && internal_errors.should_retry());
         if (!busy && !rest::is_transient(e) && (open || !asks_to_wait(e))) throw;
@@ -572,6 +572,8 @@ Awaitable<void> Reflector::follow(OpenWatch& watch, std::stop_token stop) {
     OpenWatch& watch;
   } const at_end{*this, watch};
 
+  const bool streamed_state = watch.count > 0;
+  const std::string version_before = resource_version_;
   bool more = true;
   std::optional<rest::TransportError> broken;
   while (more && !stop.stop_requested()) {
@@ -581,7 +583,7 @@ Awaitable<void> Reflector::follow(OpenWatch& watch, std::stop_token stop) {
       } catch (const rest::TransportError& e) {
         if (stop.stop_requested()) co_return;
         set_live(false);
-        // The server went away, perhaps in the middle of an event: what was whole has been taken.
+        // The connection broke, perhaps within an event; complete events have been processed.
         broken = e;
         more = false;
       }
@@ -602,12 +604,15 @@ Awaitable<void> Reflector::follow(OpenWatch& watch, std::stop_token stop) {
     set_last_sync(resource_version_);
     if (failed) std::rethrow_exception(failed);
   }
-  if (watch.count == 0 && clock_->now() - watch.begin < std::chrono::seconds(1)) {
+  // Bookmarks and events that are known already bring nothing new: the next watch might be the same.
+  const bool moved = !ordered_ || version_before.empty() || resource_version_ != version_before;
+  const bool useful = streamed_state || (watch.count > 0 && moved);
+  if (!useful && clock_->now() - watch.begin < std::chrono::seconds(1)) {
     stats_.short_watches.fetch_add(1, std::memory_order_relaxed);
     const std::chrono::duration<double> lasted = clock_->now() - watch.begin;
-    throw VeryShortWatch(
-        fmt::format("very short watch: closed after {:.1f} s, no events received{}", lasted.count(),
-                    broken ? fmt::format(" ({})", broken->what()) : ""));
+    throw VeryShortWatch(fmt::format("very short watch: closed after {:.1f} s, {} received{}",
+                                     lasted.count(), watch.count == 0 ? "no events" : "nothing new",
+                                     broken ? fmt::format(" ({})", broken->what()) : ""));
   }
   if (broken) handle_error(*broken);
 }
@@ -704,7 +709,7 @@ void Reflector::note_failure(const std::exception& error) {
 }
 
 void Reflector::log_error(const std::exception& error) {
-  // A server that is away is asked every second.
+  // An unreachable server is retried every second.
   if (logged_->repeats(error)) {
     log::debug("{}: {}", name(), error.what());
   } else if (is_expired(error)) {
@@ -714,7 +719,7 @@ void Reflector::log_error(const std::exception& error) {
   }
 }
 
-// ------------------------------------------------------------------------------- seen from outside
+// ------------------------------------------------------------------------------------------ state
 
 std::string Reflector::last_sync_resource_version() const {
   const std::lock_guard lock(mutex_);
@@ -754,7 +759,7 @@ std::optional<ReflectorFailure> Reflector::last_failure() const {
 const ReflectorStats& Reflector::stats() const {
   if (const auto behind = source_->health()) {
     const std::lock_guard lock(mutex_);
-    // (Another thread may have been told of more errors meanwhile.)
+    // (Another thread may have added newer errors in the meantime.)
     if (behind->errors > source_errors_) {
       stats_.errors.fetch_add(behind->errors - source_errors_, std::memory_order_relaxed);
       source_errors_ = behind->errors;

@@ -42,12 +42,12 @@ WaitError::WaitError(Reason reason, std::optional<api::WatchEvent> last_event)
 namespace detail {
 namespace {
 
-/// Ends a wait when its time is over; refers to nothing of the Deadline, which may go before.
+/// Ends a wait after its timeout. Must not refer to the Deadline, which may be destroyed earlier.
 Awaitable<void> expire(std::shared_ptr<Clock> clock, Clock::Duration timeout, std::stop_token done,
                        std::stop_source over, std::shared_ptr<std::atomic<bool>> expired) {
   const bool slept = co_await clock->sleep(timeout, done);
   if (!slept) co_return;
-  // (Whatever stops it first is the reason.)
+  // (The first stop determines the reason.)
   if (over.stop_requested()) co_return;
   *expired = true;
   over.request_stop();
@@ -77,7 +77,7 @@ namespace {
 
 using detail::Deadline;
 
-/// Asks the conditions about what the watcher brings; `first` comes before that.
+/// Passes `first`, then the watcher's events, to the conditions.
 Awaitable<api::WatchEvent> fulfil(cache::Watcher& watcher, std::vector<api::WatchEvent> first,
                                   const std::vector<Condition>& conditions,
                                   const Deadline& deadline) {
@@ -108,7 +108,7 @@ Awaitable<api::WatchEvent> fulfil(cache::Watcher& watcher, std::vector<api::Watc
       if (event.type == api::EventType::kBookmark) continue;
       if (event.type == api::EventType::kError) {
         auto status = api::Status::from(event.object);
-        if (!status) throw Error("a watch ended with an error that is no Status");
+        if (!status) throw Error("a watch ended with an error that is not a Status");
         throw api::StatusError(std::move(*status));
       }
       last = event;
@@ -125,7 +125,7 @@ RetryWatcherOptions retrying(const Deadline& deadline) {
   return out;
 }
 
-/// The informer of until_with_sync(): a reflector that fills a store and tells what has changed.
+/// The informer of until_with_sync(): a reflector that fills a store and reports changes as events.
 class InformerWatcher : public cache::Watcher,
                         public std::enable_shared_from_this<InformerWatcher> {
  public:
@@ -141,11 +141,11 @@ class InformerWatcher : public cache::Watcher,
             cache::Reflector::create(std::move(source), controller_, options(deadline.clock()))),
         on_stop_(stop_, [this] { stop(); }) {}
 
-  /// All of it runs on the strand of the coroutine that waits.
+  /// Everything runs on the strand of the waiting coroutine.
   static void start(const std::shared_ptr<InformerWatcher>& self) {
     boost::asio::co_spawn(self->bell_.get_executor(), run(self), boost::asio::detached);
   }
-  /// The reflector returns soon.
+  /// Asks the reflector to end.
   void stop() { end_.request_stop(); }
   Awaitable<void> wait_ended() {
     while (!ended_) co_await wait();
@@ -174,7 +174,7 @@ class InformerWatcher : public cache::Watcher,
     try {
       co_await self->reflector_->run(self->end_.get_token());
     } catch (const std::exception&) {
-      // It has been logged; the wait ends as closed.
+      // The error has been logged; the wait ends with kClosed.
     }
     self->ended_ = true;
     self->bell_.cancel();

@@ -24,7 +24,7 @@ namespace {
 
 using detail::Deadline;
 
-/// Between attempts to read the state.
+/// The pause between attempts to read the state.
 constexpr std::chrono::seconds kPause{1};
 
 bool passes(const std::exception& e) {
@@ -32,15 +32,14 @@ bool passes(const std::exception& e) {
          api::is_service_unavailable(e) || api::is_server_timeout(e) || api::is_timeout(e);
 }
 
-/// The object may exist, and nobody knows its state.
+/// The object may exist in an unknown state.
 class Undecodable : public api::DecodeError {
  public:
   explicit Undecodable(const std::string& name)
       : DecodeError("the list has left out what cannot be decoded, which may be " + name) {}
 };
 
-/// A list failed before the server answered: a credential plugin failed, or a proxy answered in the
-/// server's place.
+/// A list failed without an answer of the server: a credential plugin failed, or a proxy answered.
 bool was_not_answered(const std::exception& e) {
   if (dynamic_cast<const Undecodable*>(&e) != nullptr) return false;
   return dynamic_cast<const rest::ConfigError*>(&e) != nullptr ||
@@ -51,7 +50,7 @@ bool must_list_anew(const std::exception& e) {
   return api::is_gone(e) || api::is_resource_expired(e);
 }
 
-/// Whether what the page has left out may be the object.
+/// True if the page has skipped an item that may be the object.
 bool may_lack(const rest::ListMeta& page, const std::string& name) {
   const std::string namespaced = "/" + name;
   return page.malformed_items > page.malformed_keys.size() ||
@@ -78,7 +77,7 @@ Awaitable<std::pair<api::Object, std::string>> read(cache::ListerWatcher& source
   co_return std::pair(std::move(found), std::move(meta.resource_version));
 }
 
-/// Follows the object until the condition holds, or the watch ends.
+/// Watches the object until the condition holds or the watch ends.
 Awaitable<std::optional<api::Object>> follow(RetryWatcher& watcher, const std::string& name,
                                              const ObjectCondition& condition) {
   std::vector<api::WatchEvent> events;
@@ -88,7 +87,7 @@ Awaitable<std::optional<api::Object>> follow(RetryWatcher& watcher, const std::s
     for (auto& event : events) {
       if (event.type == api::EventType::kError) {
         auto status = api::Status::from(event.object);
-        if (!status) throw Error("a watch ended with an error that is no Status");
+        if (!status) throw Error("a watch ended with an error that is not a Status");
         throw api::StatusError(std::move(*status));
       }
       if (event.object.name() != name) continue;
@@ -119,7 +118,7 @@ Awaitable<api::Object> async_wait_for(std::shared_ptr<cache::ListerWatcher> sour
   RetryWatcherOptions retrying;
   retrying.clock = deadline.clock();
   cache::RepeatedError logged(deadline.clock());
-  bool gave_up = false;  // the condition threw, whatever that is
+  bool gave_up = false;  // the condition threw an exception
   const ObjectCondition holds = [&](const api::Object& object) {
     gave_up = true;
     const bool out = condition(object);

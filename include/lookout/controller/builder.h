@@ -78,9 +78,15 @@ class Builder {
     return *this;
   }
 
-  /// Events of U enqueue what `map(object, enqueue)` adds; see MapFunction.
-  template <api::ResourceObject U, class Map>
-    requires std::invocable<const Map&, const U&, Enqueue&>
+  /// Events of U enqueue the requests that `map(object, enqueue)` adds, or that `map(object)` returns;
+  /// see MapFunction. An index of the cache finds the objects that refer to the one of the event:
+  ///
+  ///     .watches<Secret>([&manager](const Secret& secret, controller::Enqueue& enqueue) {
+  ///       auto caches = manager.cache().view();
+  ///       for (const auto& site : caches.by_index<Website>("secret", secret.key()))
+  ///         enqueue({site.ns(), site.name()});
+  ///     })
+  template <api::ResourceObject U, detail::MapsToRequests<U> Map>
   Builder& watches(Map map, WatchOptions options = {}) {
     spec_.watches.push_back(watch_of<U>(std::move(map), std::move(options)));
     return *this;
@@ -144,14 +150,20 @@ class Builder {
   /// The returned controller accepts further watches while it runs. It may be ignored.
   template <class Function>
   Controller reconcile(Function function) {
-    using Returned = std::invoke_result_t<Function&, Request, Context&>;
-    static_assert(
-        std::is_same_v<Returned, Awaitable<Result>> || std::is_convertible_v<Returned, Result>,
-        "lookout: a reconciler returns controller::Result or Awaitable<controller::Result>");
-    if constexpr (std::is_same_v<Returned, Awaitable<Result>>) {
-      spec_.reconcile = AsyncReconcileFunction(std::move(function));
-    } else {
-      spec_.reconcile = ReconcileFunction(std::move(function));
+    constexpr bool kFits = std::is_invocable_v<Function&, Request, Context&>;
+    static_assert(kFits,
+                  "lookout: a reconciler is called with (controller::Request request, "
+                  "controller::Context& context)");
+    if constexpr (kFits) {  // (without a second, lengthy error)
+      using Returned = std::invoke_result_t<Function&, Request, Context&>;
+      static_assert(
+          std::is_same_v<Returned, Awaitable<Result>> || std::is_convertible_v<Returned, Result>,
+          "lookout: a reconciler returns controller::Result or Awaitable<controller::Result>");
+      if constexpr (std::is_same_v<Returned, Awaitable<Result>>) {
+        spec_.reconcile = AsyncReconcileFunction(std::move(function));
+      } else {
+        spec_.reconcile = ReconcileFunction(std::move(function));
+      }
     }
     for (Watch& watch : spec_.watches) watch.predicate = std::move(watch.predicate) && when_;
     return manager_.add(std::move(spec_));

@@ -127,12 +127,24 @@ class Context {
   /// Replaces the whole object, with the resourceVersion of the draft's original.
   template <std::derived_from<api::ObjectDraft> Draft>
   detail::ObjectOf<Draft> update(const Draft& draft, rest::UpdateOptions options = {}) {
-    return typed<Draft>(run(async_update_object(resource_of(draft), draft, std::move(options))));
+    return typed<Draft>(
+        run(async_update_object(resource_of(draft), draft, false, std::move(options))));
   }
   template <std::derived_from<api::ObjectDraft> Draft>
   Awaitable<detail::ObjectOf<Draft>> async_update(
       const Draft& draft, rest::UpdateOptions options = rest::UpdateOptions()) {
-    return typed<Draft>(async_update_object(resource_of(draft), draft, std::move(options)));
+    return typed<Draft>(async_update_object(resource_of(draft), draft, false, std::move(options)));
+  }
+  /// Like update(), for the status subresource.
+  template <std::derived_from<api::ObjectDraft> Draft>
+  detail::ObjectOf<Draft> update_status(const Draft& draft, rest::UpdateOptions options = {}) {
+    return typed<Draft>(
+        run(async_update_object(resource_of(draft), draft, true, std::move(options))));
+  }
+  template <std::derived_from<api::ObjectDraft> Draft>
+  Awaitable<detail::ObjectOf<Draft>> async_update_status(
+      const Draft& draft, rest::UpdateOptions options = rest::UpdateOptions()) {
+    return typed<Draft>(async_update_object(resource_of(draft), draft, true, std::move(options)));
   }
 
   /// Sends the draft's changes as a merge patch; sends nothing if there are none.
@@ -191,7 +203,7 @@ class Context {
   /// An object of a kind that the builder owns() gets the request's object as its controller.
   /// Throws AlreadyOwnedError, and writes nothing, if another object controls it; with
   /// owned_by(*site, Orphans::kRefuse), throws NotOwnedError for an object without a controller.
-  /// owned_by_anyone() writes the object regardless of its owners; so does a call without
+  /// With owned_by_anyone(), writes the object regardless of its owners; so does a call without
   /// `ownership` for kinds that the builder does not own, or owns with match_any_owner.
   template <api::ResourceObject T, class Mutate>
   WriteResult<T> create_or_update(const Request& request, const Mutate& mutate) {
@@ -237,8 +249,8 @@ class Context {
   /// While the object exists, adds the finalizer if it is missing. Once the object is being
   /// deleted, runs `clean_up` and then removes the finalizer, even if the object has changed in the
   /// meantime. If `clean_up` throws, the finalizer stays and the request is retried, so `clean_up`
-  /// must be repeatable. It should ask the server what is left (uncached()): a cache may be late, and
-  /// when the finalizer has gone, nobody looks again.
+  /// must be repeatable. It should read the remaining state from the server (uncached()): a cache may
+  /// be stale, and after the finalizer is removed, clean_up does not run again.
   template <api::ResourceObject T>
   bool finalize(const T& object, std::string_view finalizer,
                 const std::function<void()>& clean_up) {
@@ -253,6 +265,7 @@ class Context {
 
   /// Reports a Kubernetes Event about the object, if the manager has an EventSink. The format
   /// string is fmt's.
+  /// For a text that is no literal: `event(site, "Failed", "{}", text)`.
   template <class... Arguments>
   void event(const api::Object& regarding, std::string_view reason,
              fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
@@ -317,7 +330,7 @@ class Context {
               const std::string& message) const;
   /// The ownership for create_or_update() of objects of this kind.
   Ownership ownership_of(const api::Resource& resource);
-  /// The object of the request, or its metadata if no more is cached.
+  /// The object of the request, or its metadata if only that is cached.
   api::Object requested_object();
   /// Sets the controller reference if the builder owns() the kind.
   void own(const api::Resource& resource, const api::ObjectDraft& draft);
@@ -328,7 +341,7 @@ class Context {
   Awaitable<api::Object> async_create_object(api::Resource resource, const api::ObjectDraft& draft,
                                              rest::CreateOptions options);
   Awaitable<api::Object> async_update_object(api::Resource resource, const api::ObjectDraft& draft,
-                                             rest::UpdateOptions options);
+                                             bool status, rest::UpdateOptions options);
   Awaitable<api::Object> async_patch_object(api::Resource resource, const api::ObjectDraft& draft,
                                             bool status, rest::PatchOptions options);
   Awaitable<api::Object> async_apply_object(api::Resource resource, const api::ObjectDraft& draft);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <concepts>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -33,8 +34,8 @@ struct ControllerOptions {
   /// How many requests are reconciled at the same time. A blocking reconciler uses one thread for
   /// each; for a coroutine, a large number such as 10,000 is fine. Empty: the manager's default.
   std::optional<unsigned> concurrency = {};
-  /// Null: 5 ms per request, doubling up to 1000 s. If it throws, that is logged, and the request is
-  /// retried after 5 s.
+  /// Null: 5 ms per request, doubling up to 1000 s. If the limiter throws, the error is logged and
+  /// the request is retried after 5 s.
   LOOKOUT_OPTION std::shared_ptr<workqueue::RateLimiter<Request>> rate_limiter = {};
   /// The time limit of one reconcile, after which Context::stop() is requested; 0: none.
   std::chrono::milliseconds reconcile_timeout{0};
@@ -88,7 +89,7 @@ struct ControllerSpec {
   ControllerOptions options;
   api::Resource primary = {};        ///< the kind whose objects are reconciled, if there is one
   std::vector<api::Resource> owned;  ///< kinds whose new objects get the controller reference
-  /// Those of them that are written though another object controls them (match_any_owner).
+  /// The owned kinds that are written even if another object controls them (match_any_owner).
   std::vector<api::Resource> shared = {};
   std::vector<Watch> watches;
   std::vector<std::shared_ptr<Source>> sources;
@@ -100,13 +101,25 @@ MapFunction enqueue_object();
 /// Enqueues the owners of a kind: the controlling one, or all of them.
 MapFunction enqueue_owner(api::Resource owner, bool match_any_owner = false);
 
+namespace detail {
+/// map(object, enqueue), or map(object), which returns requests.
+template <class Map, class U>
+concept MapsToRequests =
+    std::invocable<const Map&, const U&, Enqueue&> || requires(const Map& map, const U& object) {
+      { *std::begin(map(object)) } -> std::convertible_to<Request>;
+    };
+}  // namespace detail
+
 /// A watch of a kind known at compile time: see Builder::watches().
-template <api::ResourceObject U, class Map>
-  requires std::invocable<const Map&, const U&, Enqueue&>
+template <api::ResourceObject U, detail::MapsToRequests<U> Map>
 Watch watch_of(Map map, WatchOptions options = {}) {
   return {api::Resource(U::kResource), options.only_metadata,
           [map = std::move(map)](const api::Object& object, Enqueue& enqueue) {
-            map(U(object), enqueue);
+            if constexpr (std::invocable<const Map&, const U&, Enqueue&>) {
+              map(U(object), enqueue);
+            } else {
+              for (const Request& request : map(U(object))) enqueue(request);
+            }
           },
           std::move(options.predicate)};
 }
@@ -117,8 +130,8 @@ class ControllerCore;
 }  // namespace detail
 
 /// Owns a watch that was added to a controller: its destructor calls remove(). It may outlive the
-/// controller and the manager, whose end ends the watch. Several threads may call has_synced() at the
-/// same time. All other calls need the handle to themselves.
+/// controller and the manager; the watch ends with them. Several threads may call has_synced() at the
+/// same time. All other calls need exclusive access.
 class [[nodiscard]] WatchHandle {
  public:
   /// No watch, for later assignment.
@@ -133,7 +146,8 @@ class [[nodiscard]] WatchHandle {
   WatchHandle& operator=(WatchHandle&& other) noexcept;
 
   /// Ends the watch and waits until its map function and its predicates are no longer running; they
-  /// are not called afterwards. Within such a function, of any watch, it does not wait.
+  /// are not called afterwards. Does not wait if called within a map function or predicate of any
+  /// watch.
   ///
   /// Requests that the watch has enqueued stay in the queue: other watches may have enqueued them,
   /// too, and the reconciler may need to react to the end of the watch. A kind that no controller
@@ -179,8 +193,8 @@ class Controller {
   WatchHandle watch(Watch watch) const;
   /// A raw source: timer(), a Channel or a custom one.
   WatchHandle watch(std::shared_ptr<Source> source) const;
-  /// Events of U enqueue what `map(object, enqueue)` adds; see MapFunction.
-  template <api::ResourceObject U, class Map>
+  /// Events of U enqueue requests: see Builder::watches().
+  template <api::ResourceObject U, detail::MapsToRequests<U> Map>
   WatchHandle watch(Map map, WatchOptions options = {}) const {
     return watch(watch_of<U>(std::move(map), std::move(options)));
   }

@@ -12,7 +12,7 @@
 
 namespace lookout::controller {
 
-/// The object exists, and does not belong to the controller that wants to write it.
+/// The object exists and does not belong to the controller that tries to write it.
 class NotOwnedError : public Error {
  public:
   using Error::Error;
@@ -40,6 +40,10 @@ void set_owner_reference(const api::Object& owner, const api::ObjectDraft& owned
 
 /// Removes the owner, controller or not; returns false if it is not an owner.
 bool remove_owner_reference(const api::Object& owner, const api::ObjectDraft& owned);
+
+/// True if `owner` is the controller of `owned`, and not an earlier object of its name:
+/// metav1.IsControlledBy, which compares uids.
+bool is_controlled_by(const api::Object& owned, const api::Object& owner);
 
 /// True if `owner` is among the owners of `owned`.
 bool has_owner_reference(const api::Object& owner, const api::Object& owned);

@@ -30,8 +30,9 @@ struct ApiResource {
 /// version. A group that cannot be read (its server is down) is skipped with a warning.
 std::vector<ApiResource> discover(const Client& client, const CallOptions& call = {});
 
-/// The object in the JSON answer to a GET of any path, such as a table. Throws api::DecodeError that
-/// says how another answer begins, and what Client::get_raw() throws.
+/// Sends a GET to any path and returns the object in the JSON response, such as a table. If the
+/// response is not an object, throws api::DecodeError with its beginning. Also throws what
+/// Client::get_raw() throws.
 api::Object get_json(const Client& client, const std::string& path, const CallOptions& call = {},
                      const std::string& accept = "application/json");
 
@@ -42,5 +43,12 @@ const ApiResource* find_resource(std::span<const ApiResource> resources LOOKOUT_
                                  std::string_view name);
 const ApiResource* find_resource(std::vector<ApiResource>&& resources,
                                  std::string_view name) = delete;
+
+/// The resource of the objects of a kind, such as that of a manifest (Object::gvk()): client-go's
+/// RESTMapping. Null if the server does not serve this version of it.
+const ApiResource* find_resource(std::span<const ApiResource> resources LOOKOUT_LIFETIME_BOUND,
+                                 const api::GroupVersionKind& kind);
+const ApiResource* find_resource(std::vector<ApiResource>&& resources,
+                                 const api::GroupVersionKind& kind) = delete;
 
 }  // namespace lookout::rest

@@ -35,5 +35,9 @@ bool is_connection_refused(const std::exception& e);
 bool is_cancelled(const std::exception& e);
 /// True if a retry may succeed: refused, unreachable, timed out or broken.
 bool is_transient(const std::exception& e);
+/// True if the server has answered that it has no object of this name. Unlike api::is_not_found(),
+/// false for a 404 that says nothing about the object: a proxy answered in the server's place, or
+/// the server does not serve the resource.
+bool is_object_missing(const std::exception& e);
 
 }  // namespace lookout::rest

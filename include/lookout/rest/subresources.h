@@ -36,9 +36,16 @@ Awaitable<void> async_evict(const ResourceClient& pods, std::string name,
                             DeleteOptions options = DeleteOptions(),
                             CallOptions call = CallOptions());
 
-/// "binding": assigns a pod to a node, as schedulers do.
+/// "binding": assigns a pod to a node, as schedulers do. Throws api::StatusError (a conflict) if the
+/// pod has a node already, or is being deleted.
 void bind(const ResourceClient& pods, std::string name, std::string node, CallOptions call = {});
 Awaitable<void> async_bind(const ResourceClient& pods, std::string name, std::string node,
+                           CallOptions call = CallOptions());
+/// The same for this pod only, as kube-scheduler does: a conflict, too, if another pod has its name
+/// (another uid).
+void bind(const ResourceClient& pods, const api::Object& pod, std::string node,
+          CallOptions call = {});
+Awaitable<void> async_bind(const ResourceClient& pods, const api::Object& pod, std::string node,
                            CallOptions call = CallOptions());
 
 /// The decision on a CertificateSigningRequest.
@@ -48,8 +55,8 @@ struct Approval {
   LOOKOUT_OPTION std::string message = {};
 };
 /// "approval": adds the condition Approved or Denied, as kubectl certificate approve and deny do. A
-/// decision is final: the server refuses a second one (api::StatusError with 422), and answers with
-/// a conflict if the request has changed since this function read it.
+/// decision is final: the server rejects a second one (api::StatusError with 422). Throws a conflict
+/// (409) if the CertificateSigningRequest has changed since this function read it.
 k8s::certificates::v1::CertificateSigningRequest set_approval(const ResourceClient& requests,
                                                               std::string name, Approval answer,
                                                               CallOptions call = {});

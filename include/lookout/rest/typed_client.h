@@ -60,6 +60,8 @@ class TypedClient {
   /// The untyped client.
   const ResourceClient& dynamic() const& LOOKOUT_LIFETIME_BOUND { return client_; }
   ResourceClient dynamic() && { return std::move(client_); }
+  /// For functions that take any resource, such as rest::evict() and pager::ListPager.
+  operator ResourceClient() const { return client_; }  // NOLINT(google-explicit-constructor)
   /// Like Client::with().
   TypedClient with(const CallOptions& call) const { return TypedClient(client_.with(call)); }
 

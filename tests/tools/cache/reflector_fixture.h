@@ -1,4 +1,4 @@
-// A reflector that does nothing by itself.
+// A reflector on a manually run loop.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ inline std::string text(const api::Object& object) {
   return object.key() + "@" + std::string(object.resource_version());
 }
 
-/// Keeps objects and a record of what it was told.
+/// Stores objects and records all calls.
 class RecordingStore : public ReflectorStore {
  public:
   void add(const api::Object& object) override { put("add", object); }
@@ -91,8 +91,8 @@ class RecordingStore : public ReflectorStore {
   bool throw_once_ = false;
 };
 
-/// A reflector on a loop that runs when the test says so: after settle() everything that can happen
-/// without new input has happened.
+/// A reflector on a loop that the test runs: settle() processes everything that is possible without new
+/// input.
 class ReflectorTest : public testing::Test {
  protected:
   ReflectorTest() {
@@ -113,9 +113,10 @@ class ReflectorTest : public testing::Test {
     context_.restart();
     context_.poll();
   }
-  void start(ReflectorStore& store) {
+  void start(ReflectorStore& store) { start(store, source_); }
+  void start(ReflectorStore& store, std::shared_ptr<ListerWatcher> source) {
     options_.clock = clock_;
-    reflector_ = Reflector::create(source_, store, options_);
+    reflector_ = Reflector::create(std::move(source), store, options_);
     boost::asio::co_spawn(boost::asio::make_strand(context_), reflector_->run(stop_.get_token()),
                           [this](std::exception_ptr error) {
                             EXPECT_FALSE(error);
@@ -202,7 +203,7 @@ using testing::Ge;
 using testing::Le;
 using Kind = TransportError::Kind;
 
-/// An answer of the server, with a name for the test.
+/// A response of the server, with a name for the test.
 struct Refusal {
   const char* name;
   api::StatusError error;

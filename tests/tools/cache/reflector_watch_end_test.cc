@@ -65,16 +65,7 @@ class LingeringSource : public ListerWatcher {
 
 class ReflectorWatchEndTest : public ReflectorTest {
  protected:
-  void start_lingering() {
-    options_.clock = clock_;
-    reflector_ = Reflector::create(lingering_, store_, options_);
-    boost::asio::co_spawn(boost::asio::make_strand(context_), reflector_->run(stop_.get_token()),
-                          [this](std::exception_ptr error) {
-                            EXPECT_FALSE(error);
-                            done_ = true;
-                          });
-    settle();
-  }
+  void start_lingering() { start(store_, lingering_); }
   void begin_lingering() {
     start_lingering();
     list({{}, "10"});

@@ -30,7 +30,7 @@ TEST_F(ReflectorTest, AsksForAWatchAsClientGoDoes) {
     EXPECT_FALSE(last_watch().send_initial_events);
     EXPECT_THAT(last_watch().timeout, AllOf(Ge(300s), Le(600s)));
     timeouts.insert(last_watch().timeout);
-    bookmark("10");
+    bookmark(std::to_string(11 + i));
     source_->close_watch();
     open_watch();
   }
@@ -177,6 +177,24 @@ TEST_F(ReflectorTest, EventsThatAreLeftOutDoNotMakeAWatchUseful) {
   settle();
   EXPECT_EQ(watches(), 1u) << "this could go on for ever, without a pause";
   EXPECT_EQ(clock_->sleepers(), 1u);
+}
+
+TEST_F(ReflectorTest, AWatchThatEndsAtOnceWithNothingNewIsAFailure) {
+  begin({pod("a/x", 10)});
+  // A bookmark of the state that is known, and an event that a cache in between repeats.
+  bookmark("10");
+  source_->close_watch();
+  settle();
+  EXPECT_EQ(watches(), 1u) << "this could go on for ever, without a pause";
+  ASSERT_TRUE(back_off());
+  list({{pod("a/x", 10)}, "10"});
+  open_watch();
+  send({{EventType::kModified, pod("a/x", 10)}});
+  source_->close_watch();
+  settle();
+  EXPECT_EQ(watches(), 2u);
+  EXPECT_THAT(errors_, ElementsAre(testing::HasSubstr("nothing new received"),
+                                   testing::HasSubstr("nothing new received")));
 }
 
 TEST_F(ReflectorTest, AWatchBeginsWhenItIsAskedFor) {
