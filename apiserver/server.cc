@@ -61,10 +61,10 @@ namespace asio = boost::asio;
 constexpr std::chrono::seconds kMaintenance{5};
 /// As kube-apiserver counts objects.
 constexpr std::chrono::minutes kCounting{1};
-/// Before a task begins again, at first and when it ends again and again.
+/// The initial and the maximum delay before a task restarts.
 constexpr std::chrono::milliseconds kPause{500};
 constexpr std::chrono::milliseconds kLongestPause{8000};
-/// For the caches to be filled, before a server that begins gives up.
+/// The maximum time to fill the caches at the start.
 constexpr std::chrono::seconds kPatience{30};
 
 /// Runs a coroutine to its end on this thread.
@@ -87,7 +87,7 @@ std::shared_ptr<storage::Backend> backend_of(const ServerOptions& options) {
   return std::make_shared<storage::MemoryBackend>(memory);
 }
 
-/// The tokens are those of the file, and one for clients in this process.
+/// The tokens of the file, and one for clients in this process.
 auth::AuthenticatorOptions authenticator_options(const ServerOptions& options,
                                                  const std::string& own) {
   auth::AuthenticatorOptions out;
@@ -176,7 +176,8 @@ class Server::Impl {
         audit_log_(make_audit_log(options_)),
         api_(resources_, resource_handler_, authenticator_, authorizer(), health_,
              {options_.max_body_bytes, options_.allowed_hosts, options_.max_requests_per_user,
-              options_.max_requests_per_address, audit_log_.get()},
+              options_.max_requests_per_address, audit_log_.get(), options_.before_request,
+              options_.after_request},
              counters_),
         http_(
             http_options(options_),
@@ -202,6 +203,8 @@ class Server::Impl {
     spawn("pods", [this] { return controllers::run_pod_reaper(context_); });
     spawn("claims", [this] { return controllers::run_claim_protection(context_); });
     spawn("volumes", [this] { return controllers::run_volume_protection(context_); });
+    spawn("classes of attributes",
+          [this] { return controllers::run_attributes_class_protection(context_); });
     quotas_.begin();
     spawn("owners", [this] { return controllers::run_garbage_collector(context_); });
     spawn("maintenance", [this] { return maintain(); });
@@ -219,7 +222,7 @@ class Server::Impl {
       hurry_.notify_all();
       return;
     }
-    // Those who ask go elsewhere, before anything else fails.
+    // Clients switch to other servers before anything else fails.
     health_.begin_shutdown();
     {
       std::unique_lock lock(mutex_);
@@ -227,7 +230,7 @@ class Server::Impl {
     }
     end_tasks();
     if (!http_.drain(grace)) http_.cut_off();
-    // It still knows the threads of those who have asked it.
+    // It still refers to the threads of its callers.
     webhook_client_.shutdown();
     http_.stop(grace);
   }
@@ -244,7 +247,7 @@ class Server::Impl {
 
   /// Creates the initial objects.
   Awaitable<void> prepare() {
-    // Says what is wrong with the storage, if anything is.
+    // Throws the storage's error, if any.
     co_await backend_->current_revision();
     co_await wait_for_caches();
     for (const char* name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
@@ -343,7 +346,7 @@ class Server::Impl {
     if (is_role && has_bootstrap()) co_await aggregation_.settle();
   }
 
-  /// A cache that is not filled yet refuses.
+  /// A cache that is not filled yet rejects requests.
   Awaitable<void> wait_for_caches() {
     AsyncEvent bell(co_await asio::this_coro::executor);
     const auto until = std::chrono::steady_clock::now() + kPatience;
@@ -438,7 +441,7 @@ class Server::Impl {
                    asio::bind_cancellation_slot(signal.slot(), done));
   }
 
-  /// So that nobody watches the storage any more when the threads end.
+  /// So that there are no watches of the storage when the threads end.
   void end_tasks() {
     asio::post(http_.executor(), [this] {
       ending_ = true;
@@ -488,7 +491,7 @@ class Server::Impl {
   /// On the controllers' thread.
   bool ending_ = false;
   std::atomic<bool> stopped_{false};
-  // Last: what runs on its threads uses everything above.
+  // Last: its threads use the members above.
   http::Server http_;
 };
 

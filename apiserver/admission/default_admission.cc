@@ -10,6 +10,7 @@
 #include "apiserver/admission/runtime_class.h"
 #include "apiserver/admission/warnings.h"
 #include "apiserver/json.h"
+#include "apiserver/names.h"
 #include "apiserver/resources/priority_admission.h"
 #include "lookout/api/quantity.h"
 #include "lookout/api/status.h"
@@ -17,8 +18,6 @@
 namespace lookout::apiserver::admission {
 namespace {
 
-using api::Object;
-using api::StatusError;
 using api::Value;
 using resources::ServedResourcePtr;
 using Operation = resources::Write::Operation;
@@ -66,7 +65,7 @@ api::Quantity storage_of(const Object& claim) {
       .value_or(api::Quantity());
 }
 
-/// One that a cache knows will do, as it does there.
+/// The object may come from a cache, as in kube-apiserver.
 Awaitable<Object> look_up(ServedResourcePtr resource, std::string name) {
   Object found;
   if (name.empty()) co_return found;
@@ -75,7 +74,7 @@ Awaitable<Object> look_up(ServedResourcePtr resource, std::string name) {
   co_return found;
 }
 
-/// The name of the class with one of these annotations; of several the newest, of equally old ones
+/// The name of the class with one of these annotations: the newest or, if several are equally old,
 /// the first by name. Empty if there is none.
 Awaitable<std::string> default_class(ServedResourcePtr classes,
                                      std::vector<std::string_view> annotations) {
@@ -89,7 +88,7 @@ Awaitable<std::string> default_class(ServedResourcePtr classes,
     const bool is_default =
         std::any_of(annotations.begin(), annotations.end(),
                     [&](std::string_view name) { return own[name].as_string() == "true"; });
-    // (They come by name.)
+    // (Sorted by name.)
     if (is_default && (!out || one["metadata"]["creationTimestamp"].as_string() >
                                    out["metadata"]["creationTimestamp"].as_string()))
       out = one;
@@ -171,7 +170,7 @@ DefaultAdmission::DefaultAdmission(resources::Admission& next,
 bool DefaultAdmission::has_work(Operation operation) const {
   if (operation == Operation::kDelete) return false;
   const bool is_new = operation == Operation::kCreate;
-  // Without the object it may be anything.
+  // Without the object, any work is possible.
   const bool unknown = is_new && !wanted_;
   const Value spec = wanted_["spec"];
   switch (topic_) {
@@ -208,7 +207,7 @@ Awaitable<Object> DefaultAdmission::mutate(resources::Write write, Normalize nor
   const Object completed = write.object;
   if (!next_.concerns(write.operation)) co_return completed;
   Object after = co_await next_.mutate(std::move(write), std::move(normalize));
-  // Another class may have been named, or what was filled in removed.
+  // A webhook may have changed the class, or removed the defaults.
   if (is_new && !after.same(completed)) after = co_await complete(after);
   co_return after;
 }

@@ -1,7 +1,10 @@
 #include "apiserver/admission/hook_registry.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
+
+#include "apiserver/storage/after_changes.h"
 
 namespace lookout::apiserver::admission {
 namespace {
@@ -39,7 +42,7 @@ Awaitable<void> HookRegistry::refresh(Kind& kind) {
     hooks.insert(hooks.end(), more.begin(), more.end());
   }
   const std::lock_guard lock(mutex_);
-  // Somebody else may have looked later.
+  // A concurrent call may have read a newer state.
   if (revision < kind.revision) co_return;
   kind.revision = revision;
   auto next = std::make_shared<Hooks>(*hooks_);
@@ -48,14 +51,8 @@ Awaitable<void> HookRegistry::refresh(Kind& kind) {
 }
 
 Awaitable<void> HookRegistry::follow(Kind& kind) {
-  storage::WatchOptions options;
-  const auto watch = co_await kind.resource->storage->watch("", true, std::move(options));
-  std::vector<storage::Event> events;
-  for (;;) {
-    const bool more = co_await watch->next(events, storage::Watch::TimePoint::max());
-    if (!events.empty()) co_await refresh(kind);
-    if (!more) co_return;
-  }
+  std::function<Awaitable<void>()> react = [this, &kind] { return refresh(kind); };
+  co_await storage::after_changes(*kind.resource->storage, std::move(react));
 }
 
 }  // namespace lookout::apiserver::admission

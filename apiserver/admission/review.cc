@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "apiserver/endpoints/body.h"
+#include "apiserver/names.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/json_patch.h"
 #include "lookout/base/base64.h"
@@ -15,10 +16,7 @@
 namespace lookout::apiserver::admission {
 namespace {
 
-using api::Object;
-using api::StatusError;
 using api::detail::quote;
-using json::Document;
 using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
 
 void write_text(Writer& writer, std::string_view text) {
@@ -30,7 +28,7 @@ void write_member(Writer& writer, const char* name, std::string_view text) {
   write_text(writer, text);
 }
 
-/// Absent if it is empty, as Go's omitempty has it.
+/// Omits an empty text, like Go's omitempty.
 void write_optional(Writer& writer, const char* name, std::string_view text) {
   if (!text.empty()) write_member(writer, name, text);
 }
@@ -84,7 +82,7 @@ CallError invalid(const std::string& why) {
   return CallError("received invalid webhook response: " + why, kServiceUnavailable);
 }
 
-/// A refusal in kube-apiserver's words (ToStatusErr).
+/// The rejection with kube-apiserver's message (ToStatusErr).
 api::Status refusal_of(const Hook& hook, const json::Value* result) {
   api::Status status;
   if (result != nullptr && result->IsObject()) {
@@ -111,7 +109,7 @@ api::Status refusal_of(const Hook& hook, const json::Value* result) {
   return status;
 }
 
-/// The patch in an answer.
+/// The patch in a response.
 std::string patch_of(const json::Value& response, bool mutating, bool is_v1) {
   const json::Value* type = json::find(response, "patchType");
   const bool typed = type != nullptr && !type->IsNull();
@@ -199,7 +197,7 @@ Verdict read_verdict(const Hook& hook, bool mutating, const std::string& uid,
     if (const std::string_view got = json::text(*response, "uid"); got != uid)
       throw invalid(fmt::format("expected response.uid={}, got {}", quote(uid), quote(got)));
   }
-  // Reviews of the old version need not say what they are.
+  // v1beta1 reviews need no apiVersion and kind.
   const bool untyped = version.empty() && kind.empty() && !is_v1;
   if (!untyped && (version != expected || kind != "AdmissionReview")) {
     const std::string_view slash = version.find('/') == std::string_view::npos ? "/" : "";

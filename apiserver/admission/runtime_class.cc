@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apiserver/json.h"
+#include "apiserver/names.h"
 #include "apiserver/quota/resource_list.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
@@ -17,10 +18,6 @@
 
 namespace lookout::apiserver::admission {
 namespace {
-
-using api::Object;
-using api::StatusError;
-using json::Allocator;
 
 StatusError refused(const Object& pod, std::string_view why) {
   std::string_view name = pod.name();
@@ -77,7 +74,7 @@ bool are_equal(const json::Value& a, const json::Value& b) {
              json::integer(b, "tolerationSeconds", kNone);
 }
 
-/// Whether `one` tolerates all that `other` tolerates.
+/// Whether `one` tolerates every taint that `other` tolerates.
 bool covers(const json::Value& one, const json::Value& other) {
   if (are_equal(one, other)) return true;
   const std::string_view key = json::text(one, "key");
@@ -95,7 +92,7 @@ bool covers(const json::Value& one, const json::Value& other) {
          json::text(other, "value") == json::text(one, "value");
 }
 
-/// Without those that another one covers; of equal ones the first stays.
+/// Removes tolerations that others cover; of equal ones, the first is kept.
 json::Value merged(const std::vector<const json::Value*>& tolerations, Allocator& allocator) {
   std::vector<const json::Value*> kept;
   for (std::size_t i = 0; i < tolerations.size(); ++i) {
@@ -115,7 +112,7 @@ json::Value merged(const std::vector<const json::Value*>& tolerations, Allocator
 }
 
 void set_tolerations(const json::Value& scheduling, json::Value& spec, Allocator& allocator) {
-  // The plugin DefaultTolerationSeconds comes first.
+  // The plugin DefaultTolerationSeconds runs first.
   resources::tolerate_lost_nodes(spec, allocator);
   std::vector<const json::Value*> all;
   const auto add = [&](const json::Value& toleration) { all.push_back(&toleration); };
@@ -132,7 +129,7 @@ Object with_runtime_class(const Object& pod, const Object& runtime_class) {
   json::Document document = pod.to_document();
   Allocator& allocator = document.GetAllocator();
   json::Value* const spec = json::find(document, "spec");
-  // Validation refuses a spec that is no object.
+  // Validation rejects a spec that is not an object.
   if (spec == nullptr || !spec->IsObject()) return pod;
   set_overhead(pod, runtime_class, *spec, allocator);
   const api::Value scheduling = runtime_class["scheduling"];

@@ -13,6 +13,7 @@
 #include "apiserver/admission/warnings.h"
 #include "apiserver/endpoints/scale.h"
 #include "apiserver/endpoints/typed_decoding.h"
+#include "apiserver/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/webhook_converter.h"
 #include "lookout/api/detail/go_text.h"
@@ -24,16 +25,14 @@
 namespace lookout::apiserver::admission {
 namespace {
 
-using api::Object;
-using api::StatusError;
 using api::detail::quote;
 using resources::ServedResource;
 using resources::Write;
 
-/// kube-apiserver's --request-timeout: webhooks that change a busy object are asked no longer.
+/// kube-apiserver's --request-timeout: limits the retries of webhooks for busy objects.
 constexpr std::chrono::seconds kRequestTimeout{60};
 
-/// An answer is a patch at most, and an object takes no more than 3 MiB.
+/// The limit of a response: a patch of an object, which has at most 3 MiB.
 constexpr std::size_t kMaxAnswer = 8u << 20;
 
 std::string_view name_of(Write::Operation operation) {
@@ -69,7 +68,7 @@ StatusError out_of_time() {
   return StatusError::timeout("request did not complete within requested timeout", 0);
 }
 
-/// A webhook said no.
+/// A webhook has rejected the request.
 class Refusal : public StatusError {
  public:
   using StatusError::StatusError;
@@ -80,7 +79,7 @@ StatusError call_failed(const Hook& hook, std::string_view why) {
       fmt::format("failed calling webhook {}: {}", quote(hook.name), why));
 }
 
-/// An object of one version of a resource in another.
+/// Converts an object to another version of its resource.
 Awaitable<Object> convert(const ServedResource& from, const ServedResource& to, Object object,
                           std::stop_token gone) {
   if (to.converter != nullptr) {
@@ -105,7 +104,7 @@ struct WebhookAdmission::Round {
   Object old;
   Normalize normalize;
   bool changed = false;
-  /// Hooks that are to be called again if a later one changes something, and those that are due.
+  /// Hooks to reinvoke if a later hook changes the object, and hooks that are due.
   std::set<std::string> invoked;
   std::set<std::string> due;
 };
@@ -119,7 +118,7 @@ struct WebhookAdmission::Question {
   Object old;
 };
 
-/// All validating hooks of a request, which are asked at once.
+/// All validating hooks of a request, which are called concurrently.
 struct WebhookAdmission::Poll {
   explicit Poll(boost::asio::any_io_executor executor) : bell(std::move(executor)) {}
 
@@ -250,14 +249,14 @@ Awaitable<bool> WebhookAdmission::matches_namespace(std::shared_ptr<const Hook> 
   if (about_namespace && subresource_ == nullptr && operation != Operation::kDelete)
     co_return selector.matches(object.labels());
   const std::string name = about_namespace ? target_.name : target_.ns;
-  // One that a cache knows will do.
+  // The object may come from a cache.
   Object ns = co_await webhooks_.namespaces->storage->get(name, 1);
   if (!ns) ns = co_await webhooks_.namespaces->storage->get(name);
   if (!ns) throw StatusError::not_found("", "namespaces", name);
   co_return selector.matches(ns.labels());
 }
 
-/// The version in which a hook is to be asked; nothing if it is not.
+/// The version in which to call a hook; nullopt if it is not called.
 Awaitable<std::optional<Version>> WebhookAdmission::version_for(std::shared_ptr<const Hook> hook,
                                                                 Operation operation, Object object,
                                                                 Object old) {
@@ -311,8 +310,7 @@ void WebhookAdmission::count(const Question& question, std::chrono::steady_clock
   try {
     std::rethrow_exception(error);
   } catch (const CallError& e) {
-    // kube-apiserver words the error for a webhook that does not answer differently for the two
-    // kinds.
+    // kube-apiserver has different errors for the two kinds of webhooks that do not respond.
     const int no_answer = question.mutating ? kServiceUnavailable : kBadRequest;
     webhooks_.metrics.failed(call, e.code() == 0 ? no_answer : e.code(),
                              question.hook->ignores_failures, gone_.stop_requested());
@@ -323,7 +321,7 @@ void WebhookAdmission::count(const Question& question, std::chrono::steady_clock
   }
 }
 
-/// Changes the object of the round as the hook's answer says.
+/// Calls the hook, and applies its patch to the round's object.
 Awaitable<void> WebhookAdmission::ask_to_change(Round& round, Question question) {
   const auto hook = question.hook;
   const Version version = question.version;
@@ -351,7 +349,7 @@ Awaitable<void> WebhookAdmission::mutate_in_round(Round& round, bool again) {
   for (const auto& hook : hooks_->mutating) {
     const auto version = co_await version_for(hook, round.operation, round.current, round.old);
     if (!version) continue;
-    // Nobody is called for the first time when it is about calling again.
+    // A reinvocation calls only hooks that were called before.
     if (again && !round.due.contains(hook->uid)) continue;
     const Question question{hook, true, round.operation, *version, round.current, round.old};
     Question asked = question;
@@ -378,7 +376,7 @@ Awaitable<void> WebhookAdmission::mutate_in_round(Round& round, bool again) {
 
 Awaitable<Object> WebhookAdmission::mutate(Write write, Normalize normalize) {
   if (!concerns(hooks_->mutating, write.operation)) co_return write.object;
-  // Hooks see a subresource in its own kind.
+  // Hooks receive a subresource with its own kind.
   const bool scaling = subresource_ != nullptr && subresource_->name == "scale";
   const ServedResource& resource = *target_.resource;
   const auto shown = [&](const Object& object) {
@@ -449,7 +447,7 @@ Awaitable<void> WebhookAdmission::validate(Write write) {
                           boost::asio::detached);
   }
   while (poll->left > 0) co_await poll->bell.wait();
-  // If several hooks refuse, the client gets the refusal of the first.
+  // If several hooks reject the request, the client gets the first rejection.
   for (const std::exception_ptr& error : poll->errors) {
     if (error) std::rethrow_exception(error);
   }

@@ -9,18 +9,17 @@
 #include <vector>
 
 #include "apiserver/json.h"
+#include "apiserver/names.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/status.h"
 
 namespace lookout::apiserver::auth {
 namespace {
 
-using api::Object;
-using api::StatusError;
 using api::detail::quote;
 using resources::Target;
 
-/// True for a change that only lets the garbage collector do its work.
+/// True for a change of only those metadata that the garbage collector changes.
 bool changes_owners_only(const Object& object, const Object& old) {
   if (!old) return false;
   json::Document document = object.to_document();

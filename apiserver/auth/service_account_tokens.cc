@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "apiserver/json.h"
+#include "apiserver/names.h"
 #include "lookout/api/error.h"
 #include "lookout/base/base64.h"
 #include "lookout/base/detail/free_with.h"
@@ -22,8 +23,6 @@
 namespace lookout::apiserver::auth {
 namespace {
 
-using json::Allocator;
-using json::Document;
 using json::Value;
 
 /// Bytes of each of the two numbers of a signature on P-256.
@@ -94,7 +93,7 @@ std::string der(std::string_view flat) {
 }
 
 EVP_PKEY* read_key(const std::string& file) {
-  // Without this, OpenSSL asks for the password of an encrypted key on the terminal.
+  // Otherwise OpenSSL prompts for the password of an encrypted key on the terminal.
   const auto no_password = [](char*, int, int, void*) { return -1; };
   const std::unique_ptr<std::FILE, FreeWith<std::fclose>> in(std::fopen(file.c_str(), "re"));
   if (in == nullptr) throw Error(fmt::format("cannot read the key of service accounts {}", file));
@@ -113,7 +112,7 @@ std::string identify(EVP_PKEY* key) {
   return encode(digest_of(text));
 }
 
-/// A number of a public key, in base64 for URLs. `size` bytes; 0: as few as it takes.
+/// A number of a public key in base64url, with `size` bytes; 0: the minimum.
 std::string number_of(const EVP_PKEY* key, const char* name, int size) {
   BIGNUM* number = nullptr;
   if (EVP_PKEY_get_bn_param(key, name, &number) != 1) throw cannot("read a public key");

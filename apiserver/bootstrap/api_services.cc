@@ -11,6 +11,7 @@
 #include "apiserver/controllers/own_writes.h"
 #include "apiserver/json.h"
 #include "apiserver/names.h"
+#include "apiserver/storage/after_changes.h"
 
 namespace lookout::apiserver::bootstrap {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 using json::Value;
 using resources::Target;
 
-/// Says that the server looks after it: from the start on, or always.
+/// The label of objects that the server manages: "onstart" or "true".
 constexpr const char* kLabel = "kube-aggregator.kubernetes.io/automanaged";
 constexpr std::string_view kOnStart = "onstart";
 constexpr std::string_view kAlways = "true";
@@ -77,8 +78,8 @@ std::string_view label_of(const Object& service) {
   return service["metadata"]["labels"][kLabel].as_string();
 }
 
-/// `present` with the label and the spec of `wanted`; `present` itself if it has them, or if it is
-/// not the server's.
+/// `present` with the label and the spec of `wanted`; unchanged if it has them, or if it is not
+/// managed by the server.
 Object revised_service(const Object& present, const Object& wanted) {
   if (label_of(present).empty()) return present;
   Document document = present.to_document();
@@ -149,13 +150,8 @@ Target ApiServices::target_of(const Object& service) const {
 }
 
 Awaitable<void> ApiServices::follow(resources::ServedResourcePtr resource) const {
-  storage::WatchOptions options;
-  const auto watch = co_await resource->storage->watch("", true, std::move(options));
-  std::vector<storage::Event> events;
-  for (bool more = true; more;) {
-    more = co_await watch->next(events, storage::Watch::TimePoint::max());
-    if (!events.empty()) co_await settle_custom();
-  }
+  std::function<Awaitable<void>()> react = [this] { return settle_custom(); };
+  co_await storage::after_changes(*resource->storage, std::move(react));
 }
 
 }  // namespace lookout::apiserver::bootstrap

@@ -11,10 +11,10 @@
 
 namespace lookout::apiserver::controllers {
 
-/// Thrown by a task that need not be begun again.
+/// Thrown by a task that must not be restarted.
 struct TaskIsOver {};
 
-/// Makes a coroutine that is begun again whenever it ends, unless by TaskIsOver.
+/// Creates a coroutine that is restarted whenever it ends, except with TaskIsOver.
 using MakeTask = std::function<Awaitable<void>()>;
 using Spawn = std::function<void(std::string name, MakeTask make)>;
 
@@ -22,29 +22,30 @@ using Spawn = std::function<void(std::string name, MakeTask make)>;
 struct Context {
   resources::ResourceRegistry& resources;
   const resources::Store& store;
-  /// Begins another coroutine, which ends with the server; on the controllers' own thread only.
+  /// Starts a coroutine, which ends with the server. Call only on the controllers' thread.
   const Spawn& spawn;
-  /// Whether managedFields record who writes.
+  /// Whether writes are recorded in managedFields.
   bool managed_fields = true;
 };
 
-/// Empties namespaces that are being deleted, and lets them go when they are empty.
+/// Deletes the content of terminating namespaces, then removes their finalizers.
 void begin_namespace_controller(const Context& context);
 
-/// Deletes the instances of custom resources whose definition is being deleted, and lets the
-/// definition go when there are none left.
+/// Deletes the instances of custom resources whose definition is being deleted, then removes the
+/// definition's finalizer.
 void begin_definition_controller(const Context& context);
 
-/// Deletes objects whose owners are gone, and lets objects go that wait for their dependents to be
-/// deleted or orphaned.
+/// Deletes objects without existing owners, and removes the finalizers of objects whose dependents
+/// are deleted or orphaned.
 Awaitable<void> run_garbage_collector(Context context);
 
-/// Let claims and volumes go that are being deleted once nobody uses them: what the controllers
-/// behind their protection finalizers do.
+/// Remove the protection finalizers of deleted claims, volumes and volume attributes classes that are
+/// not in use, as the storage protection controllers do.
 Awaitable<void> run_claim_protection(Context context);
 Awaitable<void> run_volume_protection(Context context);
+Awaitable<void> run_attributes_class_protection(Context context);
 
-/// Removes pods at the end of their grace period: what a kubelet would do.
+/// Removes pods at the end of their grace period, as a kubelet does.
 Awaitable<void> run_pod_reaper(Context context);
 
 }  // namespace lookout::apiserver::controllers

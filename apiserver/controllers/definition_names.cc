@@ -12,8 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "apiserver/controllers/own_writes.h"
+#include "apiserver/fields/field_manager.h"
 #include "apiserver/json.h"
+#include "apiserver/resources/api_approval.h"
 #include "apiserver/resources/conditions.h"
+#include "apiserver/resources/field_owners.h"
 #include "apiserver/storage/revision.h"
 #include "lookout/api/detail/texts.h"
 #include "lookout/api/status.h"
@@ -23,12 +27,13 @@ namespace {
 
 using api::Object;
 using json::Allocator;
+using resources::ApiApproval;
 using resources::Condition;
 using resources::is_condition_true;
 using resources::set_condition;
 
-/// How often settle() starts again: a name that becomes free lets other definitions take theirs, and
-/// other servers may write definitions at the same time.
+/// The maximum number of rounds of settle(): released names become available to other definitions,
+/// and other servers may write definitions concurrently.
 constexpr int kRounds = 10;
 
 using Names = std::set<std::string, std::less<>>;
@@ -46,7 +51,7 @@ struct Taken {
   }
 };
 
-/// The names that a definition asks for, compared with those that it has and that others have.
+/// Compares a definition's requested names with its accepted names and those of others.
 class Decision {
  public:
   Decision(const Object& definition, const Taken& taken)
@@ -60,7 +65,7 @@ class Decision {
 
   Condition condition() const { return condition_; }
 
-  /// Puts the accepted names into a definition's status.
+  /// Sets the accepted names in a definition's status.
   void put(json::Value& document, Allocator& allocator) const {
     json::Value& accepted =
         json::child(json::child(document, "status", allocator), "acceptedNames", allocator);
@@ -108,26 +113,55 @@ class Decision {
   Condition condition_ = {"NamesAccepted", true, "NoConflicts", "no conflicts found"};
 };
 
-/// The definition with the names that it may have; nothing if it has them.
-std::optional<Object> decided(const Object& definition, const Taken& taken) {
-  if (is_condition_true(definition, "NamesAccepted") &&
-      definition["spec"]["names"] == definition["status"]["acceptedNames"])
-    return std::nullopt;
+/// The approval condition of a definition in a Kubernetes group; nullopt if its status has it.
+std::optional<Condition> new_approval(const Object& definition) {
+  constexpr std::string_view kType = "KubernetesAPIApprovalPolicyConformant";
+  if (!resources::is_protected_group(definition["spec"]["group"].as_string())) return std::nullopt;
+  using State = ApiApproval::State;
+  ApiApproval approval = ApiApproval::of(definition);
+  const char* reason = "InvalidAnnotation";
+  if (approval.state == State::kApproved) reason = "ApprovedAnnotation";
+  if (approval.state == State::kBypassed) reason = "UnapprovedAnnotation";
+  if (approval.state == State::kMissing) reason = "MissingAnnotation";
+  for (const api::Value one : definition["status"]["conditions"].elements()) {
+    if (one["type"].as_string() == kType && one["reason"].as_string() == reason &&
+        one["message"].as_string() == approval.reason)
+      return std::nullopt;
+  }
+  return Condition{kType, approval.state == State::kApproved, reason, std::move(approval.reason)};
+}
+
+/// Whether all requested names of a definition are accepted.
+bool has_its_names(const Object& definition) {
+  return is_condition_true(definition, "NamesAccepted") &&
+         definition["spec"]["names"] == definition["status"]["acceptedNames"];
+}
+
+void decide_names(const Object& definition, const Taken& taken, json::Document& document) {
+  Allocator& allocator = document.GetAllocator();
   const Decision decision(definition, taken);
   const Condition accepted = decision.condition();
-  json::Document document = definition.to_document();
-  Allocator& allocator = document.GetAllocator();
   decision.put(document, allocator);
   json::Value& status = *json::find(document, "status");
   set_condition(status, accepted, allocator);
-  if (!is_condition_true(definition, "Established")) {
-    set_condition(status,
-                  accepted.is_true ? Condition{"Established", true, "InitialNamesAccepted",
-                                               "the initial names have been accepted"}
-                                   : Condition{"Established", false, "NotAccepted",
-                                               "not all names are accepted"},
-                  allocator);
-  }
+  if (is_condition_true(definition, "Established")) return;
+  set_condition(status,
+                accepted.is_true
+                    ? Condition{"Established", true, "InitialNamesAccepted",
+                                "the initial names have been accepted"}
+                    : Condition{"Established", false, "NotAccepted", "not all names are accepted"},
+                allocator);
+}
+
+/// The definition with the names that it may have, and its approval; nothing if it has them.
+std::optional<Object> decided(const Object& definition, const Taken& taken) {
+  const std::optional<Condition> approval = new_approval(definition);
+  const bool is_named = has_its_names(definition);
+  if (is_named && !approval) return std::nullopt;
+  json::Document document = definition.to_document();
+  Allocator& allocator = document.GetAllocator();
+  if (approval) set_condition(json::child(document, "status", allocator), *approval, allocator);
+  if (!is_named) decide_names(definition, taken, document);
   Object out = Object::from(document);
   if (out == definition) return std::nullopt;
   return out;
@@ -151,7 +185,7 @@ Awaitable<bool> DefinitionNames::settle_once() const {
   storage::ListOptions options;
   storage::ListResult list = co_await definitions_->storage->list("", true, std::move(options));
   std::vector<Object> definitions = co_await storage::read_all(std::move(list));
-  // The definition that was written first gets a name that several ask for.
+  // The oldest definition gets a name that several request.
   std::sort(definitions.begin(), definitions.end(), [](const Object& a, const Object& b) {
     return storage::revision_of(a) < storage::revision_of(b);
   });
@@ -175,6 +209,12 @@ Awaitable<bool> DefinitionNames::write(Object definition) const {
   resources::Target target;
   target.resource = definitions_;
   target.name = definition.name();
+  std::optional<fields::FieldManager> owner;
+  if (context_.managed_fields) {
+    owner = resources::field_manager(std::string(kServerManager), context_.resources.table(),
+                                     definitions_, "status");
+  }
+  target.fields = owner ? &*owner : nullptr;
   resources::Store::Change change = [definition](const Object& /*present*/) { return definition; };
   storage::Preconditions none;
   try {

@@ -37,10 +37,10 @@ using resources::ServedResourcePtr;
 using resources::Store;
 using resources::Target;
 
-/// How soon it is tried again to empty what is not empty yet.
+/// The delay before the next attempt.
 constexpr std::chrono::milliseconds kRetry{100};
-/// How many namespaces (or definitions) are emptied beside each other, and how many resources of
-/// each: as many as kube-controller-manager works on at once.
+/// The number of concurrent namespaces (or definitions), and of resources of each, as in
+/// kube-controller-manager.
 constexpr std::size_t kAtOnce = 10;
 constexpr std::size_t kResourcesAtOnce = 4;
 constexpr std::size_t kPage = 100;
@@ -61,7 +61,7 @@ struct Doomed {
   Object object;
 };
 
-/// False if it has gone. There may be another one of that name, then.
+/// False if it was deleted. Another object may have its name.
 Awaitable<bool> is_there(Doomed doomed) {
   const Object present = co_await doomed.target.resource->objects().get(doomed.target.key());
   co_return present.uid() == doomed.object.uid();
@@ -92,8 +92,8 @@ Awaitable<Leftovers> count_leftovers(Target contents) {
   co_return left;
 }
 
-/// Deletes what is in it: everything in a namespace, or everything of a resource. Nothing if the
-/// doomed one has gone.
+/// Deletes the content: all objects in a namespace, or of a resource. Does nothing if the container
+/// was deleted.
 Awaitable<std::optional<Leftovers>> empty(const Store& store, Doomed doomed, Target contents) {
   // Most resources have nothing in most namespaces.
   Target same = contents;
@@ -118,7 +118,7 @@ Awaitable<std::optional<Leftovers>> empty(const Store& store, Doomed doomed, Tar
   co_return co_await count_leftovers(std::move(contents));
 }
 
-/// Removes the finalizer that has kept the object.
+/// Removes the object's finalizer.
 Awaitable<void> let_go(const Store& store, Doomed doomed, Store::Change remove_finalizer) {
   storage::Preconditions same;
   same.uid = std::string(doomed.object.uid());
@@ -128,12 +128,12 @@ Awaitable<void> let_go(const Store& store, Doomed doomed, Store::Change remove_f
 
 /// The objects that remain in a terminating namespace.
 struct Content {
-  /// The namespace has gone.
+  /// The namespace was deleted.
   bool gone = false;
   /// By "configmaps." or "deployments.apps".
   std::map<std::string, std::size_t> resources = {};
   std::map<std::string, std::size_t> finalizers = {};
-  /// Why some of it could not be deleted.
+  /// Why some objects could not be deleted.
   std::vector<std::string> errors = {};
   std::exception_ptr first_error = nullptr;
 
@@ -145,7 +145,7 @@ struct Content {
   bool empty() const { return resources.empty() && errors.empty(); }
 };
 
-/// Deletes some of the content of a namespace, and says what is left of it.
+/// Deletes content of a namespace, and reports the rest.
 Awaitable<void> empty_beside(const Store& store, const Doomed& doomed,
                              const std::vector<Target>& targets, Content& content) {
   // (They end before this function does.)
@@ -181,8 +181,8 @@ std::string join_counts(std::string_view text, const std::map<std::string, std::
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// The conditions of kube-controller-manager (status_condition_utils.go). It says what is left only
-/// after it has tried to delete everything.
+/// The conditions of kube-controller-manager (status_condition_utils.go). The remaining content is
+/// reported only after an attempt to delete everything.
 std::vector<Condition> namespace_conditions(Content content, bool tried_everything) {
   constexpr const char* kRemoved = "All content successfully removed";
   std::vector<Condition> out = {
@@ -216,7 +216,7 @@ std::vector<Condition> namespace_conditions(Content content, bool tried_everythi
   return out;
 }
 
-/// Writes the conditions of a namespace. Failures are only logged: its deletion goes on.
+/// Writes the conditions of a namespace. Failures are only logged; the deletion continues.
 Awaitable<void> report(const Store& store, Doomed doomed, std::vector<Condition> conditions) {
   Store::Change change = [conditions = std::move(conditions)](const Object& present) {
     json::Document document = present.to_document();
@@ -236,7 +236,7 @@ Awaitable<void> report(const Store& store, Doomed doomed, std::vector<Condition>
     throw;  // told to end
   } catch (const std::exception& e) {
     if (!api::is_not_found(e) && !api::is_conflict(e))
-      log::warn("cannot set the conditions of the namespace {}: {}", name, e.what());
+      log::warn("cannot set the conditions of {}: {}", name, e.what());
   }
 }
 
@@ -245,7 +245,7 @@ Awaitable<void> finalize_namespace(Context context, Doomed doomed) {
   if (doomed.object["spec"]["finalizers"].empty() &&
       !doomed.object["metadata"]["finalizers"].empty())
     co_return;
-  // Pods go first: they may need what else there is (OrderedNamespaceDeletion).
+  // Delete pods first: they may need the other objects (OrderedNamespaceDeletion).
   std::vector<Target> pods;
   std::vector<Target> others;
   std::set<storage::Interface*> seen;
@@ -308,28 +308,45 @@ ServedResourcePtr stored_instances(const Context& context, const Object& definit
   return stored;
 }
 
+/// A definition without instances, which nothing keeps any more.
+Object emptied(const Object& definition, bool had_instances) {
+  const Condition condition =
+      had_instances
+          ? Condition{"Terminating", false, "InstanceDeletionCompleted", "removed all instances"}
+          : Condition{"Terminating", false, "NeverEstablished", "resource was never established"};
+  json::Document document = definition.to_document();
+  json::Allocator& allocator = document.GetAllocator();
+  resources::set_condition(json::child(document, "status", allocator), condition, allocator);
+  return without_finalizer(Object::from(document), resources::kInstanceCleanup);
+}
+
 Awaitable<void> finalize_definition(Context context, Doomed doomed) {
   // It waits for others.
   if (!has_finalizer(doomed.object, resources::kInstanceCleanup)) co_return;
   ServedResourcePtr resource = served_instances(context, doomed.object);
   const bool served = resource != nullptr;
-  // Without names it never had any.
+  // A definition without accepted names never had instances.
   if (!served && resources::is_condition_true(doomed.object, "Established"))
     resource = stored_instances(context, doomed.object);
-  if (resource != nullptr) {
+  Doomed reported = doomed;
+  std::vector<Condition> progress = {{"Terminating", true, "InstanceDeletionInProgress",
+                                      "CustomResource deletion is in progress"}};
+  co_await report(context.store, std::move(reported), std::move(progress));
+  const bool had_instances = resource != nullptr;
+  if (had_instances) {
     Doomed same = doomed;
     Target instances{resource};
     const std::optional<Leftovers> left =
         co_await empty(context.store, std::move(same), std::move(instances));
     if (!left || left->objects > 0) co_return;
   }
-  Store::Change change = [](const Object& present) {
-    return without_finalizer(present, resources::kInstanceCleanup);
+  Store::Change change = [had_instances](const Object& present) {
+    return emptied(present, had_instances);
   };
   co_await let_go(context.store, std::move(doomed), std::move(change));
   co_await context.resources.refresh();
   if (served || resource == nullptr) co_return;
-  // The registry releases only what it has served.
+  // The registry releases only served resources.
   const auto table = context.resources.table();
   const auto& all = table->resources();
   if (std::none_of(all.begin(), all.end(),
@@ -340,11 +357,11 @@ Awaitable<void> finalize_definition(Context context, Doomed doomed) {
 using Finalize = Awaitable<void> (*)(Context, Doomed);
 using Queue = std::shared_ptr<DeletionQueue>;
 
-/// Looks for what is being deleted, until the watch ends.
+/// Enqueues objects that are being deleted, until the watch ends.
 Awaitable<void> look_for_deletions(ServedResourcePtr resource, Queue queue) {
   storage::WatchOptions from_state;
   const auto watch = co_await resource->storage->watch("", true, std::move(from_state));
-  // Some may have gone unseen.
+  // The watch may have missed some deletions.
   queue->clear();
   std::vector<storage::Event> events;
   for (bool more = true; more;) {
@@ -375,7 +392,7 @@ Awaitable<void> finish_deletions(Context context, ServedResourcePtr resource, Fi
     } catch (const boost::system::system_error&) {
       throw;  // told to end
     } catch (const std::exception& e) {
-      // It has gone, or something in it changed meanwhile: the next round will show.
+      // It was deleted or has changed; the next round checks it again.
       if (!api::is_not_found(e) && !api::is_conflict(e))
         log::warn("cannot finish the deletion of {} {}: {}", resource->type.plural, name, e.what());
     }

@@ -1,12 +1,14 @@
 #include "apiserver/controllers/role_aggregation.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "apiserver/controllers/own_writes.h"
 #include "apiserver/json.h"
+#include "apiserver/storage/after_changes.h"
 #include "lookout/api/labels.h"
 #include "lookout/api/status.h"
 #include "lookout/k8s/meta/v1.h"
@@ -48,7 +50,7 @@ json::Document aggregated_rules(const Object& role, const std::vector<Object>& r
   return rules;
 }
 
-/// The configuration that gives a role its rules; nothing if it has them.
+/// The apply configuration with a role's aggregated rules; nullopt if it has them.
 std::optional<Object> change_to(const Object& role, const json::Value& rules) {
   const json::Document before = role.to_document();
   const json::Value* present = json::find(before, "rules");
@@ -59,7 +61,7 @@ std::optional<Object> change_to(const Object& role, const json::Value& rules) {
   for (const char* field : {"apiVersion", "kind"}) json::take(config, before, field, allocator);
   json::Value& metadata = json::child(config, "metadata", allocator);
   json::set(metadata, "name", role.name(), allocator);
-  // Not if somebody has changed the role meanwhile.
+  // The version detects concurrent changes of the role.
   json::set(metadata, "resourceVersion", role.resource_version(), allocator);
   json::set(config, "rules", json::deep_copy(rules, allocator), allocator);
   return Object::from(config);
@@ -102,7 +104,7 @@ Awaitable<bool> RoleAggregation::settle_once() const {
       written_(updated.object);
       any = true;
     } catch (const api::StatusError& e) {
-      // Others write the role, too: the next round sees it.
+      // A concurrent write: the next round handles it.
       if (!api::is_conflict(e) && !api::is_not_found(e)) throw;
       any = true;
     }
@@ -111,13 +113,8 @@ Awaitable<bool> RoleAggregation::settle_once() const {
 }
 
 Awaitable<void> RoleAggregation::follow() const {
-  storage::WatchOptions options;
-  const auto watch = co_await roles_->storage->watch("", true, std::move(options));
-  std::vector<storage::Event> events;
-  for (bool more = true; more;) {
-    more = co_await watch->next(events, storage::Watch::TimePoint::max());
-    if (!events.empty()) co_await settle();
-  }
+  std::function<Awaitable<void>()> react = [this] { return settle(); };
+  co_await storage::after_changes(*roles_->storage, std::move(react));
 }
 
 }  // namespace lookout::apiserver::controllers

@@ -20,7 +20,7 @@ using api::Object;
 using resources::is_deleting;
 using resources::Target;
 
-/// How often somebody who is in use is looked at again.
+/// How often to check an object that is in use.
 constexpr std::chrono::seconds kPause{1};
 
 storage::Predicate waiting_for(std::string finalizer) {
@@ -35,7 +35,7 @@ storage::Predicate waiting_for(std::string finalizer) {
   return predicate;
 }
 
-/// Whether the claim was made for an ephemeral volume of the pod.
+/// Whether the claim belongs to an ephemeral volume of the pod.
 bool is_made_for(const Object& claim, const Object& pod) {
   for (const api::Value owner : claim["metadata"]["ownerReferences"].elements()) {
     if (owner["controller"].as_bool()) return owner["uid"].as_string() == pod.uid();
@@ -43,8 +43,8 @@ bool is_made_for(const Object& claim, const Object& pod) {
   return false;
 }
 
-/// As podUsesPVC of kube-controller-manager. A kubelet begins no pod with a claim that is being
-/// deleted, so only pods that have a node count: until they are gone, whatever their phase.
+/// Like podUsesPVC of kube-controller-manager. A kubelet starts no pod with a terminating claim, so
+/// only scheduled pods use a claim, until they are deleted, in any phase.
 bool uses(const Object& pod, const Object& claim) {
   if (pod["spec"]["nodeName"].as_string().empty()) return false;
   const api::Value grace = pod["metadata"]["deletionGracePeriodSeconds"];
@@ -58,19 +58,42 @@ bool uses(const Object& pod, const Object& claim) {
   return false;
 }
 
-Awaitable<bool> is_in_use(Context context, const Object& object) {
-  if (object.ns().empty()) co_return object["status"]["phase"].as_string() == "Bound";
-  const auto pods = context.resources.table()->find("", "v1", "pods");
+/// Whether `matches` is true of an object under the prefix.
+template <class Matches>
+Awaitable<bool> any_of(Context context, std::string plural, std::string prefix, Matches matches) {
+  const auto resource = context.resources.table()->find("", "v1", plural);
   storage::ListOptions options;
   storage::ListResult list =
-      co_await pods->storage->list(std::string(object.ns()) + "/", true, std::move(options));
+      co_await resource->storage->list(std::move(prefix), true, std::move(options));
   std::vector<Object> some;
   for (;;) {
     const bool more = co_await list.objects->next(some, 100);
-    if (!more) break;
-    for (const Object& pod : some) {
-      if (uses(pod, object)) co_return true;
-    }
+    if (!more) co_return false;
+    if (std::any_of(some.begin(), some.end(), matches)) co_return true;
+  }
+}
+
+/// Whether a volume or a claim requests or uses the class.
+bool names_class(const Object& object, std::string_view name) {
+  const api::Value status = object["status"];
+  return object["spec"]["volumeAttributesClassName"].as_string() == name ||
+         status["currentVolumeAttributesClassName"].as_string() == name ||
+         status["modifyVolumeStatus"]["targetVolumeAttributesClassName"].as_string() == name;
+}
+
+Awaitable<bool> is_in_use(Context context, std::string plural, Object object) {
+  if (plural == "persistentvolumes") co_return object["status"]["phase"].as_string() == "Bound";
+  if (plural == "persistentvolumeclaims") {
+    std::string prefix = std::string(object.ns()) + "/";
+    const auto uses_it = [&](const Object& pod) { return uses(pod, object); };
+    co_return co_await any_of(context, "pods", std::move(prefix), uses_it);
+  }
+  const auto names_it = [&](const Object& one) { return names_class(one, object.name()); };
+  for (const char* users : {"persistentvolumeclaims", "persistentvolumes"}) {
+    std::string of(users);
+    std::string everywhere;
+    const bool used = co_await any_of(context, std::move(of), std::move(everywhere), names_it);
+    if (used) co_return true;
   }
   co_return false;
 }
@@ -78,7 +101,9 @@ Awaitable<bool> is_in_use(Context context, const Object& object) {
 /// True if the object may be there still.
 Awaitable<bool> let_go(Context context, resources::ServedResourcePtr resource, Object object,
                        std::string finalizer) {
-  const bool in_use = co_await is_in_use(context, object);
+  std::string plural = resource->type.plural;
+  Object same_object = object;
+  const bool in_use = co_await is_in_use(context, std::move(plural), std::move(same_object));
   if (in_use) co_return true;
   Target target{resource, std::string(object.ns()), std::string(object.name())};
   storage::Preconditions same;
@@ -98,7 +123,7 @@ Awaitable<bool> let_go(Context context, resources::ServedResourcePtr resource, O
   co_return false;
 }
 
-/// True if the watch fell behind, and another one has to go on.
+/// True if the watch has expired and a new one must continue.
 Awaitable<bool> protect(Context context, resources::ServedResourcePtr resource,
                         std::string finalizer) {
   storage::WatchOptions options;
@@ -133,8 +158,8 @@ Awaitable<bool> protect(Context context, resources::ServedResourcePtr resource,
   }
 }
 
-Awaitable<void> run(Context context, std::string plural, std::string finalizer) {
-  const auto resource = context.resources.table()->find("", "v1", plural);
+Awaitable<void> run(Context context, std::string group, std::string plural, std::string finalizer) {
+  const auto resource = context.resources.table()->find(group, "v1", plural);
   for (bool again = true; again;) {
     resources::ServedResourcePtr same = resource;
     std::string name = finalizer;
@@ -145,11 +170,15 @@ Awaitable<void> run(Context context, std::string plural, std::string finalizer) 
 }  // namespace
 
 Awaitable<void> run_claim_protection(Context context) {
-  return run(context, "persistentvolumeclaims", "kubernetes.io/pvc-protection");
+  return run(context, "", "persistentvolumeclaims", "kubernetes.io/pvc-protection");
 }
 
 Awaitable<void> run_volume_protection(Context context) {
-  return run(context, "persistentvolumes", "kubernetes.io/pv-protection");
+  return run(context, "", "persistentvolumes", "kubernetes.io/pv-protection");
+}
+
+Awaitable<void> run_attributes_class_protection(Context context) {
+  return run(context, "storage.k8s.io", "volumeattributesclasses", "kubernetes.io/vac-protection");
 }
 
 }  // namespace lookout::apiserver::controllers

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -13,10 +14,12 @@
 #include "apiserver/auth/impersonation.h"
 #include "apiserver/endpoints/compression.h"
 #include "apiserver/endpoints/discovery.h"
+#include "apiserver/endpoints/indentation.h"
 #include "apiserver/endpoints/openapi.h"
 #include "apiserver/endpoints/output.h"
+#include "apiserver/endpoints/request_timeout.h"
 #include "apiserver/endpoints/token_discovery.h"
-#include "apiserver/endpoints/typed_decoding.h"
+#include "apiserver/endpoints/warning_headers.h"
 #include "apiserver/endpoints/yaml.h"
 #include "apiserver/metrics.h"
 #include "apiserver/resources/object_meta.h"
@@ -39,6 +42,7 @@ bool is_public(const Request& request) {
 }
 
 constexpr int kOk = 200;
+constexpr int kFailures = 400;  // and above
 
 /// The Audit-Id of the request, or a new one.
 std::string audit_id(const Request& request) {
@@ -53,6 +57,35 @@ api::Time now() {
 bool is_of_api(const Request& request) {
   return !request.segments.empty() &&
          (request.segments[0] == "api" || request.segments[0] == "apis");
+}
+
+/// Endpoints other than objects.
+Response paths_response(const Health& health, const resources::ResourceTable& table) {
+  std::set<std::string> paths = {"/.well-known/openid-configuration",
+                                 "/api",
+                                 "/apis",
+                                 "/apis/",
+                                 "/metrics",
+                                 "/openapi/v2",
+                                 "/openapi/v3",
+                                 "/openapi/v3/",
+                                 "/openid/v1/jwks",
+                                 "/version"};
+  for (const resources::ServedGroup& group : table.groups()) {
+    const std::string path = group.name.empty() ? "/api" : "/apis/" + group.name;
+    paths.insert(path);
+    for (const std::string& version : group.versions) paths.insert(path + "/" + version);
+  }
+  for (std::string& path : health.paths()) paths.insert(std::move(path));
+  Response response;
+  response.body = R"({"paths":[)";
+  for (const std::string& path : paths) {
+    if (response.body.back() != '[') response.body += ',';
+    append_json_string(path, response.body);
+  }
+  response.body += "]}";
+  indent(response);
+  return response;
 }
 
 Response version_response() {
@@ -109,9 +142,31 @@ class RunningStream final : public http::BodyStream {
   const std::unique_ptr<Running> running_;
 };
 
-Response not_found() { return Response::text(404, "404 page not found\n"); }
+void call(const RequestFunction& function, const RequestInfo& info, const auth::User& user) {
+  if (!function || !info.is_resource_request) return;
+  function({info.verb, info.group, info.resource, info.subresource, info.ns, info.name, user.name});
+}
 
-/// The answer for an unknown version: a Status if the group is built in, otherwise plain text.
+Response not_found() {
+  Response response = Response::text(404, "404 page not found\n");
+  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  return response;
+}
+
+/// Responses are not cacheable unless they set the header themselves.
+void forbid_caching(Response& response) {
+  const auto is_said = [](const auto& header) { return header.first == "Cache-Control"; };
+  if (std::ranges::none_of(response.headers, is_said))
+    response.headers.emplace_back("Cache-Control", "no-cache, private");
+}
+
+/// Whether the path names a namespace if it has to. Lists and watches may go over all namespaces.
+bool is_in_scope(const resources::ServedResource& resource, const RequestInfo& info) {
+  if (!resource.type.namespaced) return info.ns.empty();
+  return !info.ns.empty() || info.verb == "list" || info.verb == "watch";
+}
+
+/// The response for an unknown version: a Status for built-in groups, else plain text.
 Response unknown_version(const resources::ResourceTable& table, const std::string& group) {
   for (const auto& resource : table.resources()) {
     if (resource->type.group == group && !resource->custom)
@@ -129,7 +184,7 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
   const auto resource = info.is_resource_request
                             ? resources_.table()->find(info.group, info.version, info.resource)
                             : nullptr;
-  // Everything of the API comes in YAML, too, except watches.
+  // All API responses except watches are available in YAML.
   const bool in_yaml = is_of_api(request) && info.verb != "watch" && prefers_yaml(request);
   if (in_yaml) request.headers.insert_or_assign("accept", "application/json");
   Response response;
@@ -138,6 +193,7 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
   Caller caller;
   const Receipt receipt{now(), audit_id(request)};
   try {
+    check_timeout(request, info);
     auth::Identity identity = identify(request);
     if (identity.claims) {
       const bool exists = co_await authenticator_.confirm(*identity.claims);
@@ -152,16 +208,23 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
         policy_.max_requests_per_address == 0 ? std::string()
                                               : http::counted_address(request.client_address),
         user, info, policy_.max_requests_per_address));
-    response = co_await answer(request, info, caller.acting(), warnings);
-    if (in_yaml) co_await turn_into_yaml(response);
+    call(policy_.before_request, info, user);
+    response = co_await answer(request, info, user, warnings);
+    if (response.status < kFailures) call(policy_.after_request, info, user);
+    if (in_yaml) {
+      co_await turn_into_yaml(response);
+    } else if (is_of_api(request) && wants_indentation(request)) {
+      indent(response);
+    }
     if (response.status == kOk) co_await compress(request, response);
   } catch (const std::exception&) {
     response = failure(request);
     failed = true;
   }
   if (failed && in_yaml) co_await turn_into_yaml(response);
-  for (const std::string& warning : warnings)
-    response.headers.emplace_back("Warning", warning_header(warning));
+  for (std::string& warning : warning_headers(warnings))
+    response.headers.emplace_back("Warning", std::move(warning));
+  forbid_caching(response);
   response.headers.emplace_back("Audit-Id", receipt.id);
   running->measured.finish(info, resource.get(), response.status);
   log_request(request, info, caller, receipt, response.status);
@@ -180,7 +243,7 @@ Response ApiHandler::failure(const Request& request) const {
   } catch (const StatusError& e) {
     status = e.status();
   } catch (const storage::StorageError& e) {
-    // Not answered by the handlers: the storage is away, or what it has cannot be read.
+    // The storage is unavailable or has unreadable data.
     log::error("{} {}: {}", request.method, request.target, e.what());
     const bool away = e.code() == storage::StorageError::Code::kUnreachable ||
                       e.code() == storage::StorageError::Code::kTimeout;
@@ -192,13 +255,17 @@ Response ApiHandler::failure(const Request& request) const {
   }
   ++counters_->failures;
   log::debug("{} {}: {} {}", request.method, request.target, status.code, status.message);
-  return status_response(status, prefers_protobuf(request));
+  const FailureForm form = negotiate_failure(request);
+  Response response = status_response(status, form == FailureForm::kProtobuf);
+  if (form == FailureForm::kIndented) indent(response);
+  return response;
 }
 
 std::optional<Response> ApiHandler::refuse(const Request& head) const {
   const RequestInfo info = parse_request_info(head);
   Caller caller;
   try {
+    check_timeout(head, info);
     caller.user = identify(head).user;
     authorize(head, info, caller);
     return std::nullopt;
@@ -213,16 +280,17 @@ std::optional<Response> ApiHandler::refuse(const Request& head) const {
     const Receipt receipt{now(), audit_id(head)};
     response.headers.emplace_back("Audit-Id", receipt.id);
     log_request(head, info, caller, receipt, response.status);
+    forbid_caching(response);
     return response;
   }
 }
 
 auth::Identity ApiHandler::identify(const Request& request) const {
   if (!authenticator_.demands_credentials() && !is_public(request)) {
-    // Protects the server from web pages, which cannot avoid the requests that are refused here.
+    // Protects the server from web pages: rejects requests that only they send.
     const std::string why = http::why_foreign(request, policy_.allowed_hosts);
     if (!why.empty()) throw StatusError::forbidden("", "", "", why);
-    // `kubectl create --raw` sends no type; and no page has that name without asking first.
+    // `kubectl create --raw` sends no type; web pages cannot use this user agent without a preflight.
     const bool is_kubectl = request.header("user-agent").starts_with("kubectl/");
     if (http::announces_body(request) && request.header("content-type").empty() && !is_kubectl) {
       api::Status status;
@@ -291,7 +359,9 @@ Awaitable<Response> ApiHandler::answer(const Request& request, const RequestInfo
   // For unknown groups, and for unknown resources of custom groups, the API server answers in plain
   // text.
   if (!table->has_version(info.group, info.version)) co_return unknown_version(*table, info.group);
-  if (table->find(info.group, info.version, info.resource) == nullptr) {
+  const auto wanted = table->find(info.group, info.version, info.resource);
+  if (wanted != nullptr && wanted->custom && !is_in_scope(*wanted, info)) co_return not_found();
+  if (wanted == nullptr) {
     for (const auto& resource : table->resources()) {
       if (resource->type.group == info.group && resource->custom) co_return not_found();
     }
@@ -309,15 +379,8 @@ Response ApiHandler::answer_other(const Request& request) const {
       throw StatusError::generic(405, "", "", "", "", "", 0, false);
     return not_found();
   }
-  if (request.segments.empty()) {
-    Response response;
-    response.body =
-        R"({"paths":["/.well-known/openid-configuration","/api","/api/v1","/apis","/healthz",)"
-        R"("/livez","/metrics","/openapi/v2","/openapi/v3","/openid/v1/jwks","/readyz",)"
-        R"("/version"]})"
-        "\n";
-    return response;
-  }
+  if (request.segments.empty() || request.path == "/index.html")
+    return paths_response(health_, *table);
   if (request.path == "/version" || request.path == "/version/") return version_response();
   if (request.path.starts_with("/openapi/")) {
     const auto documents = documents_->of(table);

@@ -1,4 +1,4 @@
-// The whole API: who asks, what for, and the answer.
+// ApiHandler: handles all requests.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,7 @@
 #include "apiserver/endpoints/resource_handler.h"
 #include "apiserver/openapi/documents.h"
 #include "apiserver/stats.h"
+#include "lookout/apiserver/server.h"
 #include "lookout/base/attributes.h"
 #include "lookout/base/http/connection.h"
 
@@ -24,16 +25,18 @@ namespace lookout::apiserver::endpoints {
 struct RequestPolicy {
   std::size_t max_body_bytes = 0;
   LOOKOUT_OPTION std::vector<std::string> allowed_hosts = {};
-  /// How many requests of one user may run at the same time, until their answers have been sent; 0:
-  /// any number.
+  /// The maximum number of concurrent requests of a user, until their responses are sent; 0: no limit.
   std::size_t max_requests_per_user = 0;
   /// And of one address.
   std::size_t max_requests_per_address = 0;
   /// Null: there is none. It must outlive the handler.
   audit::AuditLog* audit_log = nullptr;
+  /// As in ServerOptions.
+  LOOKOUT_OPTION RequestFunction before_request = nullptr;
+  LOOKOUT_OPTION RequestFunction after_request = nullptr;
 };
 
-/// Answers every request. Safe to use from many threads.
+/// Handles every request. Thread-safe.
 class ApiHandler {
  public:
   /// All must outlive it.
@@ -49,7 +52,7 @@ class ApiHandler {
         counters_(std::move(counters)),
         impersonator_(std::make_unique<auth::Impersonator>(authorizer)) {}
 
-  /// To be called before the first request, with "https" or "http", and an address with a port.
+  /// Call it before the first request, with "https" or "http", and an address with a port.
   void set_server_address(std::string scheme, std::string address) {
     server_url_ = std::move(scheme) + "://" + address;
     server_address_ = std::move(address);
@@ -58,20 +61,19 @@ class ApiHandler {
   /// The handler must outlive the response.
   Awaitable<http::Response> handle(http::Request request) const;
 
-  /// The answer to a request whose body need not be read; nothing if it is to be handled. Only the
-  /// head is looked at.
+  /// The response to a request whose body need not be read; nullopt if it must be handled. Uses only
+  /// the request's head.
   std::optional<http::Response> refuse(const http::Request& head) const;
-  /// Asks the storage for the counts in the metrics that nobody knows without: to be called now and
-  /// then.
+  /// Updates the metrics that need a request to the storage. Call it periodically.
   Awaitable<void> count_objects() const;
 
-  /// The answer to what is no request.
+  /// The response to a malformed request.
   http::Response broken_request(int status, const std::string& message) const;
 
  private:
-  /// Throws api::StatusError (401) for wrong credentials, and 403 or 415 for a web page's request.
+  /// Throws api::StatusError (401) for invalid credentials, and 403 or 415 for a web page's request.
   auth::Identity identify(const http::Request& request) const;
-  /// The user of a request, as far as it is known.
+  /// The user of a request, if known.
   struct Caller {
     std::optional<auth::User> user = {};
     std::optional<auth::Impersonated> impersonated = {};
@@ -89,12 +91,12 @@ class ApiHandler {
   void authorize(const http::Request& request, const RequestInfo& info, Caller& caller) const;
   void log_request(const http::Request& request, const RequestInfo& info, const Caller& caller,
                    const Receipt& receipt, int code) const;
-  /// The answer to an exception; call it in the exception's handler.
+  /// The response to an exception; call it in the catch block.
   http::Response failure(const http::Request& request) const;
   Awaitable<http::Response> answer(const http::Request& request, const RequestInfo& info,
                                    const auth::User& user,
                                    std::vector<std::string>& warnings) const;
-  /// In the text format of Prometheus. Nobody is asked for it: it is there when the storage is not.
+  /// In Prometheus' text format. Needs no storage, so it works while the storage is unavailable.
   http::Response metrics() const;
   http::Response answer_other(const http::Request& request) const;
 

@@ -10,6 +10,7 @@
 #include "apiserver/endpoints/typed_decoding.h"
 #include "apiserver/endpoints/yaml.h"
 #include "apiserver/names.h"
+#include "apiserver/resources/write_steps.h"
 #include "lookout/api/error.h"
 #include "lookout/base/yaml_tree.h"
 
@@ -34,17 +35,22 @@ Document parse_config(const std::string& body) {
     throw StatusError::bad_request(fmt::format("{}error converting YAML to JSON: yaml: line {}: {}",
                                                kPrefix, e.line(), e.what()));
   }
+  // (To Go, no text is an object without members.)
+  if (config.IsNull()) config.SetObject();
   if (!config.IsObject()) {
     throw StatusError::bad_request(fmt::format(
-        "{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}", kPrefix,
+        "{}error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into "
+        "Go value of type map[string]interface {{}}",
+        kPrefix,
         config.IsArray()    ? "array"
         : config.IsString() ? "string"
-                            : "value"));
+        : config.IsBool()   ? "bool"
+                            : "number"));
   }
   return config;
 }
 
-/// To clients that have read an object, "managedFields: null" is how to leave them out.
+/// Clients that have read an object omit its managedFields with "managedFields: null".
 void remove_null_managed_fields(Document& config) {
   json::Value* const metadata = json::find(config, "metadata");
   if (metadata == nullptr || !metadata->IsObject()) return;
@@ -54,7 +60,7 @@ void remove_null_managed_fields(Document& config) {
 
 /// repeated_keys() of a configuration that parse_config() could read.
 std::vector<std::string> repeated_in(const std::string& body) {
-  // JSON has the same keys twice when it is read as YAML, which takes longer.
+  // JSON has the same repeated keys as YAML, but parsing it as YAML is slower.
   if (body.starts_with('{') && find_patch_problems(body, PatchForm::kObject).empty()) return {};
   try {
     return repeated_keys(YamlTree(body).root());
@@ -68,7 +74,7 @@ StatusError repeats(const std::vector<std::string>& keys) {
       "error strict decoding YAML: error converting YAML to JSON: {}", unmarshal_errors(keys)));
 }
 
-/// The server's own rules about the object that results.
+/// The server's rules for the resulting object.
 void check_applied(const Object& applied, const Object& present, const resources::Target& target) {
   const resources::ServedResource& resource = *target.resource;
   if (!present && !applied.uid().empty()) {
@@ -78,16 +84,7 @@ void check_applied(const Object& applied, const Object& present, const resources
                     "was found",
                     applied.uid()));
   }
-  if (applied.name().empty()) {
-    throw StatusError::bad_request(fmt::format(
-        "the name of the object ({} based on URL) was undeterminable: name must be provided",
-        target.name));
-  }
-  if (applied.name() != target.name) {
-    throw StatusError::bad_request(
-        fmt::format("the name of the object ({}) does not match the name on the URL ({})",
-                    applied.name(), target.name));
-  }
+  resources::check_target_name(target, applied);
   if (!target.ns.empty() && !applied.ns().empty() && applied.ns() != target.ns) {
     throw StatusError::bad_request(fmt::format(
         "the namespace of the object ({}) does not match the namespace on the request ({})",
@@ -95,7 +92,7 @@ void check_applied(const Object& applied, const Object& present, const resources
   }
 }
 
-/// The types of fields are known by now; this is about values that Go's types cannot hold.
+/// The types of fields have been checked; this finds values that Go's types cannot represent.
 void check_decodes(const Object& applied, const ExpectedKind& expected) {
   const DecodingProblems problems = find_decoding_problems(applied, expected);
   if (!problems.error) return;
@@ -119,7 +116,7 @@ resources::Store::Change parse_apply(const http::Request& request, const resourc
                                      std::shared_ptr<std::vector<std::string>> warnings) {
   Document parsed = parse_config(request.body);
   remove_null_managed_fields(parsed);
-  // Changes are copied about; the configuration need not be.
+  // Shared, as changes are copied.
   auto config = std::make_shared<const Document>(std::move(parsed));
   std::vector<std::string> repeated;
   if (options.field_validation != FieldValidation::kIgnore) repeated = repeated_in(request.body);

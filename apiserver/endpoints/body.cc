@@ -7,9 +7,11 @@
 #include <array>
 #include <utility>
 
+#include "apiserver/endpoints/json_syntax.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/request_info.h"
 #include "apiserver/endpoints/yaml.h"
+#include "apiserver/names.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/go_values.h"
 #include "lookout/api/detail/object_editor.h"
@@ -24,8 +26,6 @@ namespace lookout::apiserver::endpoints {
 namespace {
 
 namespace rules = api::validation;
-using api::Object;
-using api::StatusError;
 using api::Value;
 
 constexpr std::size_t kSummary = 30;
@@ -45,7 +45,7 @@ std::string summary_of(std::string_view body) {
   return out;
 }
 
-/// Whether the values of dryRun ask for a dry run. Values that are not allowed become a cause.
+/// Whether the values of dryRun request a dry run. Invalid values become a cause.
 bool is_dry_run(const std::vector<std::string>& values, std::vector<api::StatusCause>& causes) {
   const auto is_all = [](const std::string& value) { return value == "All"; };
   if (std::all_of(values.begin(), values.end(), is_all)) return !values.empty();
@@ -122,7 +122,7 @@ class Body {
   std::optional<YamlBody> yaml_;
 };
 
-/// The one object in a body; why there is none otherwise, as the API server says it.
+/// The single object in a body, or the API server's message for an invalid body.
 Object parse(const Body& sent, std::string& error) {
   const std::string& body = sent.text();
   if (sent.is_protobuf) return parse_protobuf(body, error);
@@ -132,6 +132,10 @@ Object parse(const Body& sent, std::string& error) {
   std::string copy = body;
   Object object = decoder.decode(copy);
   error = "couldn't get version/kind; json parse error: ";
+  if (const std::string syntax = object ? "" : json_syntax_error(body); !syntax.empty()) {
+    error += syntax;
+    return {};
+  }
   if (object) {
     for (const char* field : {"apiVersion", "kind"}) {
       const Value value = object[field];
@@ -225,15 +229,16 @@ json::Document decode_json(const std::string& body, std::string_view prefix) {
   const auto fail = [&](std::string_view why) {
     return StatusError::bad_request(std::string(prefix).append(why));
   };
-  // The decoder of objects knows the limits.
+  // The object decoder checks the limits.
   api::JsonDecoder decoder;
+  if (const std::string syntax = json_syntax_error(body); !syntax.empty()) throw fail(syntax);
   if (base::trim(body).starts_with('{')) {
     std::string copy = body;
     const Object object = decoder.decode(copy);
     if (!object) throw fail(decoder.error());
     return object.to_document();
   }
-  // Anything else is put into an object, once it is known to be one value and nothing besides.
+  // Wrap any other single value in an object.
   json::Document document;
   std::string room;
   const std::string_view text = repair_surrogates(body, room);
@@ -251,21 +256,45 @@ json::Document decode_json(const std::string& body, std::string_view prefix) {
   return document;
 }
 
+namespace {
+
+/// Like Go's unicode.IsPrint.
+bool is_printable(std::string_view character) {
+  const std::string quoted = api::detail::quote(character);
+  return quoted.size() == character.size() + 2 || character == "\"" || character == "\\";
+}
+
+void check_field_manager(std::string_view manager, std::vector<api::StatusCause>& causes) {
+  if (manager.size() > kMaxFieldManager)
+    causes.push_back(rules::too_long("fieldManager", kMaxFieldManager));
+  for (std::size_t at = 0; at < manager.size();) {
+    const api::detail::Rune rune = api::detail::first_rune(manager.substr(at));
+    // (In Go, invalid UTF-8 is the replacement character, which is printable.)
+    if (rune.valid && !is_printable(manager.substr(at, rune.size))) {
+      causes.push_back(rules::invalid("fieldManager", manager,
+                                      fmt::format("invalid character U+{:04X} (at position {})",
+                                                  static_cast<std::uint32_t>(rune.code), at)));
+    }
+    at += rune.size;
+  }
+}
+
+}  // namespace
+
 WriteOptions parse_write_options(const http::Request& request, std::string_view kind) {
   std::vector<api::StatusCause> causes;
   WriteOptions options;
   const std::string_view manager = request.parameter("fieldManager").value_or("");
-  if (manager.size() > kMaxFieldManager)
-    causes.push_back(rules::too_long("fieldManager", kMaxFieldManager));
-  // (Go would look at whole characters; control characters are bytes.)
-  for (std::size_t i = 0; i < manager.size(); ++i) {
-    const auto c = static_cast<unsigned char>(manager[i]);
-    if (c >= 0x20 && c != 0x7F) continue;
-    causes.push_back(rules::invalid(
-        "fieldManager", manager,
-        fmt::format("invalid character U+{:04X} (at position {})", static_cast<unsigned>(c), i)));
-    break;
+  if (kind == "PatchOptions") {
+    const bool applies = media_type(request.header("content-type")) == kApplyPatch;
+    const auto force = request.parameter("force");
+    if (applies && manager.empty())
+      causes.push_back(rules::required("fieldManager", "is required for apply patch"));
+    if (!applies && force)
+      causes.push_back(rules::forbidden("force", "may not be specified for non-apply patch"));
+    options.force = applies && is_true(force.value_or("false"));
   }
+  check_field_manager(manager, causes);
   options.dry_run = is_dry_run(dry_run_parameters(request), causes);
   constexpr std::array<std::string_view, 4> kValidations = {"", "Ignore", "Strict", "Warn"};
   const std::string_view validation = request.parameter("fieldValidation").value_or("");
@@ -273,15 +302,6 @@ WriteOptions parse_write_options(const http::Request& request, std::string_view 
     causes.push_back(rules::not_supported("fieldValidation", validation, kValidations));
   if (validation == "Ignore") options.field_validation = FieldValidation::kIgnore;
   if (validation == "Strict") options.field_validation = FieldValidation::kStrict;
-  const bool applies = media_type(request.header("content-type")) == kApplyPatch;
-  if (kind == "PatchOptions" && request.parameter("force") && !applies) {
-    causes.push_back(rules::forbidden("force", "may not be specified for non-apply patch"));
-  }
-  if (kind == "PatchOptions" && applies) {
-    if (manager.empty())
-      causes.push_back(rules::required("fieldManager", "is required for apply patch"));
-    options.force = is_true(request.parameter("force").value_or("false"));
-  }
   if (!causes.empty()) throw StatusError::invalid("meta.k8s.io", kind, "", std::move(causes));
   return options;
 }
@@ -290,7 +310,7 @@ namespace {
 
 /// Fields of DeleteOptions that are not validated yet.
 struct UncheckedOptions {
-  std::string policy;
+  std::optional<std::string> policy;
   std::optional<bool> orphan;
   std::vector<std::string> dry_run;
 };
@@ -301,13 +321,13 @@ void set_checked(const UncheckedOptions& unchecked, resources::DeleteOptions& op
                                                          "nil"};
   const auto& [policy, orphan, dry_run] = unchecked;
   std::vector<api::StatusCause> causes;
-  if (!policy.empty() && orphan) {
-    causes.push_back(rules::invalid("propagationPolicy", policy,
+  if (policy && orphan) {
+    causes.push_back(rules::invalid("propagationPolicy", *policy,
                                     "orphanDependents and deletionPropagation cannot be both set"));
   }
-  if (!policy.empty() &&
-      std::find(kPolicies.begin(), kPolicies.end() - 1, policy) == kPolicies.end() - 1)
-    causes.push_back(rules::not_supported("propagationPolicy", policy, kPolicies));
+  if (policy && std::find(kPolicies.begin(), kPolicies.end() - 1, *policy) == kPolicies.end() - 1)
+    causes.push_back(rules::not_supported("propagationPolicy", *policy, kPolicies));
+  options.denies_orphans = orphan && !*orphan;
   if (policy == "Orphan" || orphan.value_or(false)) {
     options.propagation = resources::Propagation::kOrphan;
   } else if (policy == "Foreground") {
@@ -334,7 +354,7 @@ resources::DeleteOptions delete_options_of(const Value& body) {
   options.preconditions.uid = text_of(body["preconditions"]["uid"]);
   options.preconditions.resource_version = text_of(body["preconditions"]["resourceVersion"]);
   unchecked.orphan = body["orphanDependents"].to_bool();
-  unchecked.policy = body["propagationPolicy"].as_string();
+  unchecked.policy = text_of(body["propagationPolicy"]);
   for (const Value value : body["dryRun"].elements())
     unchecked.dry_run.emplace_back(value.as_string());
   set_checked(unchecked, options);
@@ -347,6 +367,8 @@ resources::DeleteOptions parse_delete_options(const http::Request& request) {
     std::string error;
     const Object body = parse(sent, error);
     if (!body) throw StatusError::bad_request(error);
+    if (body.kind() == "CreateOptions" || body.kind() == "UpdateOptions")
+      throw StatusError::bad_request("decoded object cannot be converted to DeleteOptions");
     if (!body.kind().empty() && body.kind() != "DeleteOptions") {
       throw StatusError::bad_request(fmt::format("no kind {} is registered for version {}",
                                                  api::detail::quote(body.kind()),
@@ -366,17 +388,13 @@ resources::DeleteOptions parse_delete_options(const http::Request& request) {
     if (!value || value->empty()) return std::nullopt;
     return std::string(*value);
   };
-  if (const auto grace = text("gracePeriodSeconds")) {
-    options.grace_period_seconds = api::detail::parse_int(*grace);
-    if (!options.grace_period_seconds) {
-      throw StatusError::bad_request(
-          fmt::format("strconv.ParseInt: parsing {}: invalid syntax", api::detail::quote(*grace)));
-    }
-  }
+  if (const auto grace = request.parameter("gracePeriodSeconds"))
+    options.grace_period_seconds = parse_number(*grace);
   options.preconditions.uid = text("uid");
   options.preconditions.resource_version = text("resourceVersion");
-  unchecked.policy = text("propagationPolicy").value_or("");
-  if (const auto value = text("orphanDependents")) unchecked.orphan = is_true(*value);
+  if (const auto policy = request.parameter("propagationPolicy"))
+    unchecked.policy = std::string(*policy);
+  if (const auto value = request.parameter("orphanDependents")) unchecked.orphan = is_true(*value);
   unchecked.dry_run = dry_run_parameters(request);
   set_checked(unchecked, options);
   return options;

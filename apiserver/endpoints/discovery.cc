@@ -51,7 +51,7 @@ bool is_kept_as_beta(const ServedResource& resource) {
           plural == "mutatingadmissionpolicybindings");
 }
 
-/// Tells clients when what they learned of a resource's storage no longer holds.
+/// Lets clients detect changes of a resource's storage version.
 std::string storage_version_hash(const ServedResource& resource) {
   const auto stored = api::GroupVersionKind::from(resource.storage_version, resource.type.kind);
   const std::string_view version =
@@ -60,6 +60,18 @@ std::string storage_version_hash(const ServedResource& resource) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
   return encode_base64({reinterpret_cast<const char*>(digest.data()), 8});
+}
+
+/// The verbs in discovery. (While a definition is being deleted, its instances can still be changed,
+/// so that their finalizers can be removed.)
+std::vector<std::string> announced_verbs(const ServedResource& resource) {
+  std::vector<std::string> out = resource.verbs;
+  if (resource.terminating) {
+    std::erase_if(out, [](const std::string& verb) {
+      return verb == "create" || verb == "patch" || verb == "update";
+    });
+  }
+  return out;
 }
 
 // --- the old form: a request for each group and version
@@ -80,7 +92,7 @@ Document resource_list(const ResourceTable& table, std::string_view group,
     json::set(entry, "singularName", resource->singular, allocator);
     json::set(entry, "namespaced", json::Value(resource->type.namespaced), allocator);
     json::set(entry, "kind", resource->type.kind, allocator);
-    json::set(entry, "verbs", array(resource->verbs, allocator), allocator);
+    json::set(entry, "verbs", array(announced_verbs(*resource), allocator), allocator);
     set_if_any(entry, "shortNames", resource->short_names, allocator);
     set_if_any(entry, "categories", resource->categories, allocator);
     if (resource->storage != nullptr)
@@ -159,11 +171,11 @@ Document legacy_versions(const std::string& server_address) {
   return out;
 }
 
-// --- the aggregated form: everything at once
+// --- the aggregated form
 
 json::Value response_kind(const ServedResource& resource, const api::GroupVersionKind& kind,
                           Allocator& allocator) {
-  // Where it is the resource's own group and version, the API server leaves them empty.
+  // As in kube-apiserver, empty if they are the resource's group and version.
   const bool own = !resource.custom && kind.api_version() == resource.type.api_version();
   json::Value out(rapidjson::kObjectType);
   json::set(out, "group", own ? std::string_view{} : std::string_view(kind.group), allocator);
@@ -179,7 +191,7 @@ json::Value aggregated_resource(const ServedResource& resource, Allocator& alloc
             allocator);
   json::set(out, "scope", resource.type.namespaced ? "Namespaced" : "Cluster", allocator);
   json::set(out, "singularResource", resource.singular, allocator);
-  json::set(out, "verbs", array(resource.verbs, allocator), allocator);
+  json::set(out, "verbs", array(announced_verbs(resource), allocator), allocator);
   set_if_any(out, "shortNames", resource.short_names, allocator);
   set_if_any(out, "categories", resource.categories, allocator);
   json::Value subresources(rapidjson::kArrayType);
@@ -227,8 +239,7 @@ Document aggregated(const ResourceTable& table, bool core, const std::string& ap
   return out;
 }
 
-/// The version of aggregated discovery that a client asks for first; empty if it asks for the old
-/// form.
+/// The client's preferred version of aggregated discovery; empty if it prefers the old form.
 std::string aggregated_version(const http::Request& request) {
   for (const MediaRange& range : parse_accept(request.header("accept"))) {
     if (range.type != "application/json" && range.type != "application/*" && range.type != "*/*")

@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include "apiserver/resources/schema_rules.h"
+
 namespace lookout::apiserver::endpoints {
 namespace {
 
@@ -22,19 +24,6 @@ constexpr std::array<Unenforced, 4> kUnenforced = {{
     {kAdmission, "validatingadmissionpolicies", "admission policies are not applied"},
     {kAdmission, "validatingadmissionpolicybindings", "admission policies are not applied"},
 }};
-
-/// Whether there is a rule in CEL anywhere in a schema.
-bool has_rules(Value schema) {
-  if (!schema["x-kubernetes-validations"].empty()) return true;
-  for (const auto& [name, property] : schema["properties"].members()) {
-    if (has_rules(property)) return true;
-  }
-  for (const char* part : {"items", "additionalProperties"}) {
-    if (schema[part].is_object() && has_rules(schema[part])) return true;
-  }
-  // (Inside of allOf and such there are none.)
-  return false;
-}
 
 }  // namespace
 
@@ -60,7 +49,7 @@ std::vector<std::string> unenforced(const resources::ServedResource& resource,
     warn("requests are not passed on to the service");
   if (group == "apiextensions.k8s.io" && plural == "customresourcedefinitions") {
     for (const Value version : spec["versions"].elements()) {
-      if (!has_rules(version["schema"]["openAPIV3Schema"])) continue;
+      if (!resources::has_cel_rules(version["schema"]["openAPIV3Schema"])) continue;
       warn("rules in x-kubernetes-validations are not enforced");
       break;
     }

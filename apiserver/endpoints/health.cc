@@ -1,6 +1,7 @@
 #include "apiserver/endpoints/health.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -30,18 +31,52 @@ Awaitable<bool> Health::check_storage() const {
   }
 }
 
-Awaitable<http::Response> Health::answer(const http::Request& request) const {
-  const std::string& name = request.segments[0];
+std::vector<std::string> Health::checks_of(std::string_view name) const {
   const std::string stored(storage_.name());
   std::vector<std::string> checks = {"ping", "log", stored};
   if (name == "readyz") {
     if (stored == "etcd") checks.emplace_back("etcd-readiness");
     checks.emplace_back("shutdown");
   }
+  return checks;
+}
+
+std::vector<std::string> Health::paths() const {
+  std::vector<std::string> out;
+  for (const char* name : {"healthz", "livez", "readyz"}) {
+    out.push_back(fmt::format("/{}", name));
+    for (const std::string& check : checks_of(name))
+      out.push_back(fmt::format("/{}/{}", name, check));
+  }
+  return out;
+}
+
+bool Health::asks_storage(std::string_view check) const {
+  return check == storage_.name() || check == "etcd-readiness";
+}
+
+Awaitable<http::Response> Health::answer_one(std::string check) const {
+  std::string why;
+  if (check == "shutdown" && shutting_down_) why = "process is shutting down";
+  if (asks_storage(check)) {
+    const bool works = co_await check_storage();
+    if (!works) why = "the storage does not answer";
+  }
+  if (why.empty()) co_return http::Response::text(200, "ok");
+  http::Response response =
+      http::Response::text(500, fmt::format("internal server error: {}\n", why));
+  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  co_return response;
+}
+
+Awaitable<http::Response> Health::answer(const http::Request& request) const {
+  const std::string& name = request.segments[0];
+  const std::vector<std::string> checks = checks_of(name);
   if (request.segments.size() == 2 && !request.segments[1].empty()) {
-    if (std::find(checks.begin(), checks.end(), request.segments[1]) == checks.end())
+    const std::string& check = request.segments[1];
+    if (std::find(checks.begin(), checks.end(), check) == checks.end())
       co_return http::Response::text(404, "404 page not found\n");
-    checks = {request.segments[1]};
+    co_return co_await answer_one(check);
   }
   std::set<std::string> excluded;
   for (const auto& [parameter, value] : request.query) {
@@ -56,7 +91,7 @@ Awaitable<http::Response> Health::answer(const http::Request& request) const {
       continue;
     }
     bool works = check != "shutdown" || !shutting_down_;
-    if (check == stored || check == "etcd-readiness") {
+    if (asks_storage(check)) {
       if (!storage_works) storage_works = co_await check_storage();
       works = *storage_works;
     }
@@ -64,20 +99,20 @@ Awaitable<http::Response> Health::answer(const http::Request& request) const {
                    : fmt::format("[-]{} failed: reason withheld\n", check);
     failed = failed || !works;
   }
-  for (const std::string& unknown : excluded) {
+  if (!excluded.empty()) {
+    std::vector<std::string> unknown;
+    for (const std::string& check : excluded) unknown.push_back(api::detail::quote(check));
     lines += fmt::format("warn: some health checks cannot be excluded: no matches for {}\n",
-                         api::detail::quote(unknown));
+                         fmt::join(unknown, ","));
   }
-  const bool single = request.segments.size() == 2;
   http::Response response;
   if (failed) {
     response = http::Response::text(500, fmt::format("{}{} check failed\n", lines, name));
-  } else if (request.parameter("verbose") && !single) {
+  } else if (request.parameter("verbose")) {
     response = http::Response::text(200, fmt::format("{}{} check passed\n", lines, name));
   } else {
     response = http::Response::text(200, "ok");
   }
-  response.headers.emplace_back("Cache-Control", "no-cache, private");
   response.headers.emplace_back("X-Content-Type-Options", "nosniff");
   co_return response;
 }

@@ -9,9 +9,9 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Answers in the API server's form: "ok", or, with ?verbose and on failure, a line for each check;
-/// /readyz/storage asks for one check, and ?exclude=NAME leaves one out. A storage in etcd is
-/// called "etcd", and /readyz has "etcd-readiness" as well. Safe to use from many threads.
+/// Responds in the API server's format: "ok" or, with ?verbose and on failure, a line per check.
+/// /readyz/storage runs one check, and ?exclude=NAME omits one. The check of a storage in etcd is
+/// "etcd", and /readyz also has "etcd-readiness". Thread-safe.
 class Health {
  public:
   explicit Health(storage::Backend& storage) : storage_(storage) {}
@@ -20,10 +20,15 @@ class Health {
   void begin_shutdown() { shutting_down_ = true; }
 
   static bool is_check(const http::Request& request);
+  /// All of them.
+  std::vector<std::string> paths() const;
   Awaitable<http::Response> answer(const http::Request& request) const;
 
  private:
+  std::vector<std::string> checks_of(std::string_view name) const;
   Awaitable<bool> check_storage() const;
+  bool asks_storage(std::string_view check) const;
+  Awaitable<http::Response> answer_one(std::string check) const;
 
   storage::Backend& storage_;
   std::atomic<bool> shutting_down_{false};

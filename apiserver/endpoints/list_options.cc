@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
-#include <rapidjson/document.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
@@ -10,13 +9,15 @@
 #include <charconv>
 #include <utility>
 
+#include "apiserver/endpoints/json_syntax.h"
 #include "apiserver/endpoints/request_info.h"
-#include "apiserver/json.h"
 #include "apiserver/resources/selectable_fields.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/fields.h"
+#include "lookout/api/json.h"
 #include "lookout/api/labels.h"
 #include "lookout/api/validation.h"
+#include "lookout/base/ascii.h"
 #include "lookout/base/base64.h"
 
 namespace lookout::apiserver::endpoints {
@@ -27,21 +28,6 @@ using api::StatusError;
 
 constexpr std::string_view kTokenVersion = "meta.k8s.io/v1";
 constexpr std::string_view kBadToken = "continue key is not valid";
-
-std::int64_t parse_number(std::string_view text) {
-  std::int64_t number = 0;
-  const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error == std::errc::result_out_of_range) {
-    throw StatusError::bad_request(
-        fmt::format("strconv.ParseInt: parsing {}: value out of range", api::detail::quote(text)));
-  }
-  if (error != std::errc{} || end != digits.data() + digits.size()) {
-    throw StatusError::bad_request(
-        fmt::format("strconv.ParseInt: parsing {}: invalid syntax", api::detail::quote(text)));
-  }
-  return number;
-}
 
 void validate_match(const ListOptions& options, std::vector<api::StatusCause>& causes) {
   constexpr std::string_view kField = "resourceVersionMatch";
@@ -100,14 +86,11 @@ std::string encode_base64_url(std::string_view bytes) {
 
 /// Throws InvalidArgument with Go's message.
 std::string decode_base64_url(std::string_view text) {
-  const auto valid = [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
-  };
+  const auto valid = [](char c) { return base::is_alnum(c) || c == '-' || c == '_'; };
   const auto bad = std::find_if_not(text.begin(), text.end(), valid);
   // A single character at the end carries no byte.
   const std::size_t position =
-      bad != text.end() ? static_cast<std::size_t>(bad - text.begin()) : text.size();
+      bad != text.end() ? static_cast<std::size_t>(bad - text.begin()) : text.size() - 1;
   if (bad != text.end() || text.size() % 4 == 1)
     throw InvalidArgument(fmt::format("illegal base64 data at input byte {}", position));
   std::string padded(text);
@@ -175,7 +158,7 @@ ListOptions parse_list_options(const http::Request& request,
     throw StatusError::bad_request(e.reason());
   }
 
-  // A watch without a version begins with the state.
+  // A watch without a version starts with the current state.
   const bool legacy = options.resource_version.empty() || options.resource_version == "0";
   if (watch && legacy && !options.send_initial_events && options.resource_version_match.empty()) {
     options.send_initial_events = true;
@@ -223,7 +206,7 @@ storage::ListOptions storage_list_options(const ListOptions& options,
   storage::ListOptions out;
   out.predicate = options.predicate;
   const bool any = options.resource_version == "0";
-  // A list that may be of any age comes whole, as from the API server's cache.
+  // A list of any version ignores the limit, as with the API server's cache.
   if (options.limit > 0 && !any) out.limit = static_cast<std::size_t>(options.limit);
   if (!options.continue_token.empty() && range.recursive) {
     const ContinueToken token = decode_continue(options.continue_token, range.key);
@@ -245,7 +228,7 @@ storage::ListOptions storage_list_options(const ListOptions& options,
     throw StatusError::bad_request(fmt::format("invalid resource version: {}", e.what()));
   }
   const bool exact = options.resource_version_match == "Exact" ||
-                     (options.resource_version_match.empty() && out.limit > 0);
+                     (options.resource_version_match.empty() && out.limit > 0 && range.recursive);
   out.match = exact ? storage::VersionMatch::kExact : storage::VersionMatch::kNotOlderThan;
   return out;
 }
@@ -256,7 +239,7 @@ storage::WatchOptions storage_watch_options(const ListOptions& options) {
   try {
     out.revision = parse_revision(options.resource_version);
   } catch (const InvalidArgument& e) {
-    // Not as for lists, but as the API server has it.
+    // Unlike for lists, but as in the API server.
     api::Status status;
     status.code = 500;
     status.message = e.what();
@@ -299,20 +282,22 @@ ContinueToken decode_continue(std::string_view token, std::string_view prefix) {
   } catch (const InvalidArgument& e) {
     throw fail(fmt::format("{}: {}", kBadToken, e.what()));
   }
-  json::Document document;
-  document.Parse<rapidjson::kParseIterativeFlag>(text.data(), text.size());
-  if (document.HasParseError() || !document.IsObject()) throw fail(kBadToken);
-  if (const std::string_view version = json::text(document, "v"); version != kTokenVersion) {
+  if (const std::string syntax = json_syntax_error(text); !syntax.empty())
+    throw fail(fmt::format("{}: {}", kBadToken, syntax));
+  api::JsonDecoder decoder;
+  const api::Object fields = decoder.decode(text);
+  if (!fields) throw fail(fmt::format("{}: {}", kBadToken, decoder.error()));
+  if (const std::string_view version = fields["v"].as_string(); version != kTokenVersion) {
     throw fail(
         fmt::format("{}: server does not recognize this encoded version {}", kBadToken, version));
   }
   ContinueToken out;
-  out.revision = json::integer(document, "rv", 0);
+  out.revision = fields["rv"].as_int();
   if (out.revision == 0) {
     throw fail(fmt::format("{}: incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
                            kBadToken));
   }
-  const std::string_view start = json::text(document, "start");
+  const std::string_view start = fields["start"].as_string();
   if (start.empty()) {
     throw fail(fmt::format("{}: encoded start key empty (version meta.k8s.io/v1)", kBadToken));
   }

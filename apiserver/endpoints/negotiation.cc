@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "apiserver/endpoints/indentation.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/api/status.h"
@@ -41,7 +42,7 @@ void split(std::string_view text, char separator, Visit visit) {
   throw api::StatusError::generic(406, "", "", "", "", message, 0, false);
 }
 
-/// The refusal of a form that the API has for other answers, but not for this one.
+/// The error for a media type that the API supports for other responses, but not for this one.
 api::StatusError not_in_this_form(std::string message) {
   api::Status status;
   status.code = 406;
@@ -50,23 +51,9 @@ api::StatusError not_in_this_form(std::string message) {
   return api::StatusError(std::move(status));
 }
 
-/// Whether a route has what a client accepts. go-restful, which decides it, knows exact types only.
+/// Whether a route supports an accepted type. Like go-restful, matches only exact types.
 bool is_produced(std::string_view type) {
   return type == "*/*" || type == kJsonType || type == kYamlType || type == api::kProtobufMediaType;
-}
-
-/// Whether the type of a clause covers JSON.
-bool covers_json(const std::string& type) {
-  return type == kJsonType || type == "application/*" || type == "*/*";
-}
-
-/// Tools in the hands of people get what people can read.
-bool wants_pretty(const http::Request& request) {
-  if (const auto pretty = request.parameter("pretty"); pretty && !pretty->empty())
-    return *pretty == "1" || *pretty == "true" || *pretty == "t" || *pretty == "True" ||
-           *pretty == "TRUE" || *pretty == "T";
-  const std::string_view agent = request.header("user-agent");
-  return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
 }
 
 tables::IncludeObject parse_include_object(const http::Request& request) {
@@ -85,6 +72,14 @@ std::string_view MediaRange::parameter(std::string_view name) const {
   const auto found = std::find_if(parameters.begin(), parameters.end(),
                                   [&](const auto& p) { return p.first == name; });
   return found == parameters.end() ? std::string_view{} : found->second;
+}
+
+bool MediaRange::has(std::string_view name) const {
+  return std::ranges::any_of(parameters, [&](const auto& p) { return p.first == name; });
+}
+
+bool covers_json(std::string_view type) {
+  return type == kJsonType || type == "application/*" || type == "*/*";
 }
 
 std::vector<MediaRange> parse_accept(std::string_view header) {
@@ -124,12 +119,12 @@ std::string media_type(std::string_view header) {
 OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool is_list,
                               bool custom, const std::string& what, bool streams) {
   OutputFormat format;
-  format.pretty = wants_pretty(request);
   const std::string_view header = request.header("accept");
   if (header.empty()) return format;
   const std::vector<MediaRange> ranges = parse_accept(header);
-  if (std::none_of(ranges.begin(), ranges.end(),
-                   [](const MediaRange& range) { return is_produced(range.type); }))
+  // (No route of go-restful leads to custom resources.)
+  if (!custom && std::none_of(ranges.begin(), ranges.end(),
+                              [](const MediaRange& range) { return is_produced(range.type); }))
     not_acceptable(with_watch);
   for (const MediaRange& range : ranges) {
     format.protobuf = range.type == api::kProtobufMediaType;
@@ -137,7 +132,6 @@ OutputFormat negotiate_output(const http::Request& request, bool with_watch, boo
     if (!range.parameter("sv").empty()) continue;
     if (const auto stream = range.parameter("stream"); !stream.empty() && stream != "watch")
       continue;
-    if (range.parameter("pretty") == "1") format.pretty = true;
     const std::string_view as = range.parameter("as");
     const bool in_protobuf = as.empty() ? !custom : as != "Table" && range.parameter("v") == "v1";
     if (format.protobuf && !in_protobuf) continue;
@@ -171,12 +165,19 @@ OutputFormat negotiate_output(const http::Request& request, bool with_watch, boo
                 "application/vnd.kubernetes.protobuf");
 }
 
-bool prefers_protobuf(const http::Request& request) {
-  for (const MediaRange& range : parse_accept(request.header("accept"))) {
-    if (range.type == api::kProtobufMediaType) return true;
-    if (covers_json(range.type)) break;
+FailureForm negotiate_failure(const http::Request& request) {
+  const FailureForm json = wants_indentation(request) ? FailureForm::kIndented : FailureForm::kJson;
+  const std::string_view header = request.header("accept");
+  if (header.empty()) return json;
+  for (const MediaRange& range : parse_accept(header)) {
+    const std::string_view stream = range.parameter("stream");
+    const bool plain = !range.has("as") && !range.has("g") && !range.has("v") &&
+                       range.parameter("sv").empty() && (stream.empty() || stream == "watch");
+    if (!plain) continue;
+    if (range.type == api::kProtobufMediaType) return FailureForm::kProtobuf;
+    if (covers_json(range.type) || range.type == kYamlType) return json;
   }
-  return false;
+  return FailureForm::kIndented;
 }
 
 bool sends_protobuf(const http::Request& request) {

@@ -16,7 +16,7 @@ inline constexpr std::string_view kYamlType = "application/yaml";
 /// Server-side apply.
 inline constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
 
-/// The conversion of objects in answers.
+/// The conversion of objects in responses.
 enum class Transform {
   kNone,
   kPartialMetadata,  ///< "as=PartialObjectMetadata": type and metadata only
@@ -25,10 +25,9 @@ enum class Transform {
 
 struct OutputFormat {
   Transform transform = Transform::kNone;
-  bool pretty = false;
   /// Where an object has such an encoding; otherwise JSON.
   bool protobuf = false;
-  /// The version of meta.k8s.io that was asked for.
+  /// The requested version of meta.k8s.io.
   std::string_view meta_version = "meta.k8s.io/v1";
   /// The object in each row of a table.
   tables::IncludeObject include = tables::IncludeObject::kMetadata;
@@ -43,15 +42,19 @@ OutputFormat negotiate_output(const http::Request& request, bool with_watch, boo
                               bool custom = false, const std::string& what = {},
                               bool streams = false);
 
-/// Whether a failure is told in protobuf.
-bool prefers_protobuf(const http::Request& request);
+/// The form of a failure.
+enum class FailureForm { kJson, kProtobuf, kIndented };
 
-/// Demands that the body is JSON (which it is without a Content-Type) or, where `protobuf` says
-/// that it may be, in the Kubernetes protobuf encoding. Throws api::StatusError (415).
+/// No failure is converted ("as=Table"), and a client that accepts none of the forms gets JSON for
+/// people.
+FailureForm negotiate_failure(const http::Request& request);
+
+/// Checks that the body is JSON (the default without a Content-Type) or, if `protobuf` is set, in the
+/// Kubernetes protobuf encoding. Throws api::StatusError (415).
 void negotiate_input(const http::Request& request, bool protobuf);
 
-/// Whether the body is in the Kubernetes protobuf encoding, or in YAML, as far as its Content-Type
-/// says.
+/// Whether the body is in the Kubernetes protobuf encoding, or in YAML, according to its
+/// Content-Type.
 bool sends_protobuf(const http::Request& request);
 bool sends_yaml(const http::Request& request);
 
@@ -62,9 +65,13 @@ struct MediaRange {
   double quality = 1;
 
   std::string_view parameter(std::string_view name) const;
+  bool has(std::string_view name) const;
 };
 /// In the order of preference.
 std::vector<MediaRange> parse_accept(std::string_view header);
+
+/// Whether the type of a clause covers JSON.
+bool covers_json(std::string_view type);
 
 /// The media type without its parameters, in lower case.
 std::string media_type(std::string_view header);

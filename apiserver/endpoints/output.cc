@@ -87,7 +87,7 @@ class ListStream final : public http::BodyStream {
     if (resource_->custom) {
       api::detail::write_json(object.body(), out);
     } else {
-      // Items of built-in lists come without a type: the list has it.
+      // Items of built-in lists have no type: the list has it.
       api::detail::write_json_without({"kind", "apiVersion"}, object.body(), out);
     }
   }
@@ -130,11 +130,11 @@ http::Response object_response(int code, const api::Object& object, const Output
   http::Response response;
   response.status = code;
   response.headers.emplace_back("Cache-Control", "no-cache, private");
-  const api::Object shown =
-      format.transform == Transform::kPartialMetadata ? metadata_of(object, format) : object;
+  // (A Status is not converted.)
+  const bool partial = format.transform == Transform::kPartialMetadata && object.kind() != "Status";
+  const api::Object shown = partial ? metadata_of(object, format) : object;
   if (format.protobuf && set_protobuf_body(shown, response)) return response;
-  response.body = format.pretty ? shown.to_pretty_json() : *storage::shared_json(shown);
-  response.body += '\n';
+  response.body = *storage::shared_json(shown) + '\n';
   return response;
 }
 

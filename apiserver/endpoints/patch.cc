@@ -31,16 +31,50 @@ constexpr std::string_view kStrategicPatch = "application/strategic-merge-patch+
 
 using Apply = std::function<void(Document& target, const Document& patch)>;
 
-/// The 422 of a patch that cannot be carried out; clients get no details.
+/// The 422 of a patch that cannot be applied; clients get no details.
 StatusError does_not_fit() { return StatusError::generic(422, "", "", "", "", "", 0, false); }
+
+/// Go's name for the JSON type of a value.
+std::string_view go_type_of(const json::Value& value) {
+  return value.IsObject()   ? "object"
+         : value.IsArray()  ? "array"
+         : value.IsString() ? "string"
+         : value.IsBool()   ? "bool"
+         : value.IsNull()   ? "null"
+                            : "number";
+}
 
 void apply_json(Document& target, const Document& patch) {
   try {
     api::apply_json_patch(target, patch, target.GetAllocator());
   } catch (const api::PatchError&) {
     throw does_not_fit();
-  } catch (const api::DecodeError& e) {
-    throw StatusError::bad_request(e.what());
+  } catch (const api::DecodeError&) {
+    // An unknown operation, or one without its path.
+    throw does_not_fit();
+  }
+}
+
+/// Checks an operation like the decoder. A missing value to set is null.
+void prepare_operations(Document& patch) {
+  constexpr std::string_view kRefusal =
+      "error decoding patch: json: cannot unmarshal {} into Go {}";
+  for (json::Value& operation : patch.GetArray()) {
+    if (operation.IsNull()) operation.SetObject();
+    if (!operation.IsObject()) {
+      throw StatusError::bad_request(
+          fmt::format(kRefusal, go_type_of(operation), "value of type handlers.jsonPatchOp"));
+    }
+    for (const char* name : {"op", "path", "from"}) {
+      const json::Value* text = json::find(operation, name);
+      if (text == nullptr || text->IsNull() || text->IsString()) continue;
+      throw StatusError::bad_request(
+          fmt::format(kRefusal, go_type_of(*text),
+                      fmt::format("struct field jsonPatchOp.{} of type string", name)));
+    }
+    const std::string_view op = json::text(operation, "op");
+    if ((op == "add" || op == "replace") && json::find(operation, "value") == nullptr)
+      json::set(operation, "value", json::Value(), patch.GetAllocator());
   }
 }
 
@@ -56,16 +90,6 @@ Apply apply_strategic(const api::GroupVersionKind& type) {
   return [type](Document& target, const Document& patch) {
     api::apply_strategic_merge_patch(target, patch, type, target.GetAllocator());
   };
-}
-
-/// Go's name for the JSON type of a value.
-std::string_view go_type_of(const json::Value& value) {
-  return value.IsObject()   ? "object"
-         : value.IsArray()  ? "array"
-         : value.IsString() ? "string"
-         : value.IsBool()   ? "bool"
-         : value.IsNull()   ? "null"
-                            : "number";
 }
 
 /// A value as Go prints it with "%+v".
@@ -97,18 +121,23 @@ class OutcomeCheck {
         validation_(validation),
         warnings_(std::move(warnings)) {}
 
-  /// Looks at the patch itself, before any result of it.
+  /// Checks the patch before it is applied.
   void look_at(std::string_view patch, PatchForm form) {
     if (validation_ != FieldValidation::kIgnore) in_patch_ = find_patch_problems(patch, form);
   }
 
-  /// `blamed` is what the error shows: a strategic merge patch. Empty: the result.
+  /// `blamed`: a strategic merge patch to show in the error; empty: show the result.
   void operator()(const Object& present, const Object& patched, const std::string& blamed) const {
     const api::GroupVersionKind& type = expected_.type;
     const auto is_or_unset = [](std::string_view text, std::string_view wanted) {
       return text.empty() || text == wanted;
     };
     // (A strategic merge patch does not change them.)
+    if (expected_.custom && !is_or_unset(patched.kind(), type.kind)) {
+      throw StatusError::invalid(
+          type.group, type.kind, patched.name(),
+          {api::validation::invalid("kind", patched.kind(), fmt::format("must be {}", type.kind))});
+    }
     if (blamed.empty() && (!is_or_unset(patched.kind(), type.kind) ||
                            !is_or_unset(patched.api_version(), type.api_version()))) {
       const bool known =
@@ -145,7 +174,7 @@ class OutcomeCheck {
     return StatusError::invalid("", "", "", {api::validation::invalid("patch", value, why)});
   }
 
-  resources::ServedResourcePtr resource_;  // holds the schema
+  resources::ServedResourcePtr resource_;  // owns the schema
   ExpectedKind expected_;
   FieldValidation validation_;
   std::shared_ptr<std::vector<std::string>> warnings_;
@@ -154,7 +183,7 @@ class OutcomeCheck {
 
 resources::Store::Change make_change(Document patch, Apply apply, const OutcomeCheck& check,
                                      bool strategic) {
-  // Changes are copied about; the patch need not be.
+  // Shared, as changes are copied.
   auto shared = std::make_shared<const Document>(std::move(patch));
   const std::string blamed = strategic ? go_text(*shared) : std::string();
   return [shared, apply = std::move(apply), check, blamed](const Object& present) {
@@ -171,7 +200,28 @@ resources::Store::Change make_change(Document patch, Apply apply, const OutcomeC
   };
 }
 
+/// The prefix of messages; empty for strategic merge patches.
+constexpr std::string_view kCannotDecode = "error decoding patch: ";
+
+/// `type` is the one of Go that such patches have.
+StatusError is_no_patch(const Document& patch, std::string_view prefix, std::string_view type) {
+  return StatusError::bad_request(fmt::format(
+      "{}json: cannot unmarshal {} into Go value of type {}", prefix, go_type_of(patch), type));
+}
+
 }  // namespace
+
+void check_patch_type(const http::Request& request) {
+  const std::string type = media_type(request.header("content-type"));
+  if (type == kJsonPatch || type == kMergePatch || type == kApplyPatch) return;
+  api::Status status;
+  status.code = 415;
+  status.reason = api::reason::kUnsupportedMediaType;
+  status.message = fmt::format(
+      "the body of the request was in an unknown format - accepted media types include: {}, {}, {}",
+      kJsonPatch, kMergePatch, kApplyPatch);
+  throw StatusError(std::move(status));
+}
 
 resources::Store::Change parse_patch(const http::Request& request,
                                      const resources::ServedResourcePtr& resource,
@@ -180,18 +230,15 @@ resources::Store::Change parse_patch(const http::Request& request,
   OutcomeCheck check(resource, expected, validation, std::move(warnings));
   const std::string type = media_type(request.header("content-type"));
   if (type == kJsonPatch) {
-    Document patch = decode_json(request.body, "error decoding patch: ");
-    if (!patch.IsArray()) {
-      throw StatusError::bad_request(
-          fmt::format("error decoding patch: json: cannot unmarshal {} into Go value of type "
-                      "[]handlers.jsonPatchOp",
-                      go_type_of(patch)));
-    }
+    Document patch = decode_json(request.body, kCannotDecode);
+    if (patch.IsNull()) patch.SetArray();
+    if (!patch.IsArray()) throw is_no_patch(patch, kCannotDecode, "[]handlers.jsonPatchOp");
     if (patch.Size() > kMaxOperations) {
       throw StatusError::request_entity_too_large(
           fmt::format("The allowed maximum operations in a JSON patch is {}, got {}",
                       kMaxOperations, patch.Size()));
     }
+    prepare_operations(patch);
     check.look_at(request.body, PatchForm::kOperations);
     return make_change(std::move(patch), apply_json, check, false);
   }
@@ -199,13 +246,11 @@ resources::Store::Change parse_patch(const http::Request& request,
   const bool strategic =
       type == kStrategicPatch && !resource->custom && api::supports_strategic_merge_patch(kind);
   if (type == kMergePatch || strategic) {
-    Document patch = decode_json(request.body, "error decoding patch: ");
-    if (!patch.IsObject()) {
-      throw StatusError::bad_request(
-          fmt::format("error decoding patch: json: cannot unmarshal {} into Go value of type "
-                      "map[string]interface {{}}",
-                      go_type_of(patch)));
-    }
+    const std::string_view prefix = strategic ? std::string_view() : kCannotDecode;
+    Document patch = decode_json(request.body, prefix);
+    if (patch.IsNull() && !strategic) throw StatusError::bad_request("Invalid JSON Patch");
+    if (patch.IsNull()) patch.SetObject();
+    if (!patch.IsObject()) throw is_no_patch(patch, prefix, "map[string]interface {}");
     check.look_at(request.body, PatchForm::kObject);
     return make_change(std::move(patch), strategic ? apply_strategic(kind) : apply_merge, check,
                        strategic);
@@ -215,16 +260,6 @@ resources::Store::Change parse_patch(const http::Request& request,
     status.code = 415;
     status.reason = api::reason::kUnsupportedMediaType;
     status.message = "server-side apply needs managedFields, which this server does not keep";
-    throw StatusError(std::move(status));
-  }
-  if (resource->custom) {
-    api::Status status;
-    status.code = 415;
-    status.reason = api::reason::kUnsupportedMediaType;
-    status.message = fmt::format(
-        "the body of the request was in an unknown format - accepted media types include: {}, {}, "
-        "{}",
-        kJsonPatch, kMergePatch, kApplyPatch);
     throw StatusError(std::move(status));
   }
   throw StatusError::generic(415, "", "", "", "", "415: Unsupported Media Type", 0, false);

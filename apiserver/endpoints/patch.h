@@ -11,12 +11,14 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// The change that the patch in a request makes to an object of the expected kind: that of the
-/// resource, or that of its subresource. Throws api::StatusError: 415 for an unknown kind
-/// of patch, 400 for a patch that is none. What the change throws: 422 for a patch that does not
-/// fit the object.
+/// Throws api::StatusError (415) for a kind of patch that custom resources do not have.
+void check_patch_type(const http::Request& request);
+
+/// The change that applies a request's patch to an object of the expected kind: that of the resource
+/// or of its subresource. Throws api::StatusError: 415 for an unknown patch type, 400 for a malformed
+/// patch. The change throws 422 if the patch does not apply.
 ///
-/// Unknown and repeated fields, in the patch or new in the result, are refused (422) or become
+/// Unknown and repeated fields, in the patch or new in the result, are rejected (422) or added to
 /// `warnings`.
 resources::Store::Change parse_patch(const http::Request& request,
                                      const resources::ServedResourcePtr& resource,

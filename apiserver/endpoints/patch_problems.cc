@@ -1,7 +1,6 @@
 #include "apiserver/endpoints/patch_problems.h"
 
 #include <fmt/format.h>
-#include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
 
 #include <algorithm>
@@ -9,12 +8,12 @@
 #include <unordered_set>
 #include <utility>
 
-#include "lookout/base/json_strings.h"
+#include "lookout/api/detail/walk_json.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
 
-constexpr std::size_t kMaxProblems = 100;
+constexpr std::size_t kMaxPatchProblems = 100;
 
 class Finder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Finder> {
  public:
@@ -77,7 +76,8 @@ class Finder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Finder> {
   void report(std::string_view what) {
     const std::string_view prefix = form_ == PatchForm::kOperations ? "json patch " : "";
     std::string problem = fmt::format("{}{} field \"{}\"", prefix, what, path_);
-    if (problems.size() == kMaxProblems || std::ranges::find(problems, problem) != problems.end())
+    if (problems.size() == kMaxPatchProblems ||
+        std::ranges::find(problems, problem) != problems.end())
       return;
     problems.push_back(std::move(problem));
   }
@@ -91,12 +91,7 @@ class Finder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Finder> {
 
 std::vector<std::string> find_patch_problems(std::string_view json, PatchForm form) {
   Finder finder(form);
-  std::string room;
-  const std::string_view text = repair_surrogates(json, room);
-  rapidjson::MemoryStream stream(text.data(), text.size());
-  rapidjson::Reader reader;
-  reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag>(stream,
-                                                                                       finder);
+  api::detail::walk_json(json, finder);
   return std::move(finder.problems);
 }
 

@@ -1,9 +1,14 @@
 #include "apiserver/endpoints/request_info.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <vector>
 
+#include "lookout/api/detail/go_text.h"
 #include "lookout/api/fields.h"
+#include "lookout/api/status.h"
 #include "lookout/api/validation.h"
 #include "lookout/base/ascii.h"
 
@@ -23,6 +28,20 @@ std::string verb_of(std::string_view method) {
 
 bool is_true(std::string_view parameter) {
   return parameter != "0" && base::lower_case(parameter) != "false";
+}
+
+std::int64_t parse_number(std::string_view parameter) {
+  std::int64_t number = 0;
+  const bool has_plus = parameter.starts_with('+') && !parameter.starts_with("+-");
+  const std::string_view digits = parameter.substr(has_plus ? 1 : 0);
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const auto refuse = [&](std::string_view why) {
+    return api::StatusError::bad_request(
+        fmt::format("strconv.ParseInt: parsing {}: {}", api::detail::quote(parameter), why));
+  };
+  if (error == std::errc::result_out_of_range) throw refuse("value out of range");
+  if (error != std::errc{} || end != digits.data() + digits.size()) throw refuse("invalid syntax");
+  return number;
 }
 
 RequestInfo parse_request_info(const http::Request& request) {
@@ -52,7 +71,7 @@ RequestInfo parse_request_info(const http::Request& request) {
   }
   if (parts[0] == "namespaces" && parts.size() > 1) {
     info.ns = parts[1];
-    // Behind a namespace comes what lives in it, or a part of the namespace itself.
+    // After a namespace: a namespaced resource, or a subresource of the namespace.
     if (parts.size() > 2 && parts[2] != "status" && parts[2] != "finalize") {
       info.in_namespace = true;
       drop(2);

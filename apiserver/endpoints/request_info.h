@@ -1,6 +1,7 @@
 // RequestInfo: the verb and the object of a request, from its method and path.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,7 @@ struct RequestInfo {
   std::string resource;
   std::string name;
   std::string subresource;
-  /// Parts of the path behind those.
+  /// The remaining parts of the path.
   bool has_more_parts = false;
   /// The old form of a watch: /api/v1/watch/...
   bool watch_by_path = false;
@@ -38,5 +39,8 @@ RequestInfo parse_request_info(const http::Request& request);
 
 /// As metav1.Convert_Slice_string_To_bool: everything but "0" and "false" is true.
 bool is_true(std::string_view parameter);
+
+/// The value of a parameter that is a number. Throws api::StatusError (400) with Go's message.
+std::int64_t parse_number(std::string_view parameter);
 
 }  // namespace lookout::apiserver::endpoints

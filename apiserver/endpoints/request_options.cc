@@ -1,13 +1,11 @@
 #include "apiserver/endpoints/request_options.h"
 
 #include "apiserver/json.h"
+#include "apiserver/names.h"
 #include "lookout/base/enum_names.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
-
-using json::Allocator;
-using json::Document;
 
 void add_dry_run(Document& document, Allocator& allocator) {
   json::Value all(rapidjson::kArrayType);

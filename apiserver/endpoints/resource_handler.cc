@@ -15,6 +15,7 @@
 #include "apiserver/endpoints/list_options.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/output.h"
+#include "apiserver/endpoints/owner_references.h"
 #include "apiserver/endpoints/patch.h"
 #include "apiserver/endpoints/pod_subresources.h"
 #include "apiserver/endpoints/protobuf_output.h"
@@ -41,7 +42,7 @@ using resources::Part;
 using resources::Store;
 using resources::Target;
 
-/// The answers of go-restful, which finds the way of a request in the API server.
+/// The responses of go-restful, kube-apiserver's request router.
 StatusError no_such_route() { return StatusError::generic(404, "", "", "", "", "", 0, false); }
 StatusError no_such_method() { return StatusError::generic(405, "", "", "", "", "", 0, false); }
 
@@ -59,8 +60,7 @@ bool is(const Target& target, std::string_view group, std::string_view plural) {
   return target.resource->type.group == group && target.resource->type.plural == plural;
 }
 
-/// The write has succeeded, so the client is not told of this failure. The tasks that watch the
-/// storage repeat what failed.
+/// The write has succeeded, so this failure is only logged. The tasks that watch the storage retry.
 void warn_of_delay(const Target& target, const Error& why) {
   log::warn("a write of {} takes effect later: {}", target.resource->type.qualified_name(),
             why.what());
@@ -77,7 +77,7 @@ Object success(const Target& target, const Object& object) {
   return status.to_object();
 }
 
-/// The answer to what creates something that is no object.
+/// The response to creations of non-objects.
 Object created_status() {
   api::Status status;
   status.status = "Success";
@@ -85,7 +85,7 @@ Object created_status() {
   return status.to_object();
 }
 
-/// Flow schemas as a table has them: a request belongs to the first one that matches.
+/// Flow schemas in table order: the first match applies to a request.
 std::vector<Object> in_order_of_trial(std::vector<Object> schemas) {
   const auto precedence = [](const Object& schema) {
     return schema["spec"]["matchingPrecedence"].as_int();
@@ -138,6 +138,14 @@ StatusError needs_a_node(const Target& target, std::string_view subresource) {
                   target.resource->type.plural, subresource));
 }
 
+void check_export(const Request& request) {
+  const auto wanted = request.parameter("export");
+  if (wanted && is_true(*wanted)) {
+    throw StatusError::bad_request(
+        "the export parameter, deprecated since v1.14, is no longer supported");
+  }
+}
+
 storage::Revision revision_parameter(const Request& request) {
   const std::string_view text = request.parameter("resourceVersion").value_or("");
   try {
@@ -156,7 +164,7 @@ std::string manager_of(const Request& request) {
   return fields::manager_of(name, request.header("user-agent"));
 }
 
-/// The objects that a list selects, and the head of the answer.
+/// The selected objects of a list, and the head of the response.
 struct Listed {
   storage::ListResult result;
   ListHead head;
@@ -186,7 +194,8 @@ Awaitable<Listed> read_list(const Target& target, const ListOptions& options) {
   co_return out;
 }
 
-/// Between `least` and twice as much, so that watches that began together do not end together.
+/// A random time between `least` and twice `least`, so that watches that started together do not end
+/// together.
 std::chrono::milliseconds spread(std::chrono::milliseconds least) {
   std::random_device random;
   std::uniform_int_distribution<std::int64_t> more(0, std::max<std::int64_t>(least.count(), 1));
@@ -206,6 +215,13 @@ struct ResourceHandler::Call {
 
 void ResourceHandler::add_warnings(const std::vector<std::string>& warnings, const Call& call) {
   call.warnings.insert(call.warnings.end(), warnings.begin(), warnings.end());
+}
+
+resources::DeleteOptions ResourceHandler::deletion_options(const Call& call) {
+  if (!call.request.body.empty()) negotiate_input(call.request, true);
+  resources::DeleteOptions options = parse_delete_options(call.request);
+  add_warnings(deletion_warnings(call.target, options), call);
+  return options;
 }
 
 admission::WebhookAdmission ResourceHandler::admission_of(const Call& call,
@@ -237,6 +253,7 @@ Target ResourceHandler::route(const Request& request, const RequestInfo& info) c
   target.resource = table->find(info.group, info.version, info.resource);
   if (target.resource == nullptr) throw no_such_route();
   const resources::ServedResource& resource = *target.resource;
+  if (resource.custom) return route_custom(request, info, std::move(target));
   // Only lists and watches go over all namespaces.
   const bool reading = info.verb == "list" || info.verb == "watch";
   // (The rest of a path through a proxy is its target's.)
@@ -255,19 +272,36 @@ Target ResourceHandler::route(const Request& request, const RequestInfo& info) c
   if (info.subresource.empty()) {
     const bool on_object = !info.name.empty() && !info.watch_by_path;
     const bool on_collection = reading || info.verb == "create" || info.verb == "deletecollection";
-    if (on_object == on_collection || !resource.has_verb(info.verb)) {
-      if (resource.custom) {
-        throw StatusError::method_not_allowed(resource.type.group, resource.type.plural,
-                                              info.verb.empty() ? request.method : info.verb);
-      }
-      throw no_such_method();
-    }
+    if (on_object == on_collection || !resource.has_verb(info.verb)) throw no_such_method();
     return target;
   }
   const resources::Subresource* subresource = resource.find_subresource(info.subresource);
   if (subresource == nullptr) throw no_such_route();
   const auto& verbs = subresource->verbs;
   if (std::find(verbs.begin(), verbs.end(), info.verb) == verbs.end()) throw no_such_method();
+  return target;
+}
+
+Target ResourceHandler::route_custom(const Request& request, const RequestInfo& info,
+                                     Target target) const {
+  const api::Resource& type = target.resource->type;
+  if (info.watch_by_path && info.verb != "watch") throw no_such_method();
+  target.ns = info.ns;
+  target.name = info.name;
+  const auto demand = [&](const std::vector<std::string>& verbs) {
+    if (std::find(verbs.begin(), verbs.end(), info.verb) == verbs.end())
+      throw StatusError::method_not_allowed(type.group, type.plural, info.verb);
+  };
+  if (info.subresource.empty()) {
+    demand(target.resource->verbs);
+  } else {
+    const auto* const subresource = target.resource->find_subresource(info.subresource);
+    if (subresource == nullptr) throw StatusError::not_found(type.group, type.plural, info.name);
+    demand(subresource->verbs);
+  }
+  if (info.verb == "patch") check_patch_type(request);
+  if (info.name.empty() && (info.verb == "update" || info.verb == "patch"))
+    throw StatusError::bad_request("name must be provided");
   return target;
 }
 
@@ -298,7 +332,7 @@ Awaitable<Response> ResourceHandler::get(const Call& call) const {
     const Object pod = co_await store_.get(call.target);
     if (subresource == "log") {
       check_log_options(call.request, pod);
-      // Nobody has run it: there is nothing to read.
+      // The container did not run, so there is no log.
       if (pod["spec"]["nodeName"].as_string().empty()) {
         Response nothing;
         nothing.status = 204;
@@ -309,6 +343,7 @@ Awaitable<Response> ResourceHandler::get(const Call& call) const {
     check_has_host(call.target, subresource, pod);
     throw needs_a_node(call.target, subresource);
   }
+  check_export(call.request);
   if (call.target.resource->storage == nullptr) {
     throw StatusError::not_found(call.target.resource->type.group,
                                  call.target.resource->type.plural, call.target.name);
@@ -326,7 +361,7 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
   const ListOptions options = parse_list_options(call.request, resource, false, "");
   ++counters_->lists;
   if (resource.storage == nullptr) {
-    // Components that the server knows nothing of.
+    // Components that this server does not check.
     if (format.transform == Transform::kTable) {
       Response table;
       table.stream = list_stream(call.target.resource, {}, objects_source({}), format);
@@ -397,17 +432,18 @@ Object ResourceHandler::owned_review(const Call& call, const Object& review) con
 
 Awaitable<Response> ResourceHandler::create(const Call& call) const {
   const resources::ServedResource& resource = *call.target.resource;
-  const OutputFormat format = negotiate_output(call.request, false, false);
+  const OutputFormat format = negotiate_output(call.request, false, false, resource.custom);
   negotiate_input(call.request, !resource.custom);
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
   auto [object, warnings] = decode_object(call.request, resource, options.field_validation);
+  object = with_distinct_owners(object, OwnersFrom::kBody, warnings);
   add_warnings(warnings, call);
   if (resource.type.namespaced) resources::check_same_namespace(object.ns(), call.target.ns);
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
   if (resource.storage == nullptr) {
     const bool binds = resource.type.plural == "bindings";
-    // (Reviews do not tell whether a namespace exists.)
+    // (Reviews do not check whether a namespace exists.)
     if (binds) co_await store_.check_namespace(call.target, object.name());
     object = owned_review(call, object);
     object = co_await admission.admit(std::move(object));
@@ -423,9 +459,6 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
     const Object answer = co_await answer_review(std::move(review), object, std::move(user),
                                                  authenticator_, authorizer_);
     co_return object_response(201, answer, format);
-  }
-  if (resource.terminating) {
-    throw StatusError::method_not_allowed(resource.type.group, resource.type.plural, "create");
   }
   std::optional<fields::FieldManager> owner;
   if (managed_fields_)
@@ -494,10 +527,11 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
 
 Awaitable<Response> ResourceHandler::change(const Call& call) const {
   const bool patching = call.info.verb == "patch";
-  const OutputFormat format = negotiate_output(call.request, false, false);
   const std::string& subresource = call.info.subresource;
   if (subresource == "proxy") throw needs_a_node(call.target, subresource);
   const bool scaling = subresource == "scale";
+  const OutputFormat format =
+      negotiate_output(call.request, false, false, call.target.resource->custom && !scaling);
   if (!patching) negotiate_input(call.request, scaling || !call.target.resource->custom);
   const WriteOptions options =
       parse_write_options(call.request, patching ? "PatchOptions" : "UpdateOptions");
@@ -522,13 +556,14 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
     wish = parse_patch(call.request, call.target.resource, expected, options.field_validation,
                        warnings);
     // A patch creates nothing, not even where an update would.
-    wish = [patch = std::move(wish), target = call.target](const Object& present) {
-      if (present) return patch(present);
+    wish = [patch = std::move(wish), target = call.target, warnings](const Object& present) {
+      if (present) return with_distinct_owners(patch(present), OwnersFrom::kPatch, *warnings);
       const api::Resource& type = target.resource->type;
       throw StatusError::not_found(type.group, type.plural, target.name);
     };
   } else {
     DecodedBody body = decode_object(call.request, expected, options.field_validation);
+    body.object = with_distinct_owners(body.object, OwnersFrom::kBody, body.warnings);
     add_warnings(body.warnings, call);
     resources::check_identity(call.target, body.object);
     if (!body.object.uid().empty()) preconditions.uid = std::string(body.object.uid());
@@ -569,39 +604,38 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
 }
 
 Awaitable<Response> ResourceHandler::remove(const Call& call) const {
-  const OutputFormat format = negotiate_output(call.request, false, false);
+  const OutputFormat format =
+      negotiate_output(call.request, false, false, call.target.resource->custom);
   if (call.subresource != nullptr) throw needs_a_node(call.target, call.info.subresource);
-  if (!call.request.body.empty()) negotiate_input(call.request, true);
-  resources::DeleteOptions options = parse_delete_options(call.request);
-  add_warnings(deletion_warnings(call.target, options), call);
+  resources::DeleteOptions options = deletion_options(call);
   admission::WebhookAdmission admission = admission_of(call, admission_options(options));
   Target target = call.target;
   target.admission = &admission;
   const bool dry_run = options.dry_run;
+  const bool denies_orphans = options.denies_orphans;
   const Store::Deleted deleted = co_await store_.remove(std::move(target), std::move(options));
   if (!dry_run) co_await after_write(call, deleted.object, deleted.gone);
   const bool shows_object = !deleted.gone || call.target.resource->strategy->returns_deleted_object;
-  co_return respond(call, 200, shows_object ? deleted.object : success(call.target, deleted.object),
-                    format);
+  const int code = !deleted.gone && denies_orphans ? 202 : 200;
+  co_return respond(call, code,
+                    shows_object ? deleted.object : success(call.target, deleted.object), format);
 }
 
 Awaitable<Response> ResourceHandler::remove_collection(const Call& call) const {
   const resources::ServedResource& resource = *call.target.resource;
   const OutputFormat format = negotiate_output(call.request, false, true, resource.custom);
   const ListOptions list = parse_list_options(call.request, resource, false, "");
-  if (!call.request.body.empty()) negotiate_input(call.request, true);
-  resources::DeleteOptions options = parse_delete_options(call.request);
-  add_warnings(deletion_warnings(call.target, options), call);
+  resources::DeleteOptions options = deletion_options(call);
   admission::WebhookAdmission admission = admission_of(call, admission_options(options));
   Target target = call.target;
   target.admission = &admission;
-  // A page of it, if there is a limit.
+  // One page, if there is a limit.
   auto [result, head] = co_await read_list(call.target, list);
   std::vector<Object> removed = co_await storage::read_all(std::move(result));
   for (const Object& stored : removed) {
     resources::DeleteOptions same = options;
     co_await store_.remove_listed(target, stored, std::move(same));
-    // (Those with finalizers stay.)
+    // (Objects with finalizers remain.)
     if (options.dry_run || !stored["metadata"]["finalizers"].empty()) continue;
     co_await note(call, resource.from_storage(stored), true);
   }
@@ -636,7 +670,7 @@ Awaitable<Object> ResourceHandler::after_write(const Call& call, Object object, 
   try {
     co_return co_await store_.get(std::move(target));
   } catch (const StatusError&) {
-    // The write has succeeded: the answer is the object without later changes.
+    // The write has succeeded: respond with the object without later changes.
   }
   co_return object;
 }

@@ -1,4 +1,4 @@
-// Requests about resources: from HTTP to the store and back.
+// ResourceHandler: handles requests for resources.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ struct WatchLimits {
   std::chrono::milliseconds bookmark_interval{std::chrono::minutes(1)};
 };
 
-/// Tells the rest of the server of a write, before its answer is sent.
+/// Notifies other parts of the server of a write, before the response is sent.
 struct Consequences {
   /// An object was created, changed or, if `gone`, deleted.
   std::function<Awaitable<void>(const resources::ServedResourcePtr& resource,
@@ -61,8 +61,12 @@ class ResourceHandler {
  private:
   struct Call;
 
-  /// The resource, provided that the path and the method make sense for it.
+  /// The resource, if the path and the method are valid for it.
   resources::Target route(const http::Request& request, const RequestInfo& info) const;
+  /// Like apiextensions-apiserver, which has its own routing: supports HEAD, and names missing objects.
+  /// `target` has the resource.
+  resources::Target route_custom(const http::Request& request, const RequestInfo& info,
+                                 resources::Target target) const;
   Awaitable<http::Response> get(const Call& call) const;
   Awaitable<http::Response> list(const Call& call) const;
   Awaitable<http::Response> watch(const Call& call) const;
@@ -73,8 +77,10 @@ class ResourceHandler {
   Awaitable<http::Response> change(const Call& call) const;
   Awaitable<http::Response> remove(const Call& call) const;
   Awaitable<http::Response> remove_collection(const Call& call) const;
-  /// Clients show warnings to their users.
+  /// Adds warnings, which clients show to their users.
   static void add_warnings(const std::vector<std::string>& warnings, const Call& call);
+  /// The options of a deletion. Warns about its effect.
+  static resources::DeleteOptions deletion_options(const Call& call);
   /// The object in the form that the client accepts.
   static http::Response respond(const Call& call, int code, const api::Object& object,
                                 const OutputFormat& format);
@@ -87,8 +93,8 @@ class ResourceHandler {
                                                    admission::PodSecurity security) const;
   /// The rules about the user around `next`, which must outlive it.
   admission::UserAdmission user_admission_of(const Call& call, resources::Admission& next) const;
-  /// Runs everything that has to happen before a write is answered; failures are only logged.
-  /// Returns the object to answer with.
+  /// Runs the work that must precede the response to a write; failures are only logged. Returns the
+  /// object for the response.
   Awaitable<api::Object> after_write(const Call& call, api::Object object, bool gone) const;
   Awaitable<void> note(const Call& call, api::Object object, bool gone) const;
   /// Definitions that have changed are served from now on, and webhooks called.

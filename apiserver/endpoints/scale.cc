@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apiserver/fields/managed_fields.h"
+#include "apiserver/names.h"
 #include "lookout/api/labels.h"
 #include "lookout/api/validation.h"
 #include "lookout/k8s/meta/v1.h"
@@ -18,11 +19,9 @@
 namespace lookout::apiserver::endpoints {
 namespace {
 
-using api::Object;
-using api::StatusError;
 using api::Value;
 
-/// A selector as text, from whatever form the resource has it in.
+/// The resource's selector as text.
 std::string selector_text(Value selector) {
   if (selector.is_string()) return std::string(selector.as_string());
   if (!selector.is_object()) return "";
@@ -30,7 +29,7 @@ std::string selector_text(Value selector) {
     const bool structured =
         selector.contains("matchLabels") || selector.contains("matchExpressions");
     if (structured) return api::labels::from(k8s::meta::v1::LabelSelector(selector)).to_string();
-    // A plain map, as replication controllers have it.
+    // A map, as in replication controllers.
     std::vector<api::labels::Requirement> requirements;
     for (const auto& [key, value] : selector.members()) {
       std::vector<std::string> values{std::string(value.as_string())};
@@ -126,16 +125,16 @@ class ScaleOwners {
   fields::ManagedFields parent_;
 };
 
-/// Stands for a number of replicas that the custom resource does not have. A patch of its scale that
-/// leaves this number as it is has set none, and is refused.
+/// A placeholder for missing replicas of a custom resource. A patch of its scale that does not change
+/// this number is rejected.
 constexpr std::int64_t kUnset = std::numeric_limits<std::int32_t>::min();
 
 std::string name_of(const std::vector<std::string>& path) {
   return fmt::format(".{}", fmt::join(path, "."));
 }
 
-/// A built-in resource without a number has 0 replicas; of a custom one nobody knows. Throws
-/// api::StatusError (500) if a custom resource has no integer there.
+/// 0 for a built-in resource without replicas; nullopt for a custom one. Throws api::StatusError (500)
+/// if a custom resource's value is not an integer.
 std::optional<std::int64_t> replicas_of(const resources::ServedResource& resource,
                                         const Object& object) {
   const auto& path = resource.scale->spec_replicas;
@@ -160,7 +159,7 @@ Object make_scale(const resources::ServedResource& resource, const Object& objec
   }
   const resources::ScalePaths& paths = *resource.scale;
   json::Value& spec = json::child(scale, "spec", allocator);
-  // (Go leaves out a zero here.)
+  // (Go omits a zero here.)
   if (replicas != 0) json::set(spec, "replicas", json::Value(replicas), allocator);
   json::Value& status = json::child(scale, "status", allocator);
   json::set(status, "replicas",
@@ -225,7 +224,7 @@ Object scaled(const resources::ServedResource& resource, const Object& object,
   for (std::size_t i = 0; i + 1 < path.size(); ++i)
     place = &json::child(*place, path[i], allocator);
   if (!path.empty()) json::set(*place, path.back(), json::Value(replicas), allocator);
-  // Whose version the client has seen.
+  // The client's version is that of the parent object.
   json::set(json::child(document, "metadata", allocator), "resourceVersion",
             scale.resource_version().empty() ? object.resource_version() : scale.resource_version(),
             allocator);

@@ -1,7 +1,6 @@
 #include "apiserver/endpoints/typed_decoding.h"
 
 #include <fmt/format.h>
-#include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
 
 #include <algorithm>
@@ -17,10 +16,10 @@
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/go_values.h"
 #include "lookout/api/detail/type_table.h"
+#include "lookout/api/detail/walk_json.h"
 #include "lookout/api/quantity.h"
 #include "lookout/api/status.h"
 #include "lookout/api/time.h"
-#include "lookout/base/json_strings.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -30,15 +29,14 @@ using api::detail::Scalar;
 using api::detail::Shape;
 using api::detail::Type;
 
-/// More than that nobody reads.
+/// The maximum number of reported problems.
 constexpr std::size_t kMaxProblems = 100;
 
-/// The known type of the value at some position: an API type, a part of a custom resource's schema,
-/// or nothing.
+/// The type of a value: an API type, a part of a custom resource's schema, or unknown.
 struct Place {
   std::optional<Type> type = {};
   Value schema = {};
-  /// The schema has no field, or does not say: all fields are unknown.
+  /// The schema has no properties: all fields are unknown.
   bool knows_nothing = false;
   /// The schema of the list that the value is in keeps unknown fields.
   bool in_keeping_list = false;
@@ -51,7 +49,7 @@ struct Place {
   }
 };
 
-/// The place of what a schema says nothing about but that it may be there.
+/// The place of values that a schema allows without a type.
 Place place_without_fields() {
   Place place;
   place.knows_nothing = true;
@@ -75,7 +73,7 @@ Place place_of_elements(const Place& list) {
   return place;
 }
 
-/// Where Go's base64 decoder gives up, if it does.
+/// Where Go's base64 decoder fails, if it does.
 std::optional<std::size_t> bad_base64(std::string_view text) {
   std::size_t quantum = 0;  // where the present group of four began
   std::size_t in_quantum = 0;
@@ -90,7 +88,7 @@ std::optional<std::size_t> bad_base64(std::string_view text) {
       continue;
     }
     if (c != '=' || in_quantum < 2) return i;
-    // Padding, and nothing behind it.
+    // Padding at the end.
     std::size_t next = text.find_first_not_of("\r\n", i + 1);
     if (in_quantum == 2) {
       if (next == std::string_view::npos) return text.size();
@@ -137,7 +135,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     return std::move(problems_);
   }
 
-  /// Behind a key: whether nobody looks at the value.
+  /// After a key: whether the value is ignored.
   bool skips_next() const {
     const Frame& frame = frames_.back();
     return skipped_ > 0 || frame.unknown || is_opaque(frame.place);
@@ -238,14 +236,14 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     bool unknown = false;
     std::string member;  // its name, in custom resources
 
-    /// Whether a member that the type does not have is there for the first time.
+    /// Whether an unknown member occurs for the first time.
     bool is_new(std::string_view name) { return names_.emplace(name).second; }
 
    private:
     std::set<std::string, std::less<>> names_;
   };
 
-  /// On the way from the root to a value.
+  /// A step on the path from the root to a value.
   struct Step {
     bool in_array = false;
     std::size_t index = 0;
@@ -260,13 +258,13 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     return true;
   }
 
-  /// Whether a type reads the value itself, and what is in it stays unknown. (A custom resource is
-  /// read without types.)
+  /// Whether a type decodes the value itself, so that its content is unknown. (A custom resource is
+  /// decoded without types.)
   bool is_opaque(const Place& place) const {
     return !metadata_ && place.type && place.type->shape() == Shape::kScalar;
   }
 
-  /// The place of the value that begins now.
+  /// The place of the next value.
   Place next(bool is_text = false) {
     if (frames_.empty()) return root_;
     if (skips_next()) {
@@ -357,7 +355,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     const std::string name = api::detail::go_type_name(type);
     fail(decoder_error(value, named_type(name)), conversion_error(value, name));
   }
-  /// Where we are is for the decoder to say; a type that reads its values itself does not know.
+  /// The decoder adds the position; types that decode their values themselves do not know it.
   std::string decoder_error(std::string_view value, std::string_view type) const {
     const Type* owner = nullptr;
     for (auto frame = frames_.rbegin(); frame != frames_.rend() && owner == nullptr; ++frame) {
@@ -384,7 +382,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
       return fmt::format("cannot convert {} to {}", given, type);
     return "unrecognized type: " + type;
   }
-  /// Go's names for texts, of which the schema knows none: those that every object may have.
+  /// Go's names of string types that every object may have, which are not in the schema.
   std::string named_type(const std::string& type) const {
     const std::string_view fields = fields_;
     const std::string_view field = fields.substr(fields.rfind('.') + 1);
@@ -496,22 +494,22 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
   std::vector<Frame> frames_;
   /// Of the fields that were in the open objects so far.
   std::vector<std::uint16_t> symbols_;
-  /// Where we are, with indexes, and the names of the fields on the way, without.
+  /// The current path with indexes, and the field names without.
   std::string path_;
   std::string fields_;
-  /// How deep inside of a value that nobody looks at.
+  /// The depth inside an ignored value.
   std::size_t skipped_ = 0;
   /// In the apiVersion, kind or metadata of an embedded resource: the number of frames around it (0
   /// elsewhere), and the size of its path.
   std::size_t embedded_depth_ = 0;
   std::size_t embedded_size_ = 0;
-  /// The same of the one that the error is in.
+  /// The same for the value with the error.
   std::string embedded_part_;
   std::vector<Step> way_to_refused_;
   DecodingProblems problems_;
 };
 
-/// A Follower for FastJson, which gives up on unusual JSON: another one has to begin again then.
+/// A Follower for FastJson. If FastJson rejects unusual JSON, a new Follower must start again.
 class FastFollower : public Follower {
  public:
   using Follower::Follower;
@@ -530,7 +528,7 @@ class FastFollower : public Follower {
   bool empty_object() { return StartObject() && EndObject(0); }
   bool skipping() const { return skips_next(); }
   static void skipped() {}
-  // Nothing is known from before.
+  // No state from before.
   static std::size_t recall(std::string_view, std::size_t&) { return 0; }
   static void remember(std::string_view, std::size_t) {}
 };
@@ -552,12 +550,7 @@ DecodingProblems find_decoding_problems(std::string_view json, const ExpectedKin
   FastFollower fast(expected);
   if (fast.follow(json)) return fast.take(json);
   Follower follower(expected);
-  std::string room;
-  const std::string_view text = repair_surrogates(json, room);
-  rapidjson::MemoryStream stream(text.data(), text.size());
-  rapidjson::Reader reader;
-  reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag>(stream,
-                                                                                       follower);
+  api::detail::walk_json(json, follower);
   return follower.take(json);
 }
 
@@ -591,17 +584,6 @@ std::vector<std::string> check_fields(const JsonBody& body, const ExpectedKind& 
 
 std::string strict_decoding_error(const std::vector<std::string>& problems) {
   return fmt::format("strict decoding error: {}", fmt::join(problems, ", "));
-}
-
-std::string warning_header(std::string_view message) {
-  std::string quoted;
-  for (const char c : message) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    // Names of fields come from clients: no line may end here.
-    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
-    quoted += control ? ' ' : c;
-  }
-  return "299 - \"" + quoted + "\"";
 }
 
 }  // namespace lookout::apiserver::endpoints

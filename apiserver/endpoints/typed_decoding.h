@@ -11,8 +11,7 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// The kind that a body is to be of: a resource's, or one that belongs to a subresource, such as
-/// Scale.
+/// The expected kind of a body: the resource's or that of a subresource, such as Scale.
 struct ExpectedKind {
   /// The resource must outlive it.
   ExpectedKind(const resources::ServedResource& resource);  // NOLINT(google-explicit-constructor)
@@ -28,12 +27,12 @@ struct ExpectedKind {
 
 /// The errors in a body.
 struct DecodingProblems {
-  /// A value that is not of its field's type, in the words of Go's decoder. Nothing else counts then.
+  /// A value that does not match its field's type, with the message of Go's decoder. Overrides the rest.
   std::optional<std::string> error;
   /// The same in the words of the converter that the API server uses for strategic merge patches and
   /// server-side apply (runtime.DefaultUnstructuredConverter).
   std::string converter_error;
-  /// `unknown field "spec.foo"`, `duplicate field "spec.replicas"`: what a strict decoder refuses.
+  /// The errors of a strict decoder: `unknown field "spec.foo"`, `duplicate field "spec.replicas"`.
   std::vector<std::string> strict;
 };
 
@@ -43,26 +42,23 @@ DecodingProblems find_decoding_problems(std::string_view json, const ExpectedKin
 /// The same for an object.
 DecodingProblems find_decoding_problems(const api::Object& object, const ExpectedKind& expected);
 
-/// fieldValidation: what becomes of what a strict decoder refuses.
+/// fieldValidation: how to handle the errors of a strict decoder.
 enum class FieldValidation { kIgnore, kWarn, kStrict };
 
-/// A body of JSON as it came, and what was decoded from it.
+/// A received JSON body and its object.
 struct JsonBody {
   std::string_view json;
   const api::Object& object;
-  /// The keys that it had twice when it was YAML.
+  /// The repeated keys of the original YAML.
   std::vector<std::string> repeated;
 };
 
-/// Throws api::StatusError (400) for a body that does not fit its type, and, if validation is
-/// strict, for fields that are unknown or there twice; warnings about these otherwise.
+/// Throws api::StatusError (400) for a body that does not match its type and, with strict validation,
+/// for unknown and repeated fields; otherwise returns warnings about these.
 std::vector<std::string> check_fields(const JsonBody& body, const ExpectedKind& expected,
                                       FieldValidation validation);
 
 /// `strict decoding error: unknown field "a", duplicate field "b"`.
 std::string strict_decoding_error(const std::vector<std::string>& problems);
-
-/// The value of a Warning header.
-std::string warning_header(std::string_view message);
 
 }  // namespace lookout::apiserver::endpoints

@@ -21,7 +21,7 @@ FieldSet set_of(const Paths& paths) {
   return out;
 }
 
-/// The part of a set that begins with one of the paths.
+/// The part of a set below the paths.
 FieldSet matching(const FieldSet& set,
                   const std::vector<std::span<const std::string_view>>& paths) {
   FieldSet out;
@@ -48,14 +48,13 @@ FieldSet matching(const FieldSet& set,
 struct StatusRule {
   std::string_view group;
   std::string_view plural;
-  Paths reset;  // besides the spec
+  Paths reset;  // in addition to the spec
 };
 
 const std::vector<StatusRule>& status_rules() {
   static const std::vector<StatusRule> kRules = {
       {"", "pods", {{"metadata", "deletionTimestamp"}, {"metadata", "ownerReferences"}}},
       {"apps", "deployments", {{"metadata", "labels"}}},
-      {"apiextensions.k8s.io", "customresourcedefinitions", {{"metadata"}}},
       {"apiregistration.k8s.io", "apiservices", {{"metadata"}}},
       {"flowcontrol.apiserver.k8s.io", "flowschemas", {{"metadata"}}},
       {"flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", {{"metadata"}}},

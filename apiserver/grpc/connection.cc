@@ -11,6 +11,8 @@
 #include <charconv>
 #include <utility>
 
+#include "lookout/base/ascii.h"
+
 namespace lookout::apiserver::grpc {
 namespace {
 
@@ -37,19 +39,12 @@ int code_of_http(std::string_view status) {
   return kUnknown;
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-/// Decodes "%41" to "A". A percent sign without two hexadecimal digits behind it is kept.
+/// Decodes "%41" to "A". Keeps a percent sign that is not followed by two hexadecimal digits.
 std::string decode_percents(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const int high = text[i] == '%' && i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-    const int low = high < 0 ? -1 : hex_digit(text[i + 2]);
+    const int high = text[i] == '%' && i + 2 < text.size() ? base::hex_value(text[i + 1]) : -1;
+    const int low = high < 0 ? -1 : base::hex_value(text[i + 2]);
     if (low < 0) {
       out.push_back(text[i]);
     } else {
@@ -60,7 +55,7 @@ std::string decode_percents(std::string_view text) {
   return out;
 }
 
-/// The status in the trailers of an answer.
+/// The status in the trailers of a response.
 Status status_of(const Headers& trailers) {
   const std::string_view code = find_header(trailers, "grpc-status");
   Status out;
@@ -80,7 +75,7 @@ std::string timeout_of(std::chrono::steady_clock::time_point deadline) {
 
 Kind kind_of(const error_code& error) {
   if (error == asio::error::connection_refused) return Kind::kRefused;
-  // One side refuses the other one's certificate.
+  // One side rejects the other one's certificate.
   if (error.category() == asio::error::get_ssl_category()) return Kind::kTls;
   return Kind::kBroken;
 }
@@ -88,7 +83,7 @@ Kind kind_of(const error_code& error) {
 void set_options(asio::ip::tcp::socket& socket, std::chrono::milliseconds timeout) {
   error_code ignored;
   socket.set_option(asio::ip::tcp::no_delay(true), ignored);
-  // The kernel closes the connection if sent bytes are not acknowledged for so long.
+  // The kernel closes the connection if sent bytes are not acknowledged for this long.
   const auto unacknowledged = static_cast<unsigned>(timeout.count());
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged,
              sizeof unacknowledged);
@@ -193,8 +188,8 @@ void Connection::begin_session() {
   write();
 }
 
-/// Calls are sent only when the server's settings have come. A server that hangs before has begun
-/// none of them, so that they may be sent to another one.
+/// Calls are sent only after the server's settings have arrived. A server that hangs before has not
+/// started any of them, so they may be sent to another one.
 void Connection::on_ready() {
   if (!session_.can_open()) return close(Kind::kUnreachable, "the server takes no calls");
   state_ = State::kReady;
@@ -242,7 +237,7 @@ void Connection::write() {
                       [self = shared_from_this()](const error_code& error, std::size_t) {
                         self->writing_ = false;
                         if (self->state_ == State::kClosed) return;
-                        // After an error, reading fails too, and knows the reason better.
+                        // After an error, reading fails too, with a better reason.
                         if (!error) self->write();
                       });
   });
@@ -250,7 +245,7 @@ void Connection::write() {
 
 void Connection::lose(const error_code& error) {
   const bool ended = error == asio::error::eof || error == asio::ssl::error::stream_truncated;
-  // Once the settings have come, TLS was fine: the connection broke.
+  // After the settings, TLS was established: the connection broke.
   const Kind kind = state_ == State::kReady ? Kind::kBroken : kind_of(error);
   close(kind, ended ? "the server has closed the connection" : error.message());
 }

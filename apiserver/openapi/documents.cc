@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "apiserver/content_hash.h"
+#include "apiserver/names.h"
 #include "apiserver/openapi/gnostic.h"
 #include "apiserver/openapi/paths.h"
 #include "lookout/api/resource.h"
@@ -13,8 +14,6 @@
 namespace lookout::apiserver::openapi {
 namespace {
 
-using json::Allocator;
-using json::Document;
 using json::Value;
 
 WireDocumentPtr finished(std::string text) {
@@ -96,7 +95,7 @@ WireDocumentPtr Documents::v3_index() {
   Value& paths = json::child(index, "paths", allocator);
   for (const std::string& name : names) {
     Value entry(rapidjson::kObjectType);
-    // The hash lets clients keep the document.
+    // The hash makes the document cacheable.
     const std::string url = fmt::format("/openapi/v3/{}?hash={}", name, v3_locked(name)->hash);
     json::set(entry, "serverRelativeURL", url, allocator);
     json::set(paths, name, std::move(entry), allocator);

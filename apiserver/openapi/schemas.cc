@@ -8,8 +8,6 @@ namespace lookout::apiserver::openapi {
 namespace {
 
 using api::detail::Field;
-using api::detail::ListType;
-using api::detail::MapType;
 using api::detail::Scalar;
 using api::detail::Shape;
 using api::detail::Type;
@@ -35,8 +33,10 @@ Value either(std::string_view a, std::string_view b, Allocator& allocator) {
   return out;
 }
 
-/// The extensions that say how lists and maps are merged.
+/// The extensions for merging lists and maps.
 void add_merge_rules(const Field& field, Value& schema, Allocator& allocator) {
+  using api::detail::ListType;
+  using api::detail::MapType;
   if (field.list_type() != ListType::kNone) {
     const auto keys = field.list_map_keys();
     if (!keys.empty()) {
@@ -181,7 +181,7 @@ Value Schemas::property(const Field& field) {
   add_merge_rules(field, rules, allocator_);
   if (rules.ObjectEmpty()) return schema;
   if (dialect_ == Dialect::kV3 && json::find(schema, "$ref") != nullptr) {
-    // Nothing may stand beside a reference.
+    // A reference must not have siblings.
     Value all(rapidjson::kArrayType);
     all.PushBack(schema, allocator_);
     schema = object();
@@ -192,7 +192,7 @@ Value Schemas::property(const Field& field) {
 }
 
 void Schemas::define(Type type) {
-  // First the name: types refer to themselves.
+  // Add the name first, because types may refer to themselves.
   const std::string name(type.name());
   add(name, object());
   Value schema;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "apiserver/json.h"
+#include "apiserver/names.h"
 #include "apiserver/quota/resource_list.h"
 #include "lookout/api/quantity.h"
 #include "lookout/api/status.h"
@@ -16,9 +17,7 @@
 namespace lookout::apiserver::quota {
 namespace {
 
-using api::Object;
 using api::Quantity;
-using json::Allocator;
 using json::Value;
 
 constexpr const char* kAnnotation = "kubernetes.io/limit-ranger";
@@ -32,7 +31,7 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
   return out;
 }
 
-/// Adds the amounts that a container does not say; their names, in order.
+/// Adds the amounts that a container does not set. Returns their names, in order.
 std::string fill(Value& container, const char* part, const ResourceList& defaults,
                  Allocator& allocator) {
   std::vector<std::string> names;
@@ -46,7 +45,7 @@ std::string fill(Value& container, const char* part, const ResourceList& default
   return joined(names, ", ");
 }
 
-/// The defaults of one LimitRange; the last item wins, as it does there.
+/// The defaults of one LimitRange; as in Kubernetes, the last item wins.
 ResourceList defaults_of(const Object& range, std::string_view field) {
   ResourceList out;
   for (const api::Value item : range["spec"]["limits"].elements()) {
@@ -106,7 +105,7 @@ void check_max(const Bound& bound, const Asked& asked) {
   }
 }
 
-/// For what has requests only.
+/// For objects with only requests.
 void check_max_request(const Bound& bound, const Asked& asked) {
   const Quantity* request = amount_of(asked.requests, bound.name);
   if (request == nullptr || *request > bound.amount) bound.refuse("maximum", "request", request);
@@ -170,7 +169,7 @@ void check_claim(api::Value item, const Object& claim, std::vector<std::string>&
   check_each(item, "max", asked, errors, check_max_request);
 }
 
-/// Several errors as Go's aggregate shows them: each once, in brackets.
+/// Several errors in the format of Go's aggregate: without duplicates, in brackets.
 std::string aggregate(const std::vector<std::string>& errors) {
   std::vector<std::string> once;
   for (const std::string& error : errors) {
@@ -191,7 +190,7 @@ Object with_default_resources(const std::vector<Object>& ranges, const Object& p
     if (document.IsNull()) document = pod.to_document();
     Allocator& allocator = document.GetAllocator();
     Value* const spec = json::find(document, "spec");
-    if (spec == nullptr) return pod;  // validation refuses it
+    if (spec == nullptr) return pod;  // validation rejects it
     std::vector<std::string> said;
     for (const auto& [list, name] :
          {std::pair("containers", "container"), std::pair("initContainers", "init container")}) {
@@ -216,12 +215,12 @@ Object with_default_resources(const std::vector<Object>& ranges, const Object& p
 void check_limit_ranges(const std::vector<Object>& ranges, const api::Resource& type,
                         const Object& object, const Object& old) {
   if (!type.group.empty()) return;
-  // (Of pods, only resizes come here.)
+  // (For pods, only resizes.)
   const bool is_pod = type.plural == "pods";
   const bool is_claim = type.plural == "persistentvolumeclaims";
   if (!is_pod && !is_claim) return;
   if (old && old["metadata"]["deletionTimestamp"].is_string()) return;
-  // A request that a claim has already is not looked at again.
+  // An existing request of a claim is not checked again.
   if (is_claim && old && object["spec"]["resources"] == old["spec"]["resources"]) return;
   for (const Object& range : ranges) {
     std::vector<std::string> errors;

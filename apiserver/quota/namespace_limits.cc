@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "apiserver/json.h"
+#include "apiserver/names.h"
 #include "apiserver/quota/limit_ranger.h"
 #include "apiserver/quota/usage.h"
 #include "apiserver/storage/revision.h"
@@ -17,13 +18,11 @@
 namespace lookout::apiserver::quota {
 namespace {
 
-using api::Object;
 using api::Quantity;
-using api::StatusError;
 using resources::ServedResourcePtr;
 using storage::StorageError;
 
-/// How often an account is counted again because somebody else changed it meanwhile.
+/// The maximum number of attempts after concurrent changes of a quota.
 constexpr int kAttempts = 20;
 constexpr std::size_t kBatch = 500;
 
@@ -33,7 +32,7 @@ json::Value json_of(const ResourceList& list, json::Allocator& allocator) {
   return out;
 }
 
-/// "cpu=1,memory=2Gi", of those names.
+/// "cpu=1,memory=2Gi" for these names.
 std::string text_of(const ResourceList& list, const std::vector<std::string>& names) {
   std::string out;
   for (const std::string& name : names) {
@@ -68,7 +67,7 @@ void check_fits(const api::Resource& type, const Object& object, const Object& q
                   text_of(delta, exceeded), text_of(used, exceeded), text_of(hard, exceeded)));
 }
 
-/// The quota with `delta` added to its account, or taken off.
+/// The quota with `delta` added to or subtracted from its usage.
 Object with_delta(const Object& quota, const ResourceList& delta, bool taken) {
   ResourceList used = resource_list(quota["status"]["used"]);
   for (const auto& [name, amount] : delta) {
@@ -92,7 +91,7 @@ Object with_status(const Object& quota, const ResourceList& hard, const Resource
   return Object::from(document);
 }
 
-/// By how much each usage has grown. Usages that have not grown are left out.
+/// The increase of each usage; without usages that have not increased.
 ResourceList increase(const ResourceList& now, const ResourceList& before) {
   ResourceList out;
   for (const auto& [name, amount] : now) {
@@ -178,7 +177,7 @@ Awaitable<NamespaceLimits::Charge> NamespaceLimits::charge(ServedResourcePtr res
   const api::Resource& type = resource->type;
   Charge charge;
   if (!is_counted(type)) co_return charge;
-  // Before anything is looked at, so that a new quota counts this object or sees its charge.
+  // Before any check, so that a new quota counts this object or includes its charge.
   std::string where = ns;
   if (!dry_run) charge.pass_ = co_await gate_.enter(std::move(where));
   ServedResourcePtr quotas = quotas_;
@@ -237,7 +236,7 @@ Awaitable<NamespaceLimits::Charge> NamespaceLimits::charge(ServedResourcePtr res
                                                    std::move(none), std::move(update));
       if (!taken.empty()) charge.taken_.emplace_back(quota.name(), std::move(taken));
     } catch (const StorageError& e) {
-      // A quota that has gone limits nothing.
+      // A deleted quota has no limits.
       if (e.code() != StorageError::Code::kKeyNotFound) {
         refusal = std::make_exception_ptr(
             StatusError::server_timeout(type.group, type.plural, "create", 2));

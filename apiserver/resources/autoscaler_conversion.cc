@@ -1,5 +1,5 @@
-// autoscaling/v1 and v2. What v1 has no field for is in annotations, in the forms that
-// k8s.io/kubernetes/pkg/apis/autoscaling/v1/conversion.go gives it.
+// autoscaling/v1 and v2. Data without a field in v1 is in annotations, in the form of
+// k8s.io/kubernetes/pkg/apis/autoscaling/v1/conversion.go.
 #include <array>
 #include <cstddef>
 #include <initializer_list>
@@ -41,7 +41,7 @@ constexpr Kept kCurrentMetrics{"autoscaling.alpha.kubernetes.io/current-metrics"
 constexpr Kept kConditions{"autoscaling.alpha.kubernetes.io/conditions", "status", "conditions"};
 constexpr std::array<Kept, 4> kAllKept = {kMetrics, kBehavior, kCurrentMetrics, kConditions};
 
-/// The member of a metric that holds its wanted or its present value.
+/// The member of a metric with its target or current value.
 struct Holder {
   std::string_view name;
   bool is_target;
@@ -49,7 +49,7 @@ struct Holder {
 constexpr Holder kTargetHolder{"target", true};
 constexpr Holder kCurrentHolder{"current", false};
 
-/// When v1 has a quantity that v2 leaves out: as "0".
+/// Whether v1 writes "0" for a quantity that v2 omits.
 enum class Zero { kNever, kInStatus, kAlways };
 
 /// Where a field of a metric is.
@@ -61,7 +61,7 @@ struct Place {
   std::string_view name;
   Zero zero = Zero::kNever;
 };
-/// The part with the value: the target, or what it is.
+/// The part with the value: "target" or "current".
 constexpr std::string_view kHolder = "holder";
 
 constexpr Place kObject[] = {{"target", "", "describedObject"},
@@ -101,7 +101,7 @@ std::string_view part_of(const Place& place, const Holder& holder) {
   return place.part == kHolder ? holder.name : place.part;
 }
 
-/// Takes a member out of an object; null if there is none.
+/// Removes and returns a member of an object; null if there is none.
 json::Value taken(json::Value* object, std::string_view name) {
   json::Value* member = object == nullptr ? nullptr : json::find(*object, name);
   if (member == nullptr) return {};
@@ -110,31 +110,39 @@ json::Value taken(json::Value* object, std::string_view name) {
   return out;
 }
 
-/// A metric in the form that v1 has for it.
-json::Value old_metric(json::Value& metric, const Holder& holder, Allocator& allocator) {
+/// A metric whose source is converted with `convert(source, from)`.
+template <class Convert>
+json::Value converted(json::Value& metric, Allocator& allocator, Convert convert) {
   json::Value out = json::object();
   json::set(out, "type", taken(&metric, "type"), allocator);
   for (const Source& source : kSources) {
     json::Value* from = json::find(metric, source.name);
     if (from == nullptr || !from->IsObject()) continue;
+    json::set(out, source.name, convert(source, *from), allocator);
+  }
+  return out;
+}
+
+/// A metric in the form that v1 has for it.
+json::Value old_metric(json::Value& metric, const Holder& holder, Allocator& allocator) {
+  return converted(metric, allocator, [&](const Source& source, json::Value& from) {
     json::Value made = json::object();
     for (const Place& place : source.places) {
       const std::string_view part = part_of(place, holder);
-      json::Value value = taken(part.empty() ? from : json::find(*from, part), place.name);
+      json::Value value = taken(part.empty() ? &from : json::find(from, part), place.name);
       const bool zero =
           place.zero == Zero::kAlways || (place.zero == Zero::kInStatus && !holder.is_target);
       if (value.IsNull() && zero) value = json::copy_text("0", allocator);
       if (!value.IsNull()) json::set(made, old_name(place, holder), std::move(value), allocator);
     }
-    json::set(out, source.name, std::move(made), allocator);
-  }
-  return out;
+    return made;
+  });
 }
 
 /// Sets the type of a target, for which v1 has no field.
 void set_target_type(json::Value& target, std::string_view source, Allocator& allocator) {
   const bool average = json::find(target, "averageValue") != nullptr;
-  // (An average comes without a value, for which v1 says zero.)
+  // (An average has no value, which v1 writes as zero.)
   if (average && json::text(target, "value") == "0") json::erase(target, "value");
   const bool value = json::find(target, "value") != nullptr;
   std::string_view type = "AverageValue";
@@ -148,14 +156,10 @@ void set_target_type(json::Value& target, std::string_view source, Allocator& al
 
 /// The opposite of old_metric().
 json::Value new_metric(json::Value& metric, const Holder& holder, Allocator& allocator) {
-  json::Value out = json::object();
-  json::set(out, "type", taken(&metric, "type"), allocator);
-  for (const Source& source : kSources) {
-    json::Value* from = json::find(metric, source.name);
-    if (from == nullptr || !from->IsObject()) continue;
+  return converted(metric, allocator, [&](const Source& source, json::Value& from) {
     json::Value made = json::object();
     for (const Place& place : source.places) {
-      json::Value value = taken(from, old_name(place, holder));
+      json::Value value = taken(&from, old_name(place, holder));
       if (value.IsNull()) continue;
       const std::string_view part = part_of(place, holder);
       json::Value& where = part.empty() ? made : json::child(made, part, allocator);
@@ -163,9 +167,8 @@ json::Value new_metric(json::Value& metric, const Holder& holder, Allocator& all
     }
     json::Value& value = json::child(made, holder.name, allocator);
     if (holder.is_target) set_target_type(value, source.name, allocator);
-    json::set(out, source.name, std::move(made), allocator);
-  }
-  return out;
+    return made;
+  });
 }
 
 /// The fields of the behavior, its rules and their policies, as Go writes structures without tags.
@@ -191,7 +194,7 @@ json::Value old_behavior(json::Value value, std::size_t level, Allocator& alloca
   return out;
 }
 
-/// Gives members the names of the type's fields. Go does not mind capital letters.
+/// Renames members to the type's fields, as Go's decoder ignores case.
 void rename_as_fields(json::Value& value, Type type, Allocator& allocator) {
   using api::detail::Shape;
   if (type.shape() == Shape::kList && value.IsArray()) {
@@ -345,7 +348,7 @@ void write_old_status(json::Value& autoscaler, json::Value& status, Allocator& a
     annotate(autoscaler, kConditions, conditions, allocator);
 }
 
-/// The metric for the CPU that a field of v1 stands for; none without the field.
+/// The CPU metric for v1's field; none without the field.
 json::Value cpu_metrics(json::Value* part, std::string_view field, const Holder& holder,
                         Allocator& allocator) {
   json::Value metrics(rapidjson::kArrayType);
@@ -364,7 +367,7 @@ json::Value cpu_metrics(json::Value* part, std::string_view field, const Holder&
   return metrics;
 }
 
-/// Takes annotations as the old object has them.
+/// Copies the annotations of the old object.
 void take_annotations(json::Value& autoscaler, const json::Value& old,
                       std::initializer_list<Kept> all, Allocator& allocator) {
   if (json::text(autoscaler, "apiVersion") != kOld) return;
@@ -424,7 +427,7 @@ api::Object autoscaler_v2(const api::Object& autoscaler) {
   put(kBehavior, annotated(document, kBehavior, allocator));
   json::Value current = cpu_metrics(json::find(document, "status"),
                                     "currentCPUUtilizationPercentage", kCurrentHolder, allocator);
-  // An annotation says more.
+  // The annotation has more detail.
   json::Value all_current = annotated(document, kCurrentMetrics, allocator);
   put(kCurrentMetrics, all_current.IsArray() ? std::move(all_current) : std::move(current));
   put(kConditions, annotated(document, kConditions, allocator));

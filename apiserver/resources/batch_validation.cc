@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "apiserver/resources/job_indexes.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
@@ -19,12 +20,7 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
-using api::detail::quote;
-
-/// Takes the part before the separator off the text.
+/// Removes and returns the part of the text before the separator.
 std::string_view take_part(std::string_view& text, char separator) {
   const std::size_t end = std::min(text.find(separator), text.size());
   const std::string_view part = text.substr(0, end);
@@ -250,7 +246,7 @@ void check_job(const Field& spec) {
   if (!selector.selects(*labels)) labels.invalid("`selector` does not match template `labels`");
 }
 
-/// Unless the creator looks after it, the job finds its pods by labels of its own.
+/// Without spec.manualSelector, the job finds its pods by generated labels.
 void check_generated_selector(const Object& job, const Field& spec) {
   const Field selector = spec["selector"];
   if (spec["manualSelector"].is_true() || !selector.exists()) return;
@@ -275,7 +271,7 @@ void check_generated_selector(const Object& job, const Field& spec) {
   if (!generated) selector.invalid("`selector` not auto-generated");
 }
 
-/// Nothing but the name of a zone, which Go's loader would also take from elsewhere.
+/// Accepts only names of time zones; Go's loader would also accept other paths.
 bool is_zone_name(std::string_view name) {
   constexpr std::size_t kLongestPart = 14;
   const auto fits = [](char c) {
@@ -300,7 +296,7 @@ void check_time_zone(const Field& zone) {
   if (base::equal_ignoring_case(name, "Local")) {
     zone.invalid_text(
         "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
-    // (Go's loader knows it, in this spelling.)
+    // (Go's loader accepts this spelling.)
     if (name == "Local") return;
   }
   if (!is_zone_name(name)) return zone.invalid_text(fmt::format("unknown time zone {}", name));
@@ -400,7 +396,7 @@ void validate_job(const Object& job, Causes& causes) {
 void validate_job_update(const Object& job, const Object& old, Causes& causes) {
   const Field spec(job["spec"], "spec", causes);
   const Value before = old["spec"];
-  // (What has been said of the spec is said once more.)
+  // (As in Kubernetes, errors in the spec are reported twice.)
   check_job(spec);
   const auto stays = [&](const char* field) {
     if (!spec[field].is(before[field])) spec[field].invalid("field is immutable");

@@ -1,4 +1,4 @@
-// The status of claims to devices: what is allocated, and for whom.
+// The status of ResourceClaims: allocated devices and their consumers.
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 
 #include "apiserver/resources/device_parts.h"
 #include "apiserver/resources/ip_address.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
@@ -17,12 +18,7 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
-using json::Allocator;
-
-/// A device, as Kubernetes shows it.
+/// A device in Kubernetes' format.
 std::string identity(std::string_view driver, std::string_view pool, std::string_view device,
                      std::string_view share) {
   using api::detail::quote;
@@ -92,7 +88,7 @@ void check_allocation(const Field& allocation, Value claim) {
     result["tolerations"].each(check_device_toleration);
     check_share(result["shareID"]);
   });
-  // Those of the claim and those of its class.
+  // Those of the claim and of its class.
   check_list(devices["config"], 2 * kMostDeviceConfigs, [&](const Field& config) {
     config["source"].check_required_word({"FromClaim", "FromClass"});
     check_device_request_names(config["requests"], names);
@@ -137,7 +133,7 @@ void check_device_status(const Field& device, const std::set<std::string>& alloc
 
 }  // namespace
 
-/// Drops what is said of devices that are not allocated any more.
+/// Drops the status of devices that are not allocated.
 void prepare_resource_claim_status(json::Value& claim, const json::Value& old,
                                    Allocator& /*allocator*/) {
   json::Value* status = json::find(claim, "status");

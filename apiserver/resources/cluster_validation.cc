@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
@@ -16,11 +17,6 @@
 #include "lookout/base/base64.h"
 
 namespace lookout::apiserver::resources {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
-
 namespace {
 
 void check_preemption(const Field& policy) {
@@ -74,7 +70,7 @@ void check_taints(const Field& taints) {
     taint["effect"].check_required_word({"NoSchedule", "PreferNoSchedule", "NoExecute"});
     if (seen.insert(fmt::format("{}/{}", taint["effect"].text(), taint["key"].text())).second)
       return;
-    // (What is shown is the taint as it is in Go.)
+    // (Shows the taint in Go's syntax.)
     taint.causes().push_back(
         {"FieldValueDuplicate",
          fmt::format(R"(Duplicate value: {{"Key":"{}","Value":"{}","Effect":"{}",)"
@@ -84,7 +80,7 @@ void check_taints(const Field& taints) {
   });
 }
 
-/// What nodes said in annotations before there were fields for it.
+/// Legacy node annotations, which preceded the fields.
 void check_node_annotations(const Object& node, Causes& causes) {
   constexpr const char* kTaints = "scheduler.alpha.kubernetes.io/taints";
   constexpr const char* kAvoided = "scheduler.alpha.kubernetes.io/preferAvoidPods";
@@ -169,7 +165,7 @@ void check_declared_features(const Field& features) {
   });
 }
 
-/// The first part between dots that has no such form. What is shown is the whole.
+/// The first malformed part between dots. The error shows the whole name.
 void check_parts(const Field& field, std::string_view whole,
                  rules::Messages (*check)(std::string_view)) {
   for (std::string_view rest = whole;;) {

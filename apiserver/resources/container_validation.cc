@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "apiserver/quota/resource_list.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/pod_parts.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/quantity.h"
@@ -16,10 +17,6 @@
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Quantity;
-using api::Value;
 
 rules::Messages check_variable_name(std::string_view name) {
   if (std::all_of(name.begin(), name.end(),
@@ -134,7 +131,7 @@ void check_mounts(const Field& container, const Volumes& volumes) {
       name.invalid_text("must not already exist in volumeDevices");
     if (has(devices, "devicePath", path.text()))
       path.invalid_text("must not already exist as a path in volumeDevices");
-    // (What follows is said of the list.)
+    // (The following errors are for the list.)
     const auto at_list = [&](const char* field) {
       return mount[field].named(fmt::format("{}.{}", mounts.path(), field));
     };
@@ -207,9 +204,7 @@ void check_resize_policies(const Field& policies, bool never_restarts) {
 }
 
 rules::Messages check_header_name(std::string_view name) {
-  const auto fits = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
-  };
+  const auto fits = [](char c) { return base::is_alnum(c) || c == '-'; };
   if (!name.empty() && std::all_of(name.begin(), name.end(), fits)) return {};
   return {
       "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', "
@@ -246,18 +241,11 @@ constexpr std::array<Handler, 5> kHandlers = {{
 }};
 
 void check_handler(const Field& handler, Value grace_period) {
-  bool found = false;
-  for (const Handler& kind : kHandlers) {
-    const Field action = handler[kind.name];
-    if (!action.exists()) continue;
-    if (found) {
-      action.forbidden("may not specify more than 1 handler type");
-    } else {
-      kind.check(action, grace_period);
-    }
-    found = true;
-  }
-  if (!found) handler.required("must specify a handler type");
+  const auto check = [&](const Handler& kind, const Field& action) {
+    kind.check(action, grace_period);
+  };
+  if (!check_one_of(handler, kHandlers, "may not specify more than 1 handler type", check))
+    handler.required("must specify a handler type");
 }
 
 void check_probe(const Field& probe, Value grace_period) {
@@ -299,10 +287,15 @@ void check_restart_policy(const Field& container) {
   } else if (!list.empty()) {
     policy.required("must specify restartPolicy when restart rules are used");
   }
+  constexpr std::size_t kMostRules = 20;
+  constexpr std::size_t kMostCodes = 255;
+  if ((*list).size() > kMostRules) list.too_many(kMostRules);
   list.each([](const Field& rule) {
     rule["action"].check_word({"Restart", "RestartAllContainers"});
     if (!rule["exitCodes"].exists()) return rule["exitCodes"].required("must be specified");
     rule["exitCodes"]["operator"].check_word({"In", "NotIn"});
+    const Field codes = rule["exitCodes"]["values"];
+    if ((*codes).size() > kMostCodes) codes.too_many(kMostCodes);
   });
 }
 
@@ -364,7 +357,7 @@ void check_common(const Field& container, const ContainerContext& context) {
   check_container_security(container["securityContext"], context.spec["hostUsers"].as_bool(true));
 }
 
-/// Huge pages are whole, and need something else beside them.
+/// Huge pages are integers, and require CPU or memory.
 class HugePages {
  public:
   void check(const Field& amounts) {
@@ -395,7 +388,7 @@ class HugePages {
   bool has_others_ = false;
 };
 
-/// Ports of the node are taken once by the containers that run at one time.
+/// Host ports must be unique among containers that run at the same time.
 void check_host_ports(const Field& container, const Field& said_of, std::set<std::string>& taken) {
   container["ports"].named(said_of.path() + ".ports").each([&](const Field& port) {
     const Field number = port["hostPort"];
@@ -482,7 +475,7 @@ void check_resource_reference(const Field& reference, bool in_volume) {
   if (in_volume && reference["containerName"].empty()) {
     reference["containerName"].required();
   } else if (!resource.check_present()) {
-    // Nothing else can be said.
+    // No other field is allowed.
   } else if (!name.starts_with("limits.hugepages-") && !name.starts_with("requests.hugepages-")) {
     resource.check_word({"limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu",
                          "requests.ephemeral-storage", "requests.memory"});

@@ -4,13 +4,11 @@
 #include <utility>
 
 #include "apiserver/json.h"
+#include "apiserver/names.h"
 #include "lookout/api/detail/unset_fields.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-using json::Allocator;
-using json::Document;
 
 struct Renaming {
   std::string_view core;

@@ -8,21 +8,18 @@
 #include <string_view>
 
 #include "apiserver/json.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/base/base64.h"
 
 namespace lookout::apiserver::resources {
 namespace {
 
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
-
 constexpr std::string_view kImmutableData = "field is immutable when `immutable` is set";
 
 constexpr int kMaxData = 1 << 20;
 
-/// How many bytes the base64 of a value stands for.
+/// The decoded size of a base64 value.
 std::size_t decoded_size(Value value) {
   const std::string_view text = value.as_string();
   const auto digits = std::count_if(text.begin(), text.end(),

@@ -32,7 +32,7 @@ json::Value* workload_spec(json::Value& workload, Allocator& allocator) {
   return spec;
 }
 
-/// Labels of the object itself, from its template.
+/// Labels of the object, from its template.
 void default_labels(json::Value& object_, const json::Value& spec, Allocator& allocator) {
   const json::Value* pod = json::find(spec, "template");
   const json::Value* metadata = pod == nullptr ? nullptr : json::find(*pod, "metadata");
@@ -53,7 +53,7 @@ void default_service_port(json::Value& webhook, Allocator& allocator) {
     json::set_default(*service, "port", json::Value(kPort), allocator);
 }
 
-/// What a webhook or a policy is asked about.
+/// The rules of a webhook or a policy.
 void default_match(json::Value& match, const char* rules, Allocator& allocator) {
   json::set_default(match, "matchPolicy", "Equivalent", allocator);
   json::set_default(match, "namespaceSelector", json::object(), allocator);
@@ -63,7 +63,7 @@ void default_match(json::Value& match, const char* rules, Allocator& allocator) 
   });
 }
 
-/// `name`: the member of the spec that says what is matched.
+/// `name`: the member of the spec with the match resources.
 void default_policy_match(json::Value& object, const char* name, Allocator& allocator) {
   json::Value* spec = json::find(object, "spec");
   json::Value* match = spec == nullptr ? nullptr : json::find(*spec, name);
@@ -144,7 +144,7 @@ void default_replica_set(json::Value& set, Allocator& allocator) {
 void default_replication_controller(json::Value& controller, Allocator& allocator) {
   json::Value* spec = json::find(controller, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
-  // (Its template may be missing, which is refused later.)
+  // (Its template may be missing; validation rejects this.)
   if (json::find(*spec, "template") != nullptr) default_template(*spec, allocator);
   json::set_default(*spec, "replicas", json::Value(1), allocator);
   default_labels(controller, *spec, allocator);
@@ -161,13 +161,17 @@ void default_stateful_set(json::Value& set, Allocator& allocator) {
   json::set_default(*spec, "replicas", json::Value(1), allocator);
   json::set_default(*spec, "podManagementPolicy", "OrderedReady", allocator);
   json::Value& strategy = json::child(*spec, "updateStrategy", allocator);
-  json::set_default(strategy, "type", "RollingUpdate", allocator);
-  if (json::text(strategy, "type") == "RollingUpdate")
-    json::set_default(json::child(strategy, "rollingUpdate", allocator), "partition",
-                      json::Value(0), allocator);
-  // (Behind a feature gate that is off.)
-  if (json::Value* rolling = json::find(strategy, "rollingUpdate"); rolling != nullptr)
+  if (json::text(strategy, "type").empty()) {
+    json::set(strategy, "type", "RollingUpdate", allocator);
+    json::child(strategy, "rollingUpdate", allocator);
+  }
+  // (A strategy that names the type alone stays as it is.)
+  if (json::Value* rolling = json::find(strategy, "rollingUpdate"); rolling != nullptr) {
+    if (json::text(strategy, "type") == "RollingUpdate" && rolling->IsObject())
+      json::set_default(*rolling, "partition", json::Value(0), allocator);
+    // Its feature gate is disabled.
     json::erase(*rolling, "maxUnavailable");
+  }
   json::Value& retention = json::child(*spec, "persistentVolumeClaimRetentionPolicy", allocator);
   json::set_default(retention, "whenDeleted", "Retain", allocator);
   json::set_default(retention, "whenScaled", "Retain", allocator);
@@ -279,7 +283,7 @@ void default_service(json::Value& service, Allocator& allocator) {
   });
 }
 
-/// An address of a load balancer is that of packets, unless it is said to be a proxy's.
+/// The default ipMode of load balancer addresses is VIP.
 void default_service_status(json::Value& service, Allocator& allocator) {
   json::Value* spec = json::find(service, "spec");
   json::Value* status = json::find(service, "status");

@@ -1,6 +1,8 @@
 // Validation of custom resource definitions.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <openssl/err.h>
+#include <openssl/x509.h>
 
 #include <algorithm>
 #include <array>
@@ -9,22 +11,23 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "apiserver/pem.h"
+#include "apiserver/resources/api_approval.h"
 #include "apiserver/resources/conditions.h"
 #include "apiserver/resources/field.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/patterns.h"
 #include "apiserver/resources/schema_rules.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/base/ascii.h"
+#include "lookout/base/base64.h"
 
 namespace lookout::apiserver::resources {
 namespace {
 
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
-
-/// Whether it is one. (More of it is not looked at when a definition is made.)
+/// Whether it is a PEM certificate. (Not checked further when a definition is created.)
 bool validate_simple_path(std::string_view path, const std::string& field, Causes& causes) {
   if (path.empty()) {
     causes.push_back(rules::required(field, ""));
@@ -129,8 +132,8 @@ void validate_selectable_fields(Value fields, Value schema, const std::string& p
   }
 }
 
-/// The versions as they are in Go. (Schemas, columns and so on are left out, as they are there when
-/// all versions have the same.)
+/// The versions in Go's syntax. (Without schemas, columns and so on, as in Kubernetes if all versions
+/// have the same.)
 std::string versions_in_go(Value versions) {
   if (versions.empty()) return "null";
   std::string out;
@@ -147,7 +150,7 @@ std::string versions_in_go(Value versions) {
   return "[" + out + "]";
 }
 
-/// Every version that was ever the storage version may still be stored.
+/// Objects may still be stored in former storage versions.
 void validate_stored_versions(Value stored, Value versions, Causes& causes) {
   const std::string field = "status.storedVersions";
   const auto refuse_all = [&](const std::string& why) {
@@ -182,7 +185,7 @@ void validate_stored_versions(Value stored, Value versions, Causes& causes) {
   }
 }
 
-/// A warning that is not printable would make a header that clients cannot read.
+/// A warning with unprintable characters would be an invalid header.
 void validate_deprecation(Value version, const std::string& here, Causes& causes) {
   const Value warning = version["deprecationWarning"];
   if (!warning.exists()) return;
@@ -226,40 +229,232 @@ void validate_conversion(Value conversion, Causes& causes) {
   validate_review_versions(versions, kVersions, "", causes);
 }
 
+void check_label(std::string_view text, const std::string& field, Causes& causes) {
+  if (const rules::Messages wrong = rules::check_dns1035_label(text); !wrong.empty())
+    causes.push_back(rules::invalid(field, text, fmt::format("{}", fmt::join(wrong, ","))));
+}
+
 /// The names of a definition; the accepted ones may be empty.
 void validate_names(Value names, const std::string& path, bool are_required, Causes& causes) {
-  const auto is_missing = [&](std::string_view value, const std::string& field) {
-    if (value.empty() && are_required) causes.push_back(rules::required(field, ""));
-    return value.empty();
-  };
-  for (const char* name : {"plural", "singular"}) {
-    const std::string_view value = names[name].as_string();
-    const std::string field = fmt::format("{}.{}", path, name);
-    if (is_missing(value, field)) continue;
-    for (const auto& message : rules::check_dns1035_label(value))
-      causes.push_back(rules::invalid(field, value, message));
-  }
-  for (const char* name : {"kind", "listKind"}) {
-    const std::string_view value = names[name].as_string();
-    const std::string field = fmt::format("{}.{}", path, name);
-    if (is_missing(value, field)) continue;
-    for (const auto& message : rules::check_dns1035_label(base::lower_case(value))) {
-      causes.push_back(rules::invalid(
-          field, value, "may have mixed case, but should otherwise match: " + message));
+  const auto field = [&](const char* name) { return fmt::format("{}.{}", path, name); };
+  if (are_required) {
+    for (const char* name : {"plural", "singular", "kind", "listKind"}) {
+      if (names[name].as_string().empty()) causes.push_back(rules::required(field(name), ""));
     }
   }
+  for (const char* name : {"plural", "singular"}) {
+    if (const auto text = names[name].as_string(); !text.empty())
+      check_label(text, field(name), causes);
+  }
+  for (const char* name : {"kind", "listKind"}) {
+    const std::string_view text = names[name].as_string();
+    const rules::Messages wrong = rules::check_dns1035_label(base::lower_case(text));
+    if (text.empty() || wrong.empty()) continue;
+    causes.push_back(rules::invalid(
+        field(name), text,
+        fmt::format("may have mixed case, but should otherwise match: {}", fmt::join(wrong, ","))));
+  }
+  const auto check_all = [&](const char* list) {
+    std::size_t at = 0;
+    for (const Value one : names[list].elements())
+      check_label(one.as_string(), fmt::format("{}.{}[{}]", path, list, at++), causes);
+  };
+  check_all("shortNames");
   if (const auto kind = names["kind"].as_string();
       !kind.empty() && kind == names["listKind"].as_string()) {
     causes.push_back(
-        rules::invalid(path + ".listKind", kind, "kind and listKind may not be the same"));
+        rules::invalid(field("listKind"), kind, "kind and listKind may not be the same"));
   }
-  for (const char* name : {"shortNames", "categories"}) {
-    std::size_t at = 0;
-    for (const Value one : names[name].elements()) {
-      const std::string field = fmt::format("{}.{}[{}]", path, name, at++);
-      for (const auto& message : rules::check_dns1035_label(one.as_string()))
-        causes.push_back(rules::invalid(field, one.as_string(), message));
+  check_all("categories");
+}
+
+/// Parts of versions.
+struct Parts {
+  bool schema = true;
+  bool subresources = true;
+  bool columns = true;
+  bool fields = true;
+
+  Parts others() const { return {!schema, !subresources, !columns, !fields}; }
+};
+
+/// The common part of all versions, which the API server keeps in the spec, not in the versions.
+Parts shared_parts(Value versions) {
+  Parts out;
+  const Value first = versions[0];
+  const auto is_same = [&](Value version, const char* list) {
+    return version[list] == first[list] || (version[list].empty() && first[list].empty());
+  };
+  for (const Value version : versions.elements()) {
+    out.schema = out.schema && version["schema"] == first["schema"];
+    out.subresources = out.subresources && version["subresources"] == first["subresources"];
+    out.columns = out.columns && is_same(version, "additionalPrinterColumns");
+    out.fields = out.fields && is_same(version, "selectableFields");
+  }
+  return out;
+}
+
+void validate_group(std::string_view group, Causes& causes) {
+  if (group.empty()) return causes.push_back(rules::required("spec.group", ""));
+  if (const rules::Messages wrong = rules::check_dns1123_subdomain(group); !wrong.empty()) {
+    causes.push_back(rules::invalid("spec.group", group, fmt::format("{}", fmt::join(wrong, ","))));
+  } else if (group.find('.') == std::string_view::npos) {
+    causes.push_back(
+        rules::invalid("spec.group", group, "should be a domain with at least one dot"));
+  }
+}
+
+void validate_scope(std::string_view scope, Causes& causes) {
+  constexpr std::array<std::string_view, 2> kScopes = {"Cluster", "Namespaced"};
+  if (scope.empty()) {
+    causes.push_back(rules::required("spec.scope", ""));
+  } else if (!is_one_of(scope, kScopes)) {
+    causes.push_back(rules::not_supported("spec.scope", scope, kScopes));
+  }
+}
+
+void validate_whole_schema(Value schema, const std::string& path, bool has_status, Causes& causes) {
+  if (!schema.exists()) return;
+  validate_schema_rules(schema, path, has_status, causes);
+  validate_patterns(schema, path, causes);
+  const auto type = schema["type"].as_string();
+  if (type.empty() || type == "object") return;
+  causes.push_back(rules::invalid(path + ".type", type, "must be object at the root"));
+  if (has_status) {
+    causes.push_back(rules::invalid(path + ".type", type,
+                                    "only \"object\" is allowed as the type at the root of the "
+                                    "schema if the status subresource is enabled"));
+  }
+}
+
+/// Validates these parts of a version, which are below `path`. The schema is at `schema_path`.
+void validate_parts(Value version, const Parts& what, const std::string& path,
+                    const std::string& schema_path, bool has_status, Causes& causes) {
+  const Value schema = what.schema ? version["schema"]["openAPIV3Schema"] : Value();
+  if (what.schema) validate_whole_schema(schema, schema_path, has_status, causes);
+  if (what.subresources) validate_scale(version["subresources"]["scale"], path, causes);
+  if (what.columns) validate_columns(version["additionalPrinterColumns"], path, causes);
+  const Value fields = version["selectableFields"];
+  if (!what.fields || fields.empty()) return;
+  if (schema.exists()) return validate_selectable_fields(fields, schema, path, causes);
+  causes.push_back(rules::invalid(path + ".selectableFields", "",
+                                  path == "spec"
+                                      ? "may only be set when validations.schema is included"
+                                      : "may only be set when `version.schema.openAPIV3Schema` is "
+                                        "not included"));
+}
+
+/// Validates a version, without the common part.
+void validate_version(Value version, const std::string& here, const Parts& shared, Causes& causes) {
+  check_label(version["name"].as_string(), here + ".name", causes);
+  validate_deprecation(version, here, causes);
+  validate_parts(version, shared.others(), here, here + ".schema.openAPIV3Schema",
+                 version["subresources"]["status"].exists(), causes);
+}
+
+void validate_versions(Value versions, const Parts& shared, Causes& causes) {
+  std::size_t stored = 0;
+  std::size_t index = 0;
+  bool unique = true;
+  std::set<std::string_view> names;
+  for (const Value version : versions.elements()) {
+    unique &= names.insert(version["name"].as_string()).second;
+    if (version["storage"].as_bool()) ++stored;
+    validate_version(version, fmt::format("spec.versions[{}]", index++), shared, causes);
+  }
+  const auto refuse = [&](const char* why) {
+    causes.push_back({"FieldValueInvalid",
+                      fmt::format("Invalid value: {}: {}", versions_in_go(versions), why),
+                      "spec.versions"});
+  };
+  if (!unique) refuse("must contain unique version names");
+  if (stored != 1) refuse("must have exactly one version marked as storage version");
+  // (The name of the first version is also in spec.version.)
+  if (const auto first = versions[0]["name"].as_string(); !first.empty())
+    check_label(first, "spec.version", causes);
+}
+
+void refuse_unknown_fields(const char* why, Causes& causes) {
+  causes.push_back({"FieldValueInvalid", fmt::format("Invalid value: true: {}", why),
+                    "spec.preserveUnknownFields"});
+}
+
+/// Each version needs a schema. Defaults require pruning of unknown fields.
+void validate_schemas_exist(Value spec, Causes& causes) {
+  std::size_t index = 0;
+  bool has_default = false;
+  for (const Value version : spec["versions"].elements()) {
+    const Value schema = version["schema"]["openAPIV3Schema"];
+    if (!schema.exists()) {
+      causes.push_back(
+          rules::required(fmt::format("spec.versions[{}].schema.openAPIV3Schema", index), ""));
     }
+    ++index;
+    has_default |= has_defaults(schema);
+  }
+  if (has_default && spec["preserveUnknownFields"].as_bool())
+    refuse_unknown_fields("must be false in order to use defaults in the schema", causes);
+}
+
+/// Why a bundle of certificates (in base64) cannot be loaded; null if it can.
+const char* fault_of_bundle(std::string_view text) {
+  const std::string bytes = decode_base64(text).value_or(std::string());
+  const std::vector<PemBlock> blocks = read_pem(bytes);
+  const auto is_certificate = [](const PemBlock& block) {
+    return block.name == "CERTIFICATE" && block.headers.empty();
+  };
+  const auto is_valid = [&](const PemBlock& block) {
+    if (!is_certificate(block)) return false;
+    const auto* data = reinterpret_cast<const unsigned char*>(block.data.data());
+    X509* const certificate = d2i_X509(nullptr, &data, static_cast<long>(block.data.size()));
+    X509_free(certificate);
+    return certificate != nullptr;
+  };
+  if (std::any_of(blocks.begin(), blocks.end(), is_valid)) return nullptr;
+  ERR_clear_error();
+  if (std::any_of(blocks.begin(), blocks.end(), is_certificate))
+    return "failed to parse certificate: x509: malformed certificate";
+  return blocks.empty() ? "unable to parse bytes as PEM block"
+                        : "no valid certificate authority data seen";
+}
+
+/// The webhook of a served definition needs valid certificates, unless the previous ones were invalid.
+void validate_bundle(const Object& definition, const Object& old, Causes& causes) {
+  const auto bundle_of = [](const Object& one) {
+    return one["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"].as_string();
+  };
+  const std::string_view bundle = bundle_of(definition);
+  if (bundle.empty() || definition["spec"]["conversion"]["strategy"].as_string() != "Webhook" ||
+      !is_condition_true(old, "Established") ||
+      (!bundle_of(old).empty() && fault_of_bundle(bundle_of(old)) != nullptr))
+    return;
+  if (const char* const fault = fault_of_bundle(bundle); fault != nullptr) {
+    causes.push_back(rules::invalid("spec.conversion.webhookClientConfig.caBundle", bundle,
+                                    fmt::format("unable to load root certificates: {}", fault)));
+  }
+}
+
+/// States that an existing definition may keep. `old`: the old definition, if any.
+void validate_policies(const Object& definition, const Object& old, Causes& causes) {
+  using State = ApiApproval::State;
+  if (is_protected_group(definition["spec"]["group"].as_string())) {
+    const ApiApproval approval = ApiApproval::of(definition);
+    const std::string field = fmt::format("metadata.annotations[{}]", ApiApproval::kAnnotation);
+    const bool is_same = old && ApiApproval::of(old).state == approval.state;
+    if (approval.state == State::kMissing && !is_same) {
+      causes.push_back(rules::required(field, approval.reason));
+    } else if (approval.state == State::kInvalid && !is_same) {
+      causes.push_back(rules::invalid(
+          field, definition["metadata"]["annotations"][ApiApproval::kAnnotation].as_string(),
+          approval.reason));
+    }
+  }
+  if (definition["spec"]["preserveUnknownFields"].as_bool() &&
+      !(old && old["spec"]["preserveUnknownFields"].as_bool())) {
+    refuse_unknown_fields(
+        "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
+        "spec.versions[*].schema instead",
+        causes);
   }
 }
 
@@ -268,106 +463,32 @@ void validate_names(Value names, const std::string& path, bool are_required, Cau
 void validate_custom_resource_definition(const Object& definition, Causes& causes) {
   const Value spec = definition["spec"];
   const Value names = spec["names"];
+  const Value versions = spec["versions"];
   const std::string_view group = spec["group"].as_string();
   const std::string_view plural = names["plural"].as_string();
   if (!definition.name().empty() && definition.name() != fmt::format("{}.{}", plural, group)) {
     causes.push_back(rules::invalid("metadata.name", definition.name(),
                                     R"(must be spec.names.plural+"."+spec.group)"));
   }
-  if (group.empty()) {
-    causes.push_back(rules::required("spec.group", ""));
-  } else {
-    const rules::Messages wrong = rules::check_dns1123_subdomain(group);
-    if (!wrong.empty()) {
-      causes.push_back(
-          rules::invalid("spec.group", group, fmt::format("{}", fmt::join(wrong, ","))));
-    } else if (group.find('.') == std::string_view::npos)
-      causes.push_back(
-          rules::invalid("spec.group", group, "should be a domain with at least one dot"));
-  }
-  constexpr const char* kApproved = "api-approved.kubernetes.io";
-  const bool is_protected = group == "k8s.io" || group == "kubernetes.io" ||
-                            group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io");
-  if (is_protected && definition["metadata"]["annotations"][kApproved].as_string().empty()) {
-    causes.push_back(
-        rules::required(fmt::format("metadata.annotations[{}]", kApproved),
-                        fmt::format("protected groups must have approval annotation \"{}\", see "
-                                    "https://github.com/kubernetes/enhancements/pull/1111",
-                                    kApproved)));
-  }
-  const std::string_view scope = spec["scope"].as_string();
-  constexpr std::array<std::string_view, 2> kScopes = {"Cluster", "Namespaced"};
-  if (scope.empty()) {
-    causes.push_back(rules::required("spec.scope", ""));
-  } else if (scope != kScopes[0] && scope != kScopes[1]) {
-    causes.push_back(rules::not_supported("spec.scope", scope, kScopes));
-  }
-  std::size_t stored = 0;
-  std::size_t index = 0;
-  bool has_default = false;
-  bool unique = true;
-  std::set<std::string_view> versions;
-  for (const Value version : spec["versions"].elements()) {
-    const std::string here = fmt::format("spec.versions[{}]", index++);
-    const std::string_view name = version["name"].as_string();
-    for (const auto& message : rules::check_dns1035_label(name))
-      causes.push_back(rules::invalid(here + ".name", name, message));
-    unique &= versions.insert(name).second;
-    if (version["storage"].as_bool()) ++stored;
-    validate_deprecation(version, here, causes);
-    if (!version["schema"]["openAPIV3Schema"].exists()) {
-      causes.push_back(rules::required(here + ".schema.openAPIV3Schema", ""));
-      continue;
-    }
-    // A schema that all versions share is at another place inside the API server.
-    const Value schema = version["schema"]["openAPIV3Schema"];
-    const std::string path = spec["versions"].size() == 1
-                                 ? std::string("spec.validation.openAPIV3Schema")
-                                 : here + ".schema.openAPIV3Schema";
-    const bool has_status = version["subresources"]["status"].exists();
-    validate_schema_rules(schema, path, has_status, causes);
-    validate_patterns(schema, path, causes);
-    if (const auto type = schema["type"].as_string(); !type.empty() && type != "object") {
-      causes.push_back(rules::invalid(path + ".type", type, "must be object at the root"));
-      if (has_status) {
-        causes.push_back(rules::invalid(path + ".type", type,
-                                        "only \"object\" is allowed as the type at the root of the "
-                                        "schema if the status subresource is enabled"));
-      }
-    }
-    // So are columns, subresources and fields.
-    const std::string shared = spec["versions"].size() == 1 ? "spec" : here;
-    validate_columns(version["additionalPrinterColumns"], shared, causes);
-    validate_scale(version["subresources"]["scale"], shared, causes);
-    validate_selectable_fields(version["selectableFields"], schema, shared, causes);
-    has_default |= has_defaults(schema);
-  }
-  if (spec["preserveUnknownFields"].as_bool()) {
-    const auto refuse = [&](const char* why) {
-      causes.push_back({"FieldValueInvalid", fmt::format("Invalid value: true: {}", why),
-                        "spec.preserveUnknownFields"});
-    };
-    if (has_default) refuse("must be false in order to use defaults in the schema");
-    refuse(
-        "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
-        "spec.versions[*].schema instead");
-  }
-  const auto refuse_versions = [&](const char* why) {
-    causes.push_back({"FieldValueInvalid",
-                      fmt::format("Invalid value: {}: {}", versions_in_go(spec["versions"]), why),
-                      "spec.versions"});
-  };
-  if (!unique) refuse_versions("must contain unique version names");
-  if (stored != 1) refuse_versions("must have exactly one version marked as storage version");
-  // (The name of the first version is kept in another place, too.)
-  const std::string_view first = spec["versions"][0]["name"].as_string();
-  if (!first.empty()) {
-    for (const auto& message : rules::check_dns1035_label(first))
-      causes.push_back(rules::invalid("spec.version", first, message));
-  }
-  validate_conversion(spec["conversion"], causes);
+  validate_group(group, causes);
+  validate_scope(spec["scope"].as_string(), causes);
+  validate_schemas_exist(spec, causes);
+  const Parts shared = shared_parts(versions);
+  validate_versions(versions, shared, causes);
   validate_names(names, "spec.names", true, causes);
-  validate_stored_versions(definition["status"]["storedVersions"], spec["versions"], causes);
+  const auto elements = versions.elements();
+  const bool has_status = std::any_of(elements.begin(), elements.end(), [](Value version) {
+    return version["subresources"]["status"].exists();
+  });
+  validate_parts(versions[0], shared, "spec", "spec.validation.openAPIV3Schema", has_status,
+                 causes);
+  validate_conversion(spec["conversion"], causes);
+  validate_names(definition["status"]["acceptedNames"], "status.acceptedNames", false, causes);
+  validate_stored_versions(definition["status"]["storedVersions"], versions, causes);
+}
+
+void validate_new_custom_resource_definition(const Object& definition, Causes& causes) {
+  validate_policies(definition, Object(), causes);
 }
 
 void validate_definition_status(const Object& definition, const Object& /*old*/, Causes& causes) {
@@ -376,6 +497,7 @@ void validate_definition_status(const Object& definition, const Object& /*old*/,
 
 void validate_custom_resource_definition_update(const Object& definition, const Object& old,
                                                 Causes& causes) {
+  validate_bundle(definition, old, causes);
   const auto stays = [&](std::string_view path, Value now, Value before) {
     if (!(now == before))
       causes.push_back(rules::invalid(path, now.as_string(), "field is immutable"));
@@ -386,6 +508,7 @@ void validate_custom_resource_definition_update(const Object& definition, const 
   }
   stays("spec.group", definition["spec"]["group"], old["spec"]["group"]);
   stays("spec.names.plural", definition["spec"]["names"]["plural"], old["spec"]["names"]["plural"]);
+  validate_policies(definition, old, causes);
 }
 
 }  // namespace lookout::apiserver::resources

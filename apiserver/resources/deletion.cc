@@ -1,4 +1,4 @@
-// Deleting: at once, after a grace period, or when the last finalizer is done.
+// Deletion: immediate, after a grace period, or after the last finalizer is removed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,6 +26,11 @@ bool is(const Target& target, std::string_view group, std::string_view plural) {
   return target.resource->type.group == group && target.resource->type.plural == plural;
 }
 
+/// Events have no dependents, so there is no garbage collection (rest.Unsupported).
+bool is_event(const Target& target) {
+  return is(target, "", "events") || is(target, "events.k8s.io", "events");
+}
+
 bool is_namespace(const Target& target) { return is(target, "", "namespaces"); }
 
 bool is_definition(const Target& target) {
@@ -39,7 +44,7 @@ void check_preconditions(const Target& target, const storage::Preconditions& pre
   const auto demand = [&](std::string_view what, const std::optional<std::string>& wanted,
                           std::string_view actual, std::string_view perhaps) {
     if (!wanted || *wanted == actual) return;
-    // Those that wait for their content have words of their own.
+    // Objects that wait for their content have a different message.
     if (is_namespace(target) || is_definition(target)) {
       throw StatusError::conflict(
           target.resource->type.group, target.resource->type.plural, present.name(),
@@ -69,7 +74,7 @@ std::chrono::sys_seconds now() {
 Object mark(const Object& object, std::chrono::sys_seconds when, std::int64_t grace) {
   const std::string time = api::format_time(when);
   const std::int64_t generation = object["metadata"]["generation"].as_int();
-  // Somebody has to act on it: a new generation, the first time.
+  // Controllers must act on it, so the first time increases the generation.
   const std::int64_t next = is_deleting(object) || generation == 0 ? generation : generation + 1;
   Object marked =
       api::with_metadata(object, {{api::sym::kDeletionTimestamp, std::string_view(time)},
@@ -77,8 +82,7 @@ Object mark(const Object& object, std::chrono::sys_seconds when, std::int64_t gr
   return next == 0 ? marked : api::with_metadata(marked, {{api::sym::kGeneration, next}});
 }
 
-/// How long a pod gets to end: what the client says or else the pod; nothing if there is no node
-/// that runs it.
+/// The grace period of a pod: the client's, or else the pod's; nullopt for unscheduled pods.
 std::int64_t grace_of(const Object& pod, const DeleteOptions& options) {
   const std::string_view phase = pod["status"]["phase"].as_string();
   if (pod["spec"]["nodeName"].as_string().empty() || phase == "Failed" || phase == "Succeeded")
@@ -88,7 +92,25 @@ std::int64_t grace_of(const Object& pod, const DeleteOptions& options) {
   return grace < 0 ? 1 : grace;
 }
 
-/// The object with the finalizers that go with what is to become of its dependents
+/// The grace period of a pod that is being deleted already, if the client wants a shorter one.
+std::optional<std::int64_t> shorter_grace(const DeleteOptions& options, std::int64_t before) {
+  if (!options.grace_period_seconds) return std::nullopt;
+  const std::int64_t wanted = *options.grace_period_seconds;
+  const std::int64_t grace = wanted < 0 ? 1 : wanted;
+  return grace < before ? std::optional(grace) : std::nullopt;
+}
+
+/// The pod with its grace period shortened to `grace` seconds from the first deletion.
+Object mark_shorter(const Object& pod, std::int64_t before, std::int64_t grace) {
+  const auto end = api::parse_time(pod["metadata"]["deletionTimestamp"].as_string());
+  const auto shorter = std::chrono::floor<std::chrono::seconds>(end.value_or(now())) -
+                       std::chrono::seconds(before - grace);
+  if (shorter >= now()) return mark(pod, shorter, grace);
+  // It is over: the pod's node still gets a moment to end it.
+  return mark(pod, now(), std::min<std::int64_t>(grace, 1));
+}
+
+/// The object with the finalizers for the propagation policy
 /// (deletionFinalizersForGarbageCollection).
 Object with_propagation(const Object& object, Propagation propagation, const Strategy& strategy) {
   bool orphan = propagation == Propagation::kOrphan;
@@ -123,10 +145,10 @@ Object with_propagation(const Object& object, Propagation propagation, const Str
   return Object::from(document);
 }
 
-/// Thrown out of an update: nothing is to be changed.
+/// Thrown in an update to cancel it without a change.
 struct Unchanged {};
 
-/// Thrown out of a removal: the object has got a finalizer since it was read.
+/// Thrown in a removal: the object has received a finalizer since it was read.
 struct HasFinalizer {};
 
 }  // namespace
@@ -177,7 +199,7 @@ Awaitable<Store::Deleted> Store::remove_now(const Target& target,
   }
 }
 
-/// Pods, and everything with finalizers: the object is marked first.
+/// Pods and objects with finalizers: sets deletionTimestamp first.
 Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
                                                    const DeleteOptions& options) const {
   const ServedResource& resource = *target.resource;
@@ -207,20 +229,16 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
       return mark(present, now() + std::chrono::seconds(grace), grace);
     }
     const std::int64_t before = present["metadata"]["deletionGracePeriodSeconds"].as_int();
-    if (!same) return present;
     if (before == 0) {
       gone = !finalizers;
-      throw Unchanged{};
+      if (same) throw Unchanged{};
+      return present;
     }
-    // The grace period can be made shorter, not longer.
-    if (!options.grace_period_seconds) throw Unchanged{};
-    const std::int64_t grace = std::max<std::int64_t>(*options.grace_period_seconds, 0);
-    if (grace >= before) throw Unchanged{};
-    const auto end = api::parse_time(present["metadata"]["deletionTimestamp"].as_string());
-    const auto shorter = std::chrono::floor<std::chrono::seconds>(end.value_or(now())) -
-                         std::chrono::seconds(before - grace);
-    gone = grace == 0 && !finalizers;
-    return mark(present, std::max(shorter, now()), grace);
+    // While the grace period runs, a request can make it shorter, and otherwise changes nothing.
+    const auto grace = shorter_grace(options, before);
+    if (!grace) throw Unchanged{};
+    gone = *grace == 0 && !finalizers;
+    return mark_shorter(present, before, *grace);
   };
   Object marked;
   bool unchanged = false;
@@ -247,7 +265,7 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
   if (!gone || options.dry_run) co_return Deleted{resource.from_storage(marked), gone};
   storage::Preconditions same = options.preconditions;
   if (!unchanged) {
-    // The mark is a new version of it.
+    // Setting deletionTimestamp has created a new version.
     same.uid = std::string(marked.uid());
     same.resource_version.reset();
   }
@@ -256,7 +274,7 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
     Deleted deleted = co_await remove_now(target, std::move(same), false);
     co_return deleted;
   } catch (const StatusError& e) {
-    // Somebody else saw the mark and was faster.
+    // Another client has already removed it.
     if (!api::is_not_found(e) || unchanged) throw;
     gone_already = true;
   }
@@ -272,13 +290,13 @@ void check_not_permanent(const Target& target) {
                                  "this namespace may not be deleted");
 }
 
-/// Whether the deletion of a namespace, or of a definition, goes on like that of any other object.
+/// Whether the deletion of a namespace or definition continues like that of other objects.
 bool goes_on_as_usual(const Target& target, const Object& present) {
   if (!is_deleting(present)) return false;
   return is_definition(target) || present["spec"]["finalizers"].empty();
 }
 
-/// Changes what stays until somebody else has seen to what is in it.
+/// Updates an object that remains until a controller has deleted its content.
 Awaitable<Store::Deleted> begin_deletion(const Store& store, Target target, bool dry_run,
                                          storage::Interface::Update change) {
   try {
@@ -299,7 +317,7 @@ Awaitable<Store::Deleted> begin_deletion(const Store& store, Target target, bool
 
 }  // namespace
 
-/// A namespace goes when it is empty: until then it is terminating.
+/// A namespace is terminating until it is empty.
 Awaitable<Store::Deleted> Store::remove_namespace(const Target& target,
                                                   const DeleteOptions& options) const {
   const auto change = [&](const Object& present) -> Object {
@@ -316,8 +334,8 @@ Awaitable<Store::Deleted> Store::remove_namespace(const Target& target,
   co_return co_await begin_deletion(*this, target, options.dry_run, change);
 }
 
-/// A definition goes when its instances have gone. The request that begins the deletion says
-/// nothing about its dependents, as in kube-apiserver.
+/// A definition is deleted after its instances. As in kube-apiserver, the request's propagation policy
+/// is ignored.
 Awaitable<Store::Deleted> Store::remove_definition(const Target& target,
                                                    const DeleteOptions& options) const {
   const auto change = [&](const Object& present) -> Object {
@@ -326,7 +344,9 @@ Awaitable<Store::Deleted> Store::remove_definition(const Target& target,
     Document document = mark(present, now(), 0).to_document();
     Allocator& allocator = document.GetAllocator();
     json::Value& metadata = *json::find(document, "metadata");
-    // A deletion is no new generation here (the definition's own REST.Delete in kube-apiserver).
+    // The deletion does not increase the generation, and has no grace period (REST.Delete of definitions
+    // in kube-apiserver).
+    json::erase(metadata, "deletionGracePeriodSeconds");
     json::set(metadata, "generation", json::Value(present["metadata"]["generation"].as_int()),
               allocator);
     if (json::find(metadata, "finalizers") == nullptr)
@@ -349,7 +369,7 @@ Awaitable<Store::Deleted> Store::remove(Target target, DeleteOptions options) co
   return remove_unasked(std::move(target), std::move(options));
 }
 
-/// As with updates: the object that goes is the one that everybody was asked about.
+/// As with updates: deletes only the version that admission has seen.
 Awaitable<Store::Deleted> Store::remove_admitted(Target target, DeleteOptions options) const {
   Admission& admission = *target.admission;
   for (;;) {
@@ -383,6 +403,7 @@ Awaitable<Store::Deleted> Store::remove_unasked(Target target, DeleteOptions opt
 
 Awaitable<Store::Deleted> Store::remove_object(Target target, DeleteOptions options) const {
   if (is_namespace(target)) check_not_permanent(target);
+  if (is_event(target)) options.propagation = Propagation::kBackground;
   for (;;) {
     const Object present = co_await get(target);
     check_preconditions(target, options.preconditions, present);
@@ -408,7 +429,7 @@ Awaitable<void> Store::remove_listed(Target collection, Object listed,
                                      DeleteOptions options) const {
   collection.ns = listed.ns();
   collection.name = listed.name();
-  // A client's own preconditions may conflict with the listed object itself, which is an error.
+  // The client's preconditions may conflict with the listed object, which is an error.
   const bool only_ours = options.preconditions.empty();
   if (!options.preconditions.uid) options.preconditions.uid = std::string(listed.uid());
   try {

@@ -1,5 +1,5 @@
-// Validation of device classes, of claims to devices and of their templates. Expressions in CEL are
-// not looked at, apart from their length.
+// Validation of device classes, resource claims and their templates. CEL expressions are not
+// validated, except for their length.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,16 +8,13 @@
 #include <string_view>
 
 #include "apiserver/resources/device_parts.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
 
 void check_selectors(const Field& selectors, bool stored) {
   constexpr std::size_t kMost = 32;
@@ -113,7 +110,7 @@ void check_identifier(const Field& field, std::string_view name) {
       "validation is '[A-Za-z_][A-Za-z0-9_]*')"));
 }
 
-/// What has not changed counts as stored.
+/// Unchanged values count as stored.
 void check_class(const Object& object, Value before, Causes& causes) {
   const Field spec(object["spec"], "spec", causes);
   const Field configs = spec["config"];

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/served_resource.h"
 #include "lookout/api/detail/go_values.h"
@@ -17,8 +18,6 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-namespace rules = api::validation;
-using api::Value;
 using api::detail::Scalar;
 using api::detail::Shape;
 using api::detail::Type;
@@ -67,7 +66,7 @@ struct Position {
   }
 };
 
-/// The first value that is not of its type, in the words of Go's decoder.
+/// The first value of a wrong type, with the message of Go's decoder.
 std::optional<std::string> find_mismatch(Value value, Type type, const Position& position) {
   if (value.is_null()) return std::nullopt;
   if (!fits(value, type)) {

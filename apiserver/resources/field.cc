@@ -9,16 +9,13 @@
 #include <span>
 
 #include "apiserver/resources/ip_address.h"
+#include "apiserver/resources/names.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/labels.h"
 #include "lookout/base/ascii.h"
 #include "lookout/k8s/meta/v1.h"
 
 namespace lookout::apiserver::resources {
-
-namespace rules = api::validation;
-using api::Value;
-
 namespace {
 
 std::span<const std::string_view> span_of(Field::Words words) {
@@ -177,17 +174,18 @@ bool Field::check_form(rules::Messages (*check)(std::string_view)) const {
   return messages.empty();
 }
 
+const char* fault_of_ip(std::string_view text) {
+  const auto address = IpAddress::parse(text);
+  if (address) return address->is_mapped() ? "must not be an IPv4-mapped IPv6 address" : nullptr;
+  return IpAddress::parse(without_leading_zeros(text))
+             ? "must not have leading 0s"
+             : "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+}
+
 bool Field::check_ip() const {
-  const auto address = IpAddress::parse(text());
-  if (address && !address->is_mapped()) return true;
-  if (address) {
-    invalid_text("must not be an IPv4-mapped IPv6 address");
-  } else if (IpAddress::parse(without_leading_zeros(text()))) {
-    invalid_text("must not have leading 0s");
-  } else {
-    invalid_text("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-  }
-  return false;
+  const char* const fault = fault_of_ip(text());
+  if (fault != nullptr) invalid_text(fault);
+  return fault == nullptr;
 }
 
 const char* fault_of_cidr(std::string_view text) {
@@ -360,8 +358,7 @@ void check_domain_path(const Field& path) {
     path.causes().push_back(rules::invalid(path.path(), host, message));
   constexpr std::string_view kOthers = "/-._~%!$&'()*+,;=:";
   if (std::all_of(rest.begin(), rest.end(), [&](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-               kOthers.find(c) != std::string_view::npos;
+        return base::is_alnum(c) || kOthers.find(c) != std::string_view::npos;
       }))
     return;
   path.causes().push_back(rules::invalid(

@@ -17,6 +17,10 @@ namespace lookout::apiserver::resources {
 
 inline constexpr const char* kImmutable = "field is immutable";
 
+/// The error message for a text that is no valid address; null for a valid one, which need not be in
+/// its canonical form.
+const char* fault_of_ip(std::string_view address);
+
 /// The error message for a text that is no valid address range (CIDR); null for a valid one.
 const char* fault_of_cidr(std::string_view range);
 
@@ -70,7 +74,7 @@ class Field {
   /// Whether it equals another value; null counts as absent.
   bool is(api::Value other) const { return value_ == (other.is_null() ? api::Value() : other); }
 
-  // Each adds one error about the value.
+  // Each adds one error for the value.
   void required(std::string_view why = "") const;
   void forbidden(std::string_view why) const;
   void duplicate() const;
@@ -82,10 +86,10 @@ class Field {
   void invalid(std::string_view why) const;
   void invalid_text(std::string_view why) const;
   void invalid_number(std::string_view why) const;
-  /// The message shows `shown` instead of the value: what Kubernetes prints, which is a value of Go.
+  /// The message shows `shown` instead of the value: Kubernetes' form, in Go's syntax.
   void invalid_as(std::string_view shown, std::string_view why) const;
 
-  // Rules. They return whether they hold.
+  // Rules. They return whether the value is valid.
 
   bool check_present(std::string_view why = "") const;
   /// Of an amount that may be absent.
@@ -119,17 +123,17 @@ class Field {
   bool check_share() const;
   /// Not positive, or "0%".
   bool is_zero_share() const;
-  /// A path below a directory: no absolute one, and none that leads out of it.
+  /// A relative path that does not leave its directory.
   void check_descending_path() const;
   void check_no_backsteps() const;
   /// The labels of an object, or matchLabels.
   void check_labels() const;
   void check_annotations() const;
   bool check_label_selector() const;
-  /// The values of a selector's requirement, as its operator wants them. False if it is none.
+  /// Checks the number of a requirement's values for its operator. False if the operator is invalid.
   bool check_requirement_values() const;
-  /// Whether the selector selects by these labels. Nothing is selected without one; one that is not
-  /// valid (which is said elsewhere) selects everything.
+  /// Whether the selector matches these labels. An absent selector matches nothing; an invalid one
+  /// (reported elsewhere) everything.
   bool selects(api::Value labels) const;
   /// Of a template: labels and annotations.
   void check_template_metadata() const;
@@ -149,7 +153,7 @@ class Field {
   static std::uint32_t narrow(std::size_t size) { return static_cast<std::uint32_t>(size); }
 
   api::Value value_;
-  /// The path of the field that the steps begin at.
+  /// The path of the field at which the steps start.
   std::string root_;
   std::size_t depth_ = 0;
   std::array<Step, kMaxSteps> steps_;  // the first `depth_` are set
@@ -172,5 +176,23 @@ void check_conditions(const Field& conditions);
 void check_domain_path(const Field& path);
 /// The name of a CSI driver.
 void check_driver_name(const Field& name);
+
+/// For an object that may have only one of the members `kinds`: calls `check(kind, member)` for the
+/// first; each other one is the error `why`. False if there is none.
+template <class Kinds, class Check>
+bool check_one_of(const Field& object, const Kinds& kinds, std::string_view why, Check check) {
+  bool found = false;
+  for (const auto& kind : kinds) {
+    const Field member = object[kind.name];
+    if (!member.exists()) continue;
+    if (found) {
+      member.forbidden(why);
+    } else {
+      check(kind, member);
+    }
+    found = true;
+  }
+  return found;
+}
 
 }  // namespace lookout::apiserver::resources

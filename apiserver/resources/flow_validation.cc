@@ -9,14 +9,11 @@
 
 #include "apiserver/bootstrap/flow_objects.h"
 #include "apiserver/resources/field.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/strategies.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
 
 bool has_wildcard(const Field& list) {
   const auto elements = (*list).elements();
@@ -24,7 +21,7 @@ bool has_wildcard(const Field& list) {
                      [](Value one) { return one.as_string() == "*"; });
 }
 
-/// A list that has nothing besides "*" if it has that; whether there is more to look at.
+/// A list with "*" must have no other elements. Returns whether to check the elements.
 bool check_wildcard(const Field& list, std::string_view missing, std::string_view what) {
   if (!list.check_present(missing)) return false;
   if (!has_wildcard(list)) return true;
@@ -114,7 +111,7 @@ void check_resource_rule(const Field& rule) {
   });
 }
 
-/// How much of a hash is needed to deal so many hands.
+/// The number of hash bits for this many shuffle-sharding hands.
 int entropy_bits(std::int64_t queues, std::int64_t hand) {
   double bits = 0;
   for (std::int64_t i = 0; i < hand; ++i) bits += std::log2(static_cast<double>(queues - i));
@@ -165,7 +162,7 @@ void check_shares(const Field& level) {
                                              "if specified, must be a non-negative integer");
 }
 
-/// Those that every cluster has must be as every cluster has them.
+/// Mandatory objects must have their mandatory specs.
 void check_mandatory(const Object& object, const Field& spec) {
   if (!bootstrap::is_mandatory_flow_object(object.name())) return;
   for (const Object& fixed : bootstrap::flow_objects()) {

@@ -21,8 +21,8 @@ namespace {
 
 using re2::RE2;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+using base::is_digit;
+using base::is_hex_digit;
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r' && c != '\v'); }
 
 template <class Predicate>
@@ -44,10 +44,10 @@ bool match(std::string_view text, const RE2& pattern) {
 
 // -------------------------------------------------------------------------------------- Identifiers
 
-bool is_object_id(std::string_view text) { return text.size() == 24 && all_of(text, is_hex); }
+bool is_object_id(std::string_view text) { return text.size() == 24 && all_of(text, is_hex_digit); }
 
-/// Digits in groups, which may stand together. `version` and `variants`: what the digits of that
-/// name may be; empty: anything.
+/// Groups of hexadecimal digits with optional dashes. `version` and `variants`: the allowed digits at
+/// these positions; empty: any.
 bool is_uuid(std::string_view text, std::string_view version, std::string_view variants) {
   constexpr std::array<std::size_t, 5> kGroups = {8, 4, 4, 4, 12};
   constexpr std::size_t kVersion = 12;
@@ -56,7 +56,7 @@ bool is_uuid(std::string_view text, std::string_view version, std::string_view v
   for (const std::size_t size : kGroups) {
     if (!digits.empty() && text.starts_with('-')) text.remove_prefix(1);
     const std::string_view group = text.substr(0, size);
-    if (group.size() < size || !all_of(group, is_hex)) return false;
+    if (group.size() < size || !all_of(group, is_hex_digit)) return false;
     digits += group;
     text.remove_prefix(size);
   }
@@ -90,7 +90,7 @@ bool is_isbn13(std::string_view text) {
   return sum % 10 == 0;
 }
 
-/// The numbers that the issuers of cards give out.
+/// The number ranges of card issuers.
 bool is_issued(std::string_view number) {
   struct Issuer {
     std::string_view first;  // the smallest and the largest prefix
@@ -138,7 +138,7 @@ bool is_social_security_number(std::string_view text) {
 
 bool is_hex_color(std::string_view text) {
   if (text.starts_with('#')) text.remove_prefix(1);
-  return (text.size() == 3 || text.size() == 6) && all_of(text, is_hex);
+  return (text.size() == 3 || text.size() == 6) && all_of(text, is_hex_digit);
 }
 
 bool is_rgb_color(std::string_view text) {
@@ -193,8 +193,8 @@ bool is_date_time(std::string_view text) {
          hour <= 23 && minute <= 59 && second <= 59;
 }
 
-/// What Scala writes: a number, and a unit or a word that begins with one, somewhere in the text.
-/// Nothing may be beyond 64 bits.
+/// Scala's format: a number followed by a unit or a word that begins with one, anywhere in the text.
+/// Values must fit into 64 bits.
 bool has_scala_duration(std::string_view text) {
   static const RE2 kPart(R"(([0-9]+)\s*([A-Za-zµ]+))");
   static const RE2 kUnit(
@@ -244,7 +244,7 @@ bool is_mac(std::string_view text) {
   static const RE2 kDashes("[[:xdigit:]]{2}(?:-[[:xdigit:]]{2})*");
   static const RE2 kPoints(R"([[:xdigit:]]{4}(?:\.[[:xdigit:]]{4})*)");
   if (!match(text, kColons) && !match(text, kDashes) && !match(text, kPoints)) return false;
-  const auto digits = std::count_if(text.begin(), text.end(), is_hex);
+  const auto digits = std::count_if(text.begin(), text.end(), is_hex_digit);
   return digits == 12 || digits == 16 || digits == 40;
 }
 
@@ -354,13 +354,25 @@ constexpr std::array<Format, 26> kFormats = {{
     {"uuid5", [](std::string_view text) { return is_uuid(text, "5", "89ab"); }},
 }};
 
+/// Null for formats that Kubernetes does not support.
+const Format* find_format(std::string_view format) {
+  const std::string name = without(format, [](char c) { return c == '-'; });
+  const auto* const known = std::find_if(kFormats.begin(), kFormats.end(),
+                                         [&](const Format& one) { return one.name == name; });
+  return known == kFormats.end() ? nullptr : known;
+}
+
 }  // namespace
 
 bool has_format(std::string_view text, std::string_view format) {
-  const std::string name = without(format, [](char c) { return c == '-'; });
-  const auto known = std::find_if(kFormats.begin(), kFormats.end(),
-                                  [&](const Format& one) { return one.name == name; });
-  return known == kFormats.end() || known->check(text);
+  const Format* const known = find_format(format);
+  return known == nullptr || known->check(text);
+}
+
+bool is_known_format(std::string_view type, std::string_view format) {
+  if (type.empty() || type == "string") return find_format(format) != nullptr;
+  if (type == "integer") return format == "int32" || format == "int64";
+  return type == "number" && (format == "float" || format == "double");
 }
 
 }  // namespace lookout::apiserver::resources

@@ -5,9 +5,11 @@
 
 namespace lookout::apiserver::resources {
 
-/// Whether a text has the form that the `format` of a schema asks for, as k8s.io/kube-openapi's
-/// strfmt looks at it. Dashes in the name do not count ("date-time" is "datetime"), and a format that
-/// Kubernetes does not know asks for nothing.
+/// Whether a text has a schema's `format`, like k8s.io/kube-openapi's strfmt. Ignores dashes in the
+/// name ("date-time" is "datetime"). Unknown formats accept any text.
 bool has_format(std::string_view text, std::string_view format);
+
+/// Whether Kubernetes supports the `format` for this type ("" is a string).
+bool is_known_format(std::string_view type, std::string_view format);
 
 }  // namespace lookout::apiserver::resources

@@ -1,5 +1,5 @@
-// The status of jobs: its transitions. Other controllers than Kubernetes' own may manage a job, so the
-// API server holds them to what clients expect.
+// Status transitions of jobs. Controllers other than Kubernetes' may manage a job, so the API server
+// enforces the transitions that clients expect.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,14 +12,12 @@
 
 #include "apiserver/resources/field.h"
 #include "apiserver/resources/job_indexes.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/time.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-using api::Object;
-using api::Value;
 
 bool has_condition(Value status, std::string_view type, std::string_view wanted = "True") {
   for (const Value condition : status["conditions"].elements()) {
@@ -141,7 +139,7 @@ class StatusChange {
       const auto shown = [&](const char* list) {
         return uncounted[list].exists() ? (*uncounted[list]).to_json() : std::string("null");
       };
-      // (What is shown is the value as it is in Go.)
+      // (Shows the value in Go's syntax.)
       uncounted.invalid_as(
           fmt::format(R"({{"Succeeded":{},"Failed":{}}})", shown("succeeded"), shown("failed")),
           "must be empty for finished job");

@@ -12,16 +12,13 @@
 
 #include "apiserver/resources/field.h"
 #include "apiserver/resources/ip_address.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
 
 /// An address that other hosts can send to.
 void check_endpoint_address(const Field& address) {
@@ -209,10 +206,20 @@ void check_service_port(const Field& port, bool several, std::set<std::string_vi
   if (!name.empty() && !names.insert(name.text()).second) name.duplicate();
   port["port"].check_port();
   check_protocol(port);
-  // (The default is the port itself.)
+  // (The default is the port.)
   const Field target = port["targetPort"];
   (target.exists() ? target : port["port"].named(target.path())).check_port_or_name();
   check_app_protocol(port);
+}
+
+/// Load balancers open their ports on nodes.
+void check_balanced_port(const Field& port) {
+  constexpr std::int64_t kKubelet = 10250;
+  if (port["port"].number() != kKubelet) return;
+  port["port"]
+      .named(port.path())
+      .invalid_number(
+          fmt::format("may not expose port {} externally since it is used by kubelet", kKubelet));
 }
 
 void check_duplicate_ports(const Field& ports, bool is_internal) {
@@ -344,7 +351,7 @@ void check_source_ranges(const Field& service, const Field& spec, bool is_balanc
   }
 }
 
-/// A name may end with a dot, which messages do not show.
+/// A name may end with a dot, which messages omit.
 void check_external_name(const Field& name) {
   std::string_view host = name.text();
   if (host.ends_with('.')) host.remove_suffix(1);
@@ -384,6 +391,12 @@ void check_traffic(const Field& spec) {
       {"PreferClose", "PreferSameZone", "PreferSameNode"});
 }
 
+void check_canonical(const Field& field, const std::string& canonical) {
+  if (field.text() != canonical)
+    field.invalid_text(
+        fmt::format("must be in canonical form ({})", api::detail::quote(canonical)));
+}
+
 void check_hints(const Field& hints) {
   constexpr std::size_t kMost = 8;
   const auto check = [&](const char* list, auto form) {
@@ -404,7 +417,7 @@ void check_hints(const Field& hints) {
     check("forNodes", rules::check_dns1123_subdomain);
 }
 
-/// `is_own`: this server itself may be reached on the loopback interface alone.
+/// `is_own`: the Endpoints of this server, which may be reachable only on the loopback interface.
 void check_slice_address(const Field& address, const Field& list, std::string_view type,
                          bool is_own) {
   if (type == "FQDN") {
@@ -581,6 +594,7 @@ void validate_service(const Object& service, Causes& causes) {
   check_topology_annotations(root["metadata"]["annotations"]);
   if (spec["ports"].empty() && !is_headless(spec) && type != "ExternalName")
     spec["ports"].required();
+  if (is_balancer) spec["ports"].each(check_balanced_port);
   if (is_headless(spec) && (is_balancer || type == "NodePort")) {
     causes.push_back(rules::invalid("spec.clusterIPs[0]", "None",
                                     fmt::format("may not be set to 'None' for {} services", type)));
@@ -617,7 +631,7 @@ void validate_service(const Object& service, Causes& causes) {
   check_traffic(spec);
 }
 
-/// The first address stays as long as the service has one, and so does what looks after it.
+/// The primary cluster IP and family must not change while the service has them.
 void validate_service_update(const Object& service, const Object& old, Causes& causes) {
   const Field spec(service["spec"], "spec", causes);
   const Value before = old["spec"];
@@ -677,13 +691,17 @@ void validate_new_service_cidr(const Object& object, Causes& causes) {
   const Field ranges(object["spec"]["cidrs"], "spec.cidrs", causes);
   if (!ranges.check_present("at least one CIDR required")) return;
   if ((*ranges).size() > 2) return ranges.invalid("may only hold up to 2 values");
-  ranges.each([](const Field& range) { range.check_cidr(); });
-  const auto first = IpRange::parse((*ranges)[0].as_string());
-  const auto second = IpRange::parse((*ranges)[1].as_string());
-  if (first && second && first->address.family == second->address.family) {
-    ranges.invalid(
+  const auto family_of = [&](std::size_t index) {
+    const auto range = IpRange::parse(without_leading_zeros((*ranges)[index].as_string()));
+    return range ? range->address.family : 0;
+  };
+  if ((*ranges).size() == 2 && family_of(0) + family_of(1) != 4 + 6) {
+    return ranges.invalid(
         "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64");
   }
+  ranges.each([](const Field& range) {
+    if (range.check_cidr()) check_canonical(range, IpRange::parse(range.text())->to_string());
+  });
 }
 
 void validate_service_cidr_update(const Object& object, const Object& old, Causes& causes) {
@@ -711,14 +729,16 @@ void validate_ip_address(const Object& address, Causes& causes) {
 }
 
 rules::Messages check_ip_name(std::string_view name) {
-  if (IpAddress::parse(name)) return {};
-  return {"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"};
+  if (const char* const fault = fault_of_ip(name); fault != nullptr) return {fault};
+  const std::string canonical = IpAddress::parse(name)->to_string();
+  if (name == canonical) return {};
+  return {fmt::format("must be in canonical form ({})", api::detail::quote(canonical))};
 }
 
 void validate_ip_address_update(const Object& address, const Object& old, Causes& causes) {
   const Field parent(address["spec"]["parentRef"], "spec.parentRef", causes);
   if (parent.is(old["spec"]["parentRef"])) return;
-  // (What is shown is the reference as it is in Go.)
+  // (Shows the reference in Go's syntax.)
   const std::string shown =
       parent.exists()
           ? fmt::format(R"({{"Group":"{}","Resource":"{}","Namespace":"{}","Name":"{}"}})",

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apiserver/resources/field.h"
+#include "apiserver/resources/names.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/error.h"
 #include "lookout/api/time.h"
@@ -18,10 +19,6 @@
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
 
 constexpr std::size_t kMaxAnnotations = 256u << 10;
 /// The maximum length of the client's part of a generated name.
@@ -56,18 +53,21 @@ void validate_annotations(Value annotations, Causes& causes) {
 }
 
 /// In the order of the fields of Kubernetes' type, as its messages have them.
-std::string owners_in_order(Value owners) {
-  std::string out = "[";
-  for (const Value owner : owners.elements()) {
-    out += out.size() > 1 ? ",{" : "{";
-    const char* comma = "";
-    for (const char* field :
-         {"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"}) {
-      if (!owner[field].exists()) continue;
-      out += fmt::format("{}\"{}\":{}", std::exchange(comma, ","), field, owner[field].to_json());
-    }
-    out += "}";
+std::string owner_in_order(Value owner) {
+  std::string out = "{";
+  const char* comma = "";
+  for (const char* field :
+       {"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"}) {
+    if (!owner[field].exists()) continue;
+    out += fmt::format("{}\"{}\":{}", std::exchange(comma, ","), field, owner[field].to_json());
   }
+  return out + "}";
+}
+
+std::string owners_in_order(Value owners) {
+  std::string out;
+  for (const Value owner : owners.elements())
+    out += fmt::format("{}{}", out.empty() ? "[" : ",", owner_in_order(owner));
   return out + "]";
 }
 
@@ -81,15 +81,20 @@ void validate_owners(Value owners, Causes& causes) {
             field == "apiVersion" ? "version must not be empty" : "must not be empty"));
       }
     }
+    const auto refuse = [&](const std::string& shown, std::string_view why) {
+      causes.push_back({"FieldValueInvalid", fmt::format("Invalid value: {}: {}", shown, why),
+                        "metadata.ownerReferences"});
+    };
+    if (owner["apiVersion"].as_string() == "v1" && owner["kind"].as_string() == "Event")
+      refuse(owner_in_order(owner), "/v1, Kind=Event is disallowed from being an owner");
     if (!owner["controller"].as_bool()) continue;
     const std::string name =
         fmt::format("{}/{}", owner["kind"].as_string(), owner["name"].as_string());
     if (!controller.empty()) {
-      causes.push_back(rules::invalid(
-          "metadata.ownerReferences", owners_in_order(owners),
-          fmt::format("Only one reference can have Controller set to true. Found \"true\" in "
-                      "references for {} and {}",
-                      controller, name)));
+      refuse(owners_in_order(owners),
+             fmt::format("Only one reference can have Controller set to true. Found \"true\" in "
+                         "references for {} and {}",
+                         controller, name));
     } else {
       controller = name;
     }
@@ -110,7 +115,7 @@ void validate_metadata(const ServedResource& resource, const Object& object, Cau
   const Value metadata = object["metadata"];
   const auto check_name = resource.strategy->check_name;
   if (std::string prefix(metadata["generateName"].as_string()); !prefix.empty()) {
-    // A character after the trailing dash makes the prefix a valid name.
+    // A character after the trailing dash makes the prefix a valid name for the check.
     if (prefix.size() > 1 && prefix.back() == '-')
       prefix = prefix.substr(0, prefix.size() - 2) + "a";
     for (const auto& message : check_name(prefix)) {
@@ -213,7 +218,7 @@ bool equal_but_for(std::initializer_list<std::string_view> names, api::Value a, 
       ++at;
     return at;
   };
-  // Equal members come in the same order.
+  // Equal members have the same order.
   auto x = next(one.begin(), one);
   auto y = next(other.begin(), other);
   while (x != one.end() && y != other.end()) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apiserver/names.h"
 #include "apiserver/resources/field.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
@@ -14,14 +15,11 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-using api::Object;
-using json::Allocator;
-
-/// Kubernetes' path of the object itself.
+/// Kubernetes' path of the whole object.
 constexpr const char* kRootPath = "[]";
 constexpr const char* kContainerLists[] = {"containers", "initContainers"};
 
-/// Takes over all of the old pod but its managedFields and this field of the specification.
+/// Restores the old pod, except its managedFields and this field of the spec.
 void keep_pod(json::Value& pod, const json::Value& old, const char* field, Allocator& allocator) {
   for (const char* kept :
        {"labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp"})
@@ -52,7 +50,7 @@ bool is_static(const Object& pod) {
   return pod["metadata"]["annotations"]["kubernetes.io/config.mirror"].exists();
 }
 
-/// Refuses other changes than additions (ValidatePodEphemeralContainersUpdate).
+/// Allows only additions (ValidatePodEphemeralContainersUpdate).
 void validate_ephemeral_containers_change(const Object& pod, const Object& old, Causes& causes) {
   if (is_static(old)) {
     causes.clear();
@@ -85,7 +83,7 @@ bool has_same_names(const json::Value& now, const json::Value& before) {
   return now.Size() == before.Size() && std::equal(now.Begin(), now.End(), before.Begin(), same);
 }
 
-/// Of a pod whose containers have other names nothing is undone: it is refused later.
+/// Does nothing if the containers have different names, which validation rejects.
 void keep_all_but_resources(json::Value& pod, const json::Value& old, Allocator& allocator) {
   json::Value& spec = json::child(pod, "spec", allocator);
   const json::Value* const old_spec = json::find(old, "spec");
@@ -146,7 +144,7 @@ void check_nothing_removed(const Field& resources, api::Value before, const std:
   }
 }
 
-/// False if the containers are not those of before.
+/// False if the containers are not the old ones.
 bool check_same_containers(const Field& spec, api::Value before) {
   const std::size_t errors = spec.causes().size();
   for (const std::string list : kContainerLists) {
@@ -164,7 +162,7 @@ bool check_same_containers(const Field& spec, api::Value before) {
   return spec.causes().size() == errors;
 }
 
-/// A node that runs containers and says nothing about their resources cannot change them.
+/// A node that does not report the resources of running containers cannot resize them.
 bool can_resize(const Object& pod) {
   for (const api::Value container : pod["status"]["containerStatuses"].elements()) {
     if (container["state"]["running"].exists()) return container["resources"].exists();
@@ -216,7 +214,7 @@ void check_fixed_init_parts(const Field& spec, const json::Value& now, const jso
       });
 }
 
-/// Refuses other changes than those of CPU and memory (ValidatePodResize).
+/// Allows only changes of CPU and memory (ValidatePodResize).
 void validate_resize(const Object& pod, const Object& old, Causes& causes) {
   const Field whole({}, kRootPath, causes);
   if (is_static(old)) {

@@ -1,6 +1,9 @@
 #include "apiserver/resources/pod_defaults.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,14 +15,68 @@ namespace {
 
 using json::Allocator;
 
-/// "latest", or no tag at all, is pulled every time.
+bool is_lower_alnum(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+
+/// Whether the text is a component of a repository's path: lower-case letters and digits, with ".",
+/// "_", "__" or hyphens between them.
+bool is_path_component(std::string_view text) {
+  std::size_t at = 0;
+  const auto skip = [&](auto matches) {
+    const std::size_t start = at;
+    while (at < text.size() && matches(text[at])) ++at;
+    return text.substr(start, at - start);
+  };
+  for (;;) {
+    if (skip(is_lower_alnum).empty()) return false;
+    if (at == text.size()) return true;
+    const std::string_view separator = skip([](char c) { return !is_lower_alnum(c); });
+    const bool is_hyphens = separator.find_first_not_of('-') == std::string_view::npos;
+    if (separator != "." && separator != "_" && separator != "__" && !is_hyphens) return false;
+  }
+}
+
+/// Whether the first part of a path is the host of a registry (splitDockerDomain).
+bool is_registry(std::string_view part) {
+  const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  return part.find_first_of(".:") != std::string_view::npos || part == "localhost" ||
+         std::any_of(part.begin(), part.end(), is_upper);
+}
+
+/// Whether the text names a repository, with or without its registry.
+bool is_repository(std::string_view name) {
+  constexpr std::size_t kIdentifier =
+      64;  // hexadecimal digits, which name an image, not a repository
+  if (name.size() == kIdentifier &&
+      name.find_first_not_of("0123456789abcdef") == std::string_view::npos)
+    return false;
+  const std::size_t slash = name.find('/');
+  if (slash != std::string_view::npos && is_registry(name.substr(0, slash))) {
+    constexpr std::string_view kHost =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]";
+    if (slash == 0 || name.substr(0, slash).find_first_not_of(kHost) != std::string_view::npos)
+      return false;
+    name.remove_prefix(slash + 1);
+  }
+  for (;;) {
+    const std::size_t end = std::min(name.find('/'), name.size());
+    if (!is_path_component(name.substr(0, end))) return false;
+    if (end == name.size()) return true;
+    name.remove_prefix(end + 1);
+  }
+}
+
+/// Always for the tag "latest", and for neither tag nor digest. IfNotPresent for invalid names, too.
 std::string_view pull_policy(std::string_view image) {
-  if (image.find('@') != std::string_view::npos) return "IfNotPresent";
-  const std::size_t colon = image.rfind(':');
-  const std::size_t slash = image.rfind('/');
+  constexpr const char* kSometimes = "IfNotPresent";
+  const std::size_t at = image.find('@');
+  std::string_view name = image.substr(0, at);
+  const std::size_t colon = name.rfind(':');
+  const std::size_t slash = name.rfind('/');
   const bool tagged =
       colon != std::string_view::npos && (slash == std::string_view::npos || colon > slash);
-  return tagged && image.substr(colon + 1) != "latest" ? "IfNotPresent" : "Always";
+  if (tagged ? name.substr(colon + 1) != "latest" : at != std::string_view::npos) return kSometimes;
+  if (tagged) name = name.substr(0, colon);
+  return is_repository(name) ? "Always" : kSometimes;
 }
 
 void default_probe(json::Value& container, std::string_view name, Allocator& allocator) {
@@ -91,8 +148,11 @@ void default_volume(json::Value& volume, Allocator& allocator) {
 void default_container(json::Value& container, Allocator& allocator) {
   if (!container.IsObject()) return;
   json::for_each(container, "env", [&](json::Value& variable) {
-    if (json::Value* source = json::find(variable, "valueFrom"))
-      default_field_version(*source, allocator);
+    json::Value* source = json::find(variable, "valueFrom");
+    if (source == nullptr) return;
+    default_field_version(*source, allocator);
+    if (json::Value* file = json::find(*source, "fileKeyRef"); file != nullptr && file->IsObject())
+      json::set_default(*file, "optional", json::Value(false), allocator);
   });
   for (const char* hook : {"postStart", "preStop"}) default_hook(container, hook, allocator);
   json::set_default(container, "imagePullPolicy", pull_policy(json::text(container, "image")),
@@ -118,8 +178,23 @@ void default_requests(json::Value& container, Allocator& allocator) {
                       allocator);
 }
 
-/// The resources of the pod as a whole, if it has any: missing requests are those of its containers,
-/// or else its limits.
+/// With hostNetwork, host ports default to the container ports.
+void default_host_ports(json::Value& spec, Allocator& allocator) {
+  const json::Value* host = json::find(spec, "hostNetwork");
+  if (host == nullptr || !host->IsTrue()) return;
+  for (const char* list : {"containers", "initContainers"}) {
+    json::for_each(spec, list, [&](json::Value& container) {
+      json::for_each(container, "ports", [&](json::Value& port) {
+        const std::int64_t number = json::integer(port, "containerPort", 0);
+        if (number != 0 && json::integer(port, "hostPort", 0) == 0)
+          json::set(port, "hostPort", json::Value(number), allocator);
+      });
+    });
+  }
+}
+
+/// Pod-level resources, if any: missing requests are the sum of the containers' requests, or else the
+/// pod's limits.
 void default_pod_resources(json::Value& spec, Allocator& allocator) {
   json::Value* resources = json::find(spec, "resources");
   if (resources == nullptr || !resources->IsObject()) return;
@@ -198,16 +273,6 @@ void default_pod_spec(json::Value& spec, Allocator& allocator) {
     json::set(spec, "serviceAccountName", account, allocator);
     json::set(spec, "serviceAccount", account, allocator);
   }
-  if (const json::Value* host = json::find(spec, "hostNetwork");
-      host != nullptr && host->IsTrue()) {
-    json::for_each(spec, "containers", [&](json::Value& container) {
-      json::for_each(container, "ports", [&](json::Value& port) {
-        if (const json::Value* number = json::find(port, "containerPort");
-            number != nullptr && number->IsInt())
-          json::set_default(port, "hostPort", json::Value(number->GetInt()), allocator);
-      });
-    });
-  }
 }
 
 void default_pod(json::Value& pod, Allocator& allocator) {
@@ -215,13 +280,14 @@ void default_pod(json::Value& pod, Allocator& allocator) {
   if (spec == nullptr || !spec->IsObject()) return;
   default_pod_spec(*spec, allocator);
   json::set_default(*spec, "enableServiceLinks", json::Value(true), allocator);
-  // Only pods themselves are mended; templates may say so.
+  // Only for pods, not for templates.
   if (json::integer(*spec, "terminationGracePeriodSeconds", 0) < 0)
     json::set(*spec, "terminationGracePeriodSeconds", json::Value(1), allocator);
   const auto visit = [&](json::Value& container) { default_requests(container, allocator); };
   json::for_each(*spec, "containers", visit);
   json::for_each(*spec, "initContainers", visit);
   default_pod_resources(*spec, allocator);
+  default_host_ports(*spec, allocator);
 }
 
 }  // namespace lookout::apiserver::resources

@@ -1,4 +1,4 @@
-// The status of pods: what an update of it keeps, and its validation.
+// The status of pods: preserved fields in updates, and validation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apiserver/resources/ip_address.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
@@ -18,11 +19,6 @@
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
-using json::Allocator;
 
 constexpr std::int64_t kMostOfId = 2147483647;
 constexpr const char* kContainerStatuses[] = {"containerStatuses", "initContainerStatuses",
@@ -101,8 +97,8 @@ bool is_met(Value rule, std::int64_t code) {
   return relation == "In" ? listed : relation == "NotIn" && !listed;
 }
 
-/// Whether a container that ended with that code begins again: by its rules, its own policy, or that
-/// of the pod.
+/// Whether a container that ended with this code restarts, by its rules, its policy, or that of the
+/// pod.
 bool should_restart(Value container, Value spec, std::int64_t code) {
   const std::string_view own = container["restartPolicy"].as_string();
   if (!own.empty()) {
@@ -144,7 +140,7 @@ void check_user(const Field& user, std::string_view os) {
       [](const Field& group) { group.check_range(0, kMostOfId); });
 }
 
-/// Whether the container asks for that: a resource, or a claim ("claim:name/request").
+/// Whether the container requests this resource or claim ("claim:name/request").
 bool asks_for(Value container, std::string_view name, bool is_claim) {
   if (!is_claim) return container["resources"]["requests"][name].exists();
   const auto claims = container["resources"]["claims"].elements();
@@ -239,7 +235,7 @@ void check_extended_claim(const Field& status, Value spec) {
   claim.check_required_form(rules::check_dns1123_subdomain);
 }
 
-/// At most one address of each family. Those of before may stay as they are.
+/// At most one address per family. Unchanged addresses are not checked.
 void check_addresses(const Field& addresses, Value before) {
   std::vector<std::string> shown;
   std::set<int> families;
@@ -272,9 +268,9 @@ void check_addresses(const Field& addresses, Value before) {
   }
 }
 
-// --- what is kept
+// --- preserved fields
 
-/// Keeps each observedGeneration that the client leaves out.
+/// Preserves each observedGeneration that the client omits.
 void keep_generations(json::Value& status, const json::Value& before, Allocator& allocator) {
   if (json::integer(status, "observedGeneration", 0) == 0)
     json::take(status, before, "observedGeneration", allocator);
@@ -336,7 +332,7 @@ void check_pod_annotations_update(const Object& pod, const Object& old, Causes& 
   check_pod_annotations(annotations, pod["spec"], before);
 }
 
-/// The older field for one address, and that for all of them.
+/// podIP and podIPs.
 void default_pod_status(json::Value& pod, Allocator& allocator) {
   json::Value* status = json::find(pod, "status");
   if (status == nullptr || !status->IsObject()) return;
@@ -365,7 +361,7 @@ void prepare_pod_status(json::Value& pod, const json::Value& old, Allocator& all
   const json::Value& before = found == nullptr ? none : *found;
   if (json::text(status, "qosClass").empty()) json::take(status, before, "qosClass", allocator);
   keep_generations(status, before, allocator);
-  // (Fields of features that are off.)
+  // (Fields of disabled features.)
   if (json::find(before, "nodeAllocatableResourceClaimStatuses") == nullptr)
     json::erase(status, "nodeAllocatableResourceClaimStatuses");
   for (const char* list : kContainerStatuses) {

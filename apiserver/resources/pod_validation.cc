@@ -1,4 +1,4 @@
-// Validation of pods, and of their spec wherever it is part of something else.
+// Validation of pods and of pod templates.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
@@ -15,10 +16,6 @@
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
 
 constexpr std::int64_t kMostSeconds = 2147483647;
 
@@ -53,7 +50,7 @@ void check_node_field(const Field& requirement) {
       [](const Field& value) { value.check_form(rules::check_dns1123_subdomain); });
 }
 
-/// What is preferred may name labels that no node can have.
+/// Preferred terms may have labels that no node can have.
 void check_node_term(const Field& term, bool is_required) {
   term["matchExpressions"].each([&](const Field& requirement) {
     check_node_requirement(requirement);
@@ -64,7 +61,7 @@ void check_node_term(const Field& term, bool is_required) {
   term["matchFields"].each(check_node_field);
 }
 
-/// A key is listed, or in the selector, where the server has put it if it is listed.
+/// A key of matchLabelKeys is also in the selector, where the server adds it.
 void check_listed_keys(const Field& term) {
   const Value selector = *term["labelSelector"];
   std::set<std::string_view> seen;
@@ -249,7 +246,7 @@ void check_claims(const Field& claims) {
   });
 }
 
-/// Ports of a pod in the network of its node are those of the node.
+/// With hostNetwork, host ports must equal the container ports.
 void check_host_network(const Field& spec, bool is_pod) {
   if (!spec["hostNetwork"].is_true()) return;
   spec["containers"].each([&](const Field& container) {
@@ -263,7 +260,7 @@ void check_host_network(const Field& spec, bool is_pod) {
 
 /// A hostname that has nothing to do with the pod's name.
 void check_hostname_override(const Field& spec) {
-  constexpr int kLongest = 64;  // as the kernel has it
+  constexpr int kLongest = 64;  // as in the kernel
   const Field name = spec["hostnameOverride"];
   if (!name.exists()) return;
   if (name.text().size() > kLongest)
@@ -275,7 +272,7 @@ void check_hostname_override(const Field& spec) {
     name.forbidden("may not be specified when hostNetwork is true");
 }
 
-/// Environment variables can come from files in volumes of the kind emptyDir alone.
+/// Environment variables can come only from files in emptyDir volumes.
 void check_environment_files(const Field& spec) {
   const auto check = [volumes = (*spec)["volumes"].elements()](const Field& variable) {
     if (!(*variable)["valueFrom"]["fileKeyRef"].exists()) return;
@@ -325,7 +322,7 @@ json::Document without_changeable_parts(const Object& pod, bool is_gated) {
   return document;
 }
 
-/// Whether a list begins with all that it had.
+/// Whether a list starts with all old elements.
 bool keeps_beginning(Value now, Value before) {
   if (now.size() < before.size()) return false;
   for (std::size_t i = 0; i < before.size(); ++i) {
@@ -334,7 +331,7 @@ bool keeps_beginning(Value now, Value before) {
   return true;
 }
 
-/// A term as Go shows its own type.
+/// A term in Go's syntax.
 std::string term_in_go(Value term) {
   const auto list = [&](const char* name) {
     std::string out;
@@ -389,7 +386,7 @@ bool keeps_tolerations(Value before, Value after) {
   });
 }
 
-/// A deadline may come nearer; false if nothing else is worth looking at.
+/// A deadline may be shortened; false if further checks are pointless.
 bool check_new_deadline(const Field& deadline, Value before) {
   if (!deadline.exists()) {
     if (before.exists()) deadline.invalid("must not update from a positive integer to nil value");
@@ -441,7 +438,7 @@ void check_node_selector(const Field& selector) {
 }
 
 void validate_pod_spec(const Field& spec, const PodContext& context) {
-  // Volumes for claims come first.
+  // Volumes for claim templates come first.
   std::size_t claims = 0;
   for (const Value claim : context.claims.elements()) {
     const Field name(claim["metadata"]["name"],
@@ -569,7 +566,7 @@ void validate_pod_update(const Object& pod, const Object& old, Causes& causes) {
     }
     check_new_node_affinity(spec["affinity"]["nodeAffinity"], before["affinity"]["nodeAffinity"]);
   }
-  // The API server adds a comparison of the two specs in Go's syntax, which nobody could repeat.
+  // The API server adds a diff of the two specs in Go's syntax, which is not reproduced.
   constexpr std::string_view kOnly =
       "pod updates may not change fields other than "
       "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"

@@ -1,4 +1,4 @@
-// The rules and the words are those of k8s.io/kubernetes/pkg/api/pod/warnings.go.
+// The rules and messages are those of k8s.io/kubernetes/pkg/api/pod/warnings.go.
 #include "apiserver/resources/pod_warnings.h"
 
 #include <fmt/format.h>
@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "apiserver/resources/field.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/pod_parts.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/quantity.h"
@@ -20,11 +22,7 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-using api::Object;
-using api::Value;
-using api::detail::quote;
-
-/// A field or label, and the warning about it.
+/// A field or label and its warning.
 using Deprecated = std::pair<std::string_view, std::string_view>;
 
 constexpr std::array<Deprecated, 7> kLabels = {{
@@ -62,7 +60,7 @@ constexpr std::array<Deprecated, 8> kVolumes = {{
 
 constexpr const char* kSinceFields = "deprecated since v1.30";
 
-/// Looks at one pod, or one template.
+/// Checks a pod or a template.
 class Reviewer {
  public:
   Reviewer(Value pod, std::string path, std::vector<std::string>& out)
@@ -84,6 +82,8 @@ class Reviewer {
       }
       if (const Field source = volume["storageos"]; source.exists())
         warn(source.named(volume.path() + ".storageOS"), kNoStorageOs);
+      const Field claim = volume["ephemeral"]["volumeClaimTemplate"]["spec"]["resources"];
+      for (const char* kind : {"requests", "limits"}) check_bytes(claim[kind], {"storage"});
     });
     spec_["volumes"].each([&](const Field& volume) { check_paths(volume); });
     check_repeated(spec_["hostAliases"], "ip");
@@ -102,7 +102,7 @@ class Reviewer {
         check_annotation(std::string(kContainerSeccompAnnotation).append(name),
                          "non-functional in v1.27+", "seccompProfile");
       }
-      // (Those of pods have become fields: profile_warnings().)
+      // (Those of pods were converted to fields: profile_warnings().)
       if (is_template_ && !own["appArmorProfile"].exists() && !context["appArmorProfile"].exists())
         check_annotation(std::string(kAppArmorAnnotation).append(name), kSinceFields,
                          "appArmorProfile");
@@ -256,9 +256,10 @@ class Reviewer {
     });
   }
 
-  void check_bytes(const Field& amounts) {
+  void check_bytes(const Field& amounts,
+                   std::initializer_list<const char*> resources = {"memory", "ephemeral-storage"}) {
     constexpr std::int64_t kMilli = 1000;
-    for (const char* resource : {"memory", "ephemeral-storage"}) {
+    for (const char* resource : resources) {
       const std::string_view text = (*amounts)[resource].as_string();
       const auto amount = api::Quantity::parse(text);
       if (!amount || amount->milli_value() % kMilli == 0) continue;

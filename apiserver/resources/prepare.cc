@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
 #include <set>
@@ -5,15 +6,13 @@
 #include <string_view>
 
 #include "apiserver/resources/conditions.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/time.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using json::Allocator;
 
 json::Value array() { return json::Value(rapidjson::kArrayType); }
 
@@ -28,7 +27,7 @@ void add_finalizer(json::Value& part, std::string_view finalizer, Allocator& all
   finalizers.PushBack(json::copy_text(finalizer, allocator), allocator);
 }
 
-/// The finalizer of what may be in use (admission's StorageObjectInUseProtection).
+/// Adds the protection finalizer (admission plugin StorageObjectInUseProtection).
 void protect(json::Value& object, std::string_view finalizer, Allocator& allocator) {
   add_finalizer(json::child(object, "metadata", allocator), finalizer, allocator);
 }
@@ -58,8 +57,16 @@ void add_stored_version(json::Value& definition, Allocator& allocator) {
   if (!stored.empty()) versions.PushBack(json::copy_text(stored, allocator), allocator);
 }
 
-/// The two fields for the source of a claim say the same, unless both are given. The older one takes
-/// claims and snapshots alone.
+/// Removes a data source in another namespace (a disabled feature), unless the old claim has one.
+void drop_foreign_source(json::Value& spec, const json::Value* old) {
+  const json::Value* source = json::find(spec, "dataSourceRef");
+  if (source == nullptr || json::text(*source, "namespace").empty()) return;
+  if (old == nullptr || json::find(*old, "dataSourceRef") == nullptr)
+    json::erase(spec, "dataSourceRef");
+}
+
+/// Synchronizes dataSource and dataSourceRef of a claim, unless both are set. dataSource supports only
+/// claims and snapshots.
 void unite_sources(json::Value& spec, Allocator& allocator) {
   const json::Value* source = json::find(spec, "dataSource");
   const json::Value* reference = json::find(spec, "dataSourceRef");
@@ -81,13 +88,27 @@ void unite_sources(json::Value& spec, Allocator& allocator) {
 
 }  // namespace
 
+/// Coordinated leader election is disabled. Updates may keep its fields.
+void prepare_lease(json::Value& lease, Allocator& allocator) {
+  prepare_lease_update(lease, json::Value(rapidjson::kObjectType), allocator);
+}
+
+void prepare_lease_update(json::Value& lease, const json::Value& old, Allocator& /*allocator*/) {
+  json::Value* spec = json::find(lease, "spec");
+  if (spec == nullptr || !spec->IsObject()) return;
+  const json::Value* before = json::find(old, "spec");
+  for (const char* field : {"strategy", "preferredHolder"}) {
+    if (before == nullptr || json::find(*before, field) == nullptr) json::erase(*spec, field);
+  }
+}
+
 /// A limit range without a name gets a random one.
 void prepare_limit_range(json::Value& range, Allocator& allocator) {
   json::Value& metadata = json::child(range, "metadata", allocator);
   if (json::text(metadata, "name").empty()) json::set(metadata, "name", new_uid(), allocator);
 }
 
-/// The taint of a node that has not said that it is ready (admission's TaintNodesByCondition).
+/// Adds the not-ready taint to new nodes (admission plugin TaintNodesByCondition).
 void prepare_node(json::Value& node, Allocator& allocator) {
   constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
   json::Value& spec = json::child(node, "spec", allocator);
@@ -105,7 +126,7 @@ void prepare_node(json::Value& node, Allocator& allocator) {
   taints.PushBack(taint, allocator);
 }
 
-/// A job finds its pods by its own uid, unless its creator wants to look after that.
+/// A job finds its pods by its uid, unless spec.manualSelector is set.
 void prepare_job(json::Value& job, Allocator& allocator) {
   json::Value* spec = json::find(job, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
@@ -120,13 +141,15 @@ void prepare_job(json::Value& job, Allocator& allocator) {
   // A job without labels of its own has those of its template.
   const json::Value* own = json::find(*json::find(job, "metadata"), "labels");
   const bool shares = own == nullptr || *own == labels;
+  // (The creator's values are kept, and rejected if they are different.)
+  const auto add = [&](json::Value& to, const char* key, const std::string& value) {
+    if (json::find(to, key) == nullptr) json::set(to, key, value, allocator);
+  };
   for (const char* key : {"batch.kubernetes.io/controller-uid", "controller-uid"})
-    json::set(labels, key, uid, allocator);
-  for (const char* key : {"batch.kubernetes.io/job-name", "job-name"})
-    json::set(labels, key, name, allocator);
+    add(labels, key, uid);
+  for (const char* key : {"batch.kubernetes.io/job-name", "job-name"}) add(labels, key, name);
   json::Value& selector = json::child(*json::find(job, "spec"), "selector", allocator);
-  json::set(json::child(selector, "matchLabels", allocator), "batch.kubernetes.io/controller-uid",
-            uid, allocator);
+  add(json::child(selector, "matchLabels", allocator), "batch.kubernetes.io/controller-uid", uid);
   if (!shares) return;
   const json::Value& of_template = *json::find(
       *json::find(*json::find(*json::find(job, "spec"), "template"), "metadata"), "labels");
@@ -134,10 +157,13 @@ void prepare_job(json::Value& job, Allocator& allocator) {
             allocator);
 }
 
-/// How often the template has changed, for controllers of long ago.
+/// How often the template has changed, for controllers of long ago. A new set may have any count.
 void prepare_daemon_set(json::Value& set, Allocator& allocator) {
   json::Value& metadata = json::child(set, "metadata", allocator);
-  json::set(json::child(metadata, "annotations", allocator), kTemplateGeneration, "1", allocator);
+  json::Value& annotations = json::child(metadata, "annotations", allocator);
+  const std::string present(json::text(annotations, kTemplateGeneration));
+  const long long generation = std::strtoll(present.c_str(), nullptr, 10);
+  json::set(annotations, kTemplateGeneration, std::to_string(std::max(generation, 1LL)), allocator);
 }
 
 void prepare_daemon_set_update(json::Value& set, const json::Value& old, Allocator& allocator) {
@@ -158,13 +184,27 @@ api::Object finish_daemon_set_update(const api::Object& set, const api::Object& 
   return api::Object::from(document);
 }
 
-/// What the server serves itself is available.
+/// Local APIServices are available.
 void prepare_api_service(json::Value& service, Allocator& allocator) {
   const json::Value& spec = *json::find(service, "spec");
   const json::Value* reference = json::find(spec, "service");
   if (reference != nullptr && reference->IsObject()) return;
   set_condition(json::child(service, "status", allocator),
                 {"Available", true, "Local", "Local APIServices are always available"}, allocator);
+}
+
+/// The secrets of an account are in its namespace, so only their names are stored.
+void prepare_service_account(json::Value& account, Allocator& allocator) {
+  json::for_each(account, "secrets", [&](json::Value& secret) {
+    const std::string name(json::text(secret, "name"));
+    secret = json::object();
+    if (!name.empty()) json::set(secret, "name", name, allocator);
+  });
+}
+
+void prepare_service_account_update(json::Value& account, const json::Value& /*old*/,
+                                    Allocator& allocator) {
+  prepare_service_account(account, allocator);
 }
 
 void prepare_namespace(json::Value& ns, Allocator& allocator) {
@@ -178,7 +218,7 @@ void prepare_signing_request_update(json::Value& object, const json::Value& old,
   json::take(object, old, "spec", allocator);
 }
 
-/// Finalizers of the namespace have a subresource of their own.
+/// The namespace's finalizers have their own subresource.
 void prepare_namespace_update(json::Value& ns, const json::Value& old, Allocator& allocator) {
   const json::Value* spec = json::find(old, "spec");
   if (spec == nullptr) {
@@ -198,7 +238,7 @@ void prepare_persistent_volume(json::Value& volume, Allocator& allocator) {
   protect(volume, "kubernetes.io/pv-protection", allocator);
 }
 
-/// Its phase changes now, unless the client says when.
+/// Sets the time of the phase change, unless the client has set it.
 void prepare_persistent_volume_status(json::Value& volume, const json::Value& old,
                                       Allocator& allocator) {
   constexpr const char* kTime = "lastPhaseTransitionTime";
@@ -226,11 +266,18 @@ void prepare_node_status(json::Value& node, const json::Value& old, Allocator& /
 }
 
 void prepare_persistent_volume_claim(json::Value& claim, Allocator& allocator) {
-  if (json::Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
+  if (json::Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject()) {
+    drop_foreign_source(*spec, nullptr);
     unite_sources(*spec, allocator);
+  }
   json::set(json::child(claim, "status", allocator), "phase", "Pending", allocator);
   protect(claim, "kubernetes.io/pvc-protection", allocator);
 }
+
+void prepare_attributes_class(json::Value& object, Allocator& allocator) {
+  protect(object, "kubernetes.io/vac-protection", allocator);
+}
+
 /// Removes the topology of endpoints, which is only read in v1. The name of a node that was there
 /// before moves to its field.
 void prepare_endpoint_slice(json::Value& slice, Allocator& allocator) {
@@ -262,10 +309,12 @@ void prepare_endpoint_slice_update(json::Value& slice, const json::Value& old,
   });
 }
 
-void prepare_persistent_volume_claim_update(json::Value& claim, const json::Value& /*old*/,
+void prepare_persistent_volume_claim_update(json::Value& claim, const json::Value& old,
                                             Allocator& allocator) {
-  if (json::Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
-    unite_sources(*spec, allocator);
+  json::Value* spec = json::find(claim, "spec");
+  if (spec == nullptr || !spec->IsObject()) return;
+  drop_foreign_source(*spec, json::find(old, "spec"));
+  unite_sources(*spec, allocator);
 }
 
 /// Its names are accepted later (controllers::DefinitionNames).

@@ -9,13 +9,11 @@
 #include <vector>
 
 #include "apiserver/json.h"
+#include "apiserver/names.h"
 #include "lookout/api/status.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-using api::Object;
-using api::StatusError;
 
 /// The default class; of several the least one. Empty if there is none.
 Awaitable<Object> default_class(ServedResourcePtr classes) {
@@ -48,7 +46,7 @@ Awaitable<Object> admit_priority(ServedResourcePtr classes, Object pod) {
     ServedResourcePtr all = classes;
     chosen = co_await default_class(std::move(all));
   } else {
-    // One that a cache knows will do, as it does there.
+    // The object may come from a cache, as in kube-apiserver.
     chosen = co_await classes->storage->get(name, 1);
     if (!chosen) chosen = co_await classes->storage->get(name);
     if (!chosen) throw refused(pod, fmt::format("no PriorityClass with name {} was found", name));
@@ -72,7 +70,7 @@ Awaitable<Object> admit_priority(ServedResourcePtr classes, Object pod) {
   }
   json::Document document = pod.to_document();
   json::Value* const to = json::find(document, "spec");
-  // Validation refuses a spec that is no object.
+  // Validation rejects a spec that is not an object.
   if (to == nullptr || !to->IsObject()) co_return pod;
   auto& allocator = document.GetAllocator();
   if (name.empty() && chosen)

@@ -8,17 +8,13 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/quantity.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Quantity;
-using api::Value;
 
 using Names = std::initializer_list<std::string_view>;
 
@@ -53,7 +49,7 @@ bool counts(std::string_view scope, std::string_view resource) {
                                               "requests.cpu", "requests.memory"});
 }
 
-/// Calls `refuse` once for each resource that cannot be counted.
+/// Calls `refuse` once for each invalid resource.
 template <class Refuse>
 void check_counted(const Field& hard, std::string_view scope, Refuse refuse) {
   for (const auto& [name, amount] : (*hard).members()) {
@@ -96,7 +92,7 @@ void check_scope_selector(const Field& spec) {
     const Field values = at_list(expression, "values");
     if (!is_one_of(scope.text(), kScopes)) scope.invalid_text("unsupported scope");
     check_counted(spec["hard"], scope.text(), [&](const char* why) {
-      // (What is shown is the selector as it is in Go.)
+      // (Shows the selector in Go's syntax.)
       std::string shown;
       for (const Value one : (*list).elements()) {
         shown += fmt::format(R"({}{{"ScopeName":"{}","Operator":"{}","Values":{}}})",

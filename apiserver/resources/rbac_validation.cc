@@ -4,14 +4,11 @@
 #include <string_view>
 
 #include "apiserver/resources/field.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/strategies.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
 
 constexpr std::string_view kRoles = "rbac.authorization.k8s.io";
 

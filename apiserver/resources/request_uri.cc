@@ -4,13 +4,14 @@
 #include <cstddef>
 
 #include "apiserver/resources/ip_address.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::resources {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+using base::is_digit;
+using base::is_hex_digit;
+using base::is_letter;
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
 bool is_any_of(char c, std::string_view characters) {
@@ -20,7 +21,8 @@ bool is_any_of(char c, std::string_view characters) {
 /// Each percent sign has its two digits.
 bool is_escaped(std::string_view text) {
   for (std::size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at + 1)) {
-    if (at + 2 >= text.size() || !is_hex(text[at + 1]) || !is_hex(text[at + 2])) return false;
+    if (at + 2 >= text.size() || !is_hex_digit(text[at + 1]) || !is_hex_digit(text[at + 2]))
+      return false;
   }
   return true;
 }
@@ -30,7 +32,7 @@ bool is_optional_port(std::string_view text) {
          (text.front() == ':' && std::all_of(text.begin() + 1, text.end(), is_digit));
 }
 
-/// An IPv6 address, maybe with a zone behind "%25".
+/// An IPv6 address, optionally with a zone after "%25".
 bool is_literal(std::string_view text) {
   constexpr std::string_view kZone = "%25";
   const std::size_t zone = text.find(kZone);
@@ -43,8 +45,8 @@ bool is_literal(std::string_view text) {
   return parsed && parsed->family == 6;
 }
 
-/// The characters that RFC 3986 has in hosts, and a few that Go takes as well. Only what is no ASCII
-/// may be escaped.
+/// The characters that RFC 3986 allows in hosts, and a few that Go accepts, too. Only non-ASCII
+/// characters may be escaped.
 bool is_host_name(std::string_view text) {
   if (!is_escaped(text)) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -81,7 +83,7 @@ bool is_authority(std::string_view text) {
 }
 
 /// The length of "https:"; 0 if there is no scheme. Text that begins with a colon has one, which is
-/// wrong: npos.
+/// invalid: npos.
 std::size_t scheme_size(std::string_view text) {
   if (text.starts_with(':')) return std::string_view::npos;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -9,6 +9,7 @@
 
 #include "apiserver/resources/conditions.h"
 #include "apiserver/resources/converting_storage.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/selectable_fields.h"
 #include "apiserver/resources/strategy.h"
@@ -18,9 +19,6 @@
 
 namespace lookout::apiserver::resources {
 namespace {
-
-using api::Object;
-using api::Value;
 
 /// ".spec.replicas" in parts.
 std::vector<std::string> json_path(std::string_view path) {
@@ -34,7 +32,7 @@ std::vector<std::string> json_path(std::string_view path) {
   return out;
 }
 
-/// Versions in the order in which clients prefer them: stable ones first, higher ones first.
+/// Versions in the order of preference: stable ones first, higher ones first.
 struct Priority {
   int stability = 0;  // 3: v1, 2: v1beta1, 1: v1alpha1, 0: anything else
   int major = 0;
@@ -97,10 +95,10 @@ std::string deprecation_of(Value spec, Value version) {
   return text;
 }
 
-/// Before watches of what is no longer served end: they still show how the objects went.
+/// The delay before watches of removed resources end, so that they deliver the deletions.
 constexpr std::chrono::milliseconds kLastEvents{500};
 
-/// Where the objects of a custom resource are kept.
+/// The storage location of a custom resource's objects.
 std::string place_of(const std::string& group, const std::string& plural) {
   return group + "/" + plural;
 }
@@ -113,8 +111,8 @@ std::string name_of(const Object& definition, const ServedResource& resource) {
                      definition["status"]["acceptedNames"].to_json());
 }
 
-/// The resources of a definition: one for each served version; none before its first names are
-/// accepted. `webhooks` may be null.
+/// The resources of a definition: one per served version; none before its first names are accepted.
+/// `webhooks` may be null.
 std::vector<std::shared_ptr<ServedResource>> custom_resources(const Object& definition,
                                                               storage::Backend& backend,
                                                               webhooks::WebhookClient* webhooks) {
@@ -193,7 +191,7 @@ std::shared_ptr<const ResourceTable> ResourceRegistry::table() const {
 
 void ResourceRegistry::publish(storage::Revision revision, const std::vector<Object>& definitions) {
   const std::lock_guard publishing(publishing_);
-  // Somebody else may have looked later.
+  // A concurrent call may have read a newer state.
   if (revision < revision_) return;
   revision_ = revision;
   std::vector<ServedResourcePtr> custom;
@@ -218,7 +216,7 @@ void ResourceRegistry::publish(storage::Revision revision, const std::vector<Obj
     defined.emplace(definition.name(), std::move(one));
   }
   defined_ = std::move(defined);
-  // Of two resources with the same short name, clients take the one that discovery has first.
+  // Clients use the first resource in discovery if two have the same short name.
   std::stable_sort(custom.begin(), custom.end(), [](const auto& a, const auto& b) {
     if (a->type.group != b->type.group) return a->type.group < b->type.group;
     return is_preferred(a->type.version, b->type.version);

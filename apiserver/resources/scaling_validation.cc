@@ -6,17 +6,13 @@
 #include <string_view>
 
 #include "apiserver/resources/field.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/quantity.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Quantity;
-using api::Value;
 
 /// group/version, or a version alone.
 void check_api_version(const Field& version, bool needs_group) {
@@ -79,7 +75,7 @@ struct MetricSource {
   void (*check)(const Field& source);
 };
 
-/// In the order in which they are looked at.
+/// In the order of validation.
 constexpr std::array<MetricSource, 5> kSources = {{
     {"Object", "object",
      [](const Field& source) {
@@ -142,7 +138,7 @@ void check_metric_spec(const Field& metric) {
     if (!metric[source.field].exists()) continue;
     if (++found == 1) source.check(metric[source.field]);
   }
-  // (An unknown type is said twice.)
+  // (As in Kubernetes, an unknown type is reported twice.)
   if (!known) check_type();
   for (const MetricSource& source : kSources) {
     if (type.text() == source.type && !metric[source.field].exists())
@@ -209,7 +205,7 @@ void validate_new_autoscaler(const Object& object, Causes& causes) {
   check_target_version(Field(object["spec"]["scaleTargetRef"], "spec.scaleTargetRef", causes));
 }
 
-/// (What was written before there was this rule may stay.)
+/// (Values from before this rule may be kept.)
 void validate_autoscaler_update(const Object& object, const Object& old, Causes& causes) {
   const Value target = object["spec"]["scaleTargetRef"];
   const Value before = old["spec"]["scaleTargetRef"];
@@ -227,8 +223,17 @@ void validate_disruption_budget(const Object& budget, Causes& causes) {
   const Field spec(budget["spec"], "spec", causes);
   const Field least = spec["minAvailable"];
   const Field most = spec["maxUnavailable"];
-  if (least.exists() && most.exists())
-    spec.invalid("minAvailable and maxUnavailable cannot be both set");
+  if (least.exists() && most.exists()) {
+    const auto shown = [&](const char* field) {
+      return spec[field].exists() ? (*spec[field]).to_json() : std::string("null");
+    };
+    // (As it is in Go.)
+    spec.invalid_as(fmt::format(R"({{"MinAvailable":{},"Selector":{},"MaxUnavailable":{},)"
+                                R"("UnhealthyPodEvictionPolicy":{}}})",
+                                shown("minAvailable"), shown("selector"), shown("maxUnavailable"),
+                                shown("unhealthyPodEvictionPolicy")),
+                    "minAvailable and maxUnavailable cannot be both set");
+  }
   for (const Field& share : {least, most}) {
     share.check_count_or_share();
     share.check_share();

@@ -7,17 +7,16 @@
 #include <array>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "apiserver/resources/field.h"
+#include "apiserver/resources/formats.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/structural_schema.h"
 #include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
 
 constexpr std::array<std::string_view, 6> kTypes = {"array",  "boolean", "integer",
                                                     "number", "object",  "string"};
@@ -30,7 +29,7 @@ constexpr const char* kEmbedded = "x-kubernetes-embedded-resource";
 constexpr const char* kIntOrString = "x-kubernetes-int-or-string";
 constexpr const char* kPreserve = "x-kubernetes-preserve-unknown-fields";
 constexpr const char* kValidations = "x-kubernetes-validations";
-/// What JSON Schema has and structural schemas have not.
+/// JSON Schema keywords that structural schemas do not support.
 constexpr std::array<std::string_view, 6> kForeignWords = {
     "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"};
 
@@ -44,7 +43,7 @@ void for_each_part(Value schema, const std::string& path, Each each) {
   }
 }
 
-/// Calls `each(part, path)` for what combines other schemas.
+/// Calls `each(part, path)` for the schemas in allOf, anyOf, oneOf and not.
 template <class Each>
 void for_each_combined(Value schema, const std::string& path, Each each) {
   for (const char* combination : {"allOf", "anyOf", "oneOf"}) {
@@ -55,7 +54,7 @@ void for_each_combined(Value schema, const std::string& path, Each each) {
   if (schema["not"].is_object()) each(schema["not"], path + ".not");
 }
 
-/// Whether a member of a schema says anything: false, "" and empty lists do not.
+/// Whether a member of a schema has an effect: false, "" and empty lists do not.
 bool says_anything(Value member) {
   if (!member.exists() || member.is_null()) return false;
   if (const auto flag = member.to_bool()) return *flag;
@@ -91,8 +90,8 @@ class SchemaRules {
     });
   }
 
-  /// The status of an object is validated by the schema's part for it alone: at the root, nothing
-  /// may be said about both.
+  /// An object's status is validated only with its part of the schema, so the root must not have rules
+  /// for both.
   void check_root_beside_status(Value schema, const std::string& path) {
     constexpr std::array<std::string_view, 22> kAllowed = {"Description",
                                                            "Type",
@@ -118,7 +117,7 @@ class SchemaRules {
                                                            "XValidations"};
     for (const auto& [name, member] : schema.members()) {
       if (!says_anything(member) || name == kPreserve || name == kValidations) continue;
-      // Refused at every root.
+      // Not allowed at the root.
       if (name == "nullable" || name == "additionalProperties" || is_one_of(name, kForeignWords))
         continue;
       const auto is_it = [&](std::string_view allowed) {
@@ -196,7 +195,7 @@ class SchemaRules {
       forbid(path + ".items", "items must be a schema object and not an array");
   }
 
-  /// Unknown fields are kept or not mentioned: `false` would not undo what is around it.
+  /// x-kubernetes-preserve-unknown-fields must be true or absent: `false` would not undo an outer `true`.
   void check_preserving(Value schema, const std::string& path) {
     if (schema[kIntOrString].as_bool()) {
       for (const char* name : {kPreserve, kEmbedded}) {
@@ -238,7 +237,7 @@ class SchemaRules {
       const bool is_atomic = of == "array" ? items[kListType].as_string() == "atomic"
                                            : items[kMapType].as_string() == "atomic";
       const char* said_by = of == "array" ? kListType : kMapType;
-      // (A list within a list is atomic unless it says otherwise.)
+      // (A nested list is atomic by default.)
       if ((of == "object" && !is_atomic) ||
           (of == "array" && items[kListType].exists() && !is_atomic)) {
         causes_.push_back({"FieldValueInvalid",
@@ -322,7 +321,7 @@ class SchemaRules {
     }
   }
 
-  /// A default is what the schema allows, and nothing that it would take out.
+  /// A default must be valid, and must not be changed by pruning.
   void check_default(Value schema, const std::string& path) {
     const Value value = schema["default"];
     if (!value.exists() || value.is_null()) return;
@@ -351,7 +350,7 @@ class SchemaRules {
     return out;
   }
 
-  /// What combines other schemas says nothing about types, defaults and words.
+  /// Schemas in allOf, anyOf, oneOf and not must not have types, defaults and descriptions.
   void check_combined(Value schema, const std::string& path) {
     for (const char* name : {"type", "description", "title"}) {
       if (!schema[name].as_string().empty())
@@ -378,8 +377,8 @@ class SchemaRules {
     for_each_combined(schema, path, deeper);
   }
 
-  /// What combines other schemas speaks of parts that the schema itself has. (Kubernetes looks at
-  /// the combinations of the root.)
+  /// Schemas in allOf, anyOf, oneOf and not must only refer to properties of the schema. (Kubernetes
+  /// checks those of the root.)
   void check_complete(Value part, Value schema, const std::string& path, const std::string& there) {
     if (!schema.is_object())
       return require(path, fmt::format("because it is defined in {}", there));
@@ -395,7 +394,7 @@ class SchemaRules {
     }
   }
 
-  /// Rules in CEL are not compiled; what is wrong with them without that is said.
+  /// CEL rules are not compiled; only other errors in them are reported.
   void check_rules_of_cel(Value schema, const std::string& path) {
     constexpr std::array<std::string_view, 4> kReasons = {
         "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"};
@@ -430,7 +429,7 @@ class SchemaRules {
     }
   }
 
-  /// Every object has an apiVersion, a kind and metadata, whose types are known.
+  /// apiVersion, kind and metadata have fixed types.
   void check_names(Value schema, const std::string& path) {
     const Value properties = schema["properties"];
     const auto check_type_of = [&](const char* name, std::string_view type, std::string_view why) {
@@ -499,6 +498,25 @@ bool has_defaults(Value schema) {
   bool found = schema["default"].exists();
   for_each_part(schema, "", [&](Value part, const std::string&) { found |= has_defaults(part); });
   return found;
+}
+
+bool has_cel_rules(Value schema) {
+  bool found = !schema[kValidations].empty();
+  for_each_part(schema, "", [&](Value part, const std::string&) { found |= has_cel_rules(part); });
+  return found;
+}
+
+std::vector<std::string> unknown_formats(Value schema) {
+  std::vector<std::string> out;
+  const std::string_view format = schema["format"].as_string();
+  if (!format.empty() && !is_known_format(schema["type"].as_string(), format))
+    out.emplace_back(format);
+  const auto deeper = [&](Value part, const std::string&) {
+    for (std::string& one : unknown_formats(part)) out.push_back(std::move(one));
+  };
+  for_each_combined(schema, "", deeper);
+  for_each_part(schema, "", deeper);
+  return out;
 }
 
 }  // namespace lookout::apiserver::resources

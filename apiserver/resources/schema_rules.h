@@ -1,7 +1,8 @@
-// What the schema of a custom resource has to be itself.
+// Validation of custom resources' schemas.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "apiserver/resources/strategy.h"
 #include "lookout/api/object.h"
@@ -16,5 +17,11 @@ void validate_schema_rules(api::Value schema, const std::string& path, bool has_
 
 /// Whether a part of the schema has a default.
 bool has_defaults(api::Value schema);
+
+/// Whether a part of the schema has CEL rules. (allOf, anyOf, oneOf and not cannot have any.)
+bool has_cel_rules(api::Value schema);
+
+/// The unknown formats in a schema, which Kubernetes ignores.
+std::vector<std::string> unknown_formats(api::Value schema);
 
 }  // namespace lookout::apiserver::resources

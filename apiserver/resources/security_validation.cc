@@ -1,4 +1,4 @@
-// Validation of what a pod and its containers may do, and of what depends on their operating system.
+// Validation of security contexts, and of fields that depend on the operating system.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/pod_parts.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/base/ascii.h"
@@ -16,15 +17,10 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
-using api::detail::quote;
-
 constexpr std::int64_t kMostOfId = 2147483647;
 constexpr std::string_view kLocal = "localhost/";
 
-// --- values of errors, as Go shows its own types
+// --- values of errors in Go's syntax
 
 std::string in_go(Value value) { return value.exists() ? value.to_json() : "null"; }
 
@@ -106,7 +102,7 @@ void check_app_armor_profile(const Field& profile) {
 
 // --- Windows
 
-/// One to 15 characters that names of files may have; not a dot at first.
+/// One to 15 characters of file names; the first one is not a dot.
 bool is_net_bios_name(std::string_view name) {
   constexpr std::size_t kLongest = 15;
   return !name.empty() && name.size() <= kLongest && name.front() != '.' &&
@@ -273,9 +269,9 @@ void check_sysctls(const Field& parameters, const Field& spec) {
   });
 }
 
-// --- annotations that came before the fields
+// --- legacy annotations
 
-/// The annotation says the same as the field.
+/// The annotation must equal the field.
 void check_same_profile(const Field& profile, Value annotation, std::string_view name) {
   if (!profile.exists() || !annotation.exists()) return;
   const std::string_view type = profile["type"].text();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/version_schemas.h"
 #include "lookout/api/field_path.h"
 #include "lookout/api/status.h"
@@ -14,8 +15,6 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-using api::Object;
-using api::Value;
 using storage::FieldReader;
 
 constexpr std::string_view kName = "metadata.name";
@@ -34,14 +33,14 @@ std::string_view text_of(Value value, std::string& scratch, std::string_view abs
   }
 }
 
-/// A field of the object, or what Kubernetes takes it for when it is absent.
+/// A field of the object, or Kubernetes' default if it is absent.
 FieldReader at(std::string_view path, std::string_view absent = "") {
   return [parsed = api::FieldPath(path), absent](const Object& object, std::string& scratch) {
     return text_of(object.at(parsed), scratch, absent);
   };
 }
 
-/// A field of a custom resource as its version shows it.
+/// A field of a custom resource in its version.
 FieldReader shown_at(std::string_view path, std::shared_ptr<const VersionSchemas> schemas,
                      std::string api_version) {
   return [parsed = api::FieldPath(path), schemas = std::move(schemas),
@@ -61,14 +60,14 @@ std::string_view object_namespace(const Object& object, std::string& /*scratch*/
 }
 std::string_view nothing(const Object& /*object*/, std::string& /*scratch*/) { return ""; }
 
-/// A pod's first address is in two places; old clients fill in one of them.
+/// A pod's first address: old clients set only one of podIP and podIPs.
 std::string_view pod_ip(const Object& object, std::string& /*scratch*/) {
   const Value status = object["status"];
   const std::string_view ip = status["podIPs"][0]["ip"].as_string();
   return ip.empty() ? status["podIP"].as_string() : ip;
 }
 
-/// The component that reported an event: the old field, or else the new one.
+/// The component that reported an event: the old field, else the new one.
 std::string_view event_source(const Object& object, std::string& /*scratch*/) {
   const std::string_view component = object["source"]["component"].as_string();
   return component.empty() ? object["reportingComponent"].as_string() : component;
@@ -114,15 +113,18 @@ std::vector<SelectableField> signing_request_fields() {
 std::vector<SelectableField> resource_slice_fields() {
   return {{"spec.nodeName", at("spec.nodeName")}, {"spec.driver", at("spec.driver")}};
 }
+/// The involved object of an event. Field names begin with `prefix`.
+void add_involved_object(std::vector<SelectableField>& fields, const std::string& prefix) {
+  for (const char* field :
+       {"kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"})
+    fields.push_back({prefix + field, at(std::string("involvedObject.") + field)});
+}
 std::vector<SelectableField> event_fields() {
   std::vector<SelectableField> fields = {{"reason", at("reason")},
                                          {"reportingComponent", at("reportingComponent")},
                                          {"source", event_source},
                                          {"type", at("type")}};
-  for (const char* field :
-       {"kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"})
-    fields.push_back(
-        {std::string("involvedObject.") + field, at(std::string("involvedObject.") + field)});
+  add_involved_object(fields, "involvedObject.");
   return fields;
 }
 // Events are stored as those of the core group.
@@ -130,10 +132,7 @@ std::vector<SelectableField> new_event_fields() {
   std::vector<SelectableField> fields = {{"reason", at("reason")},
                                          {"reportingController", at("reportingComponent")},
                                          {"type", at("type")}};
-  for (const char* field :
-       {"kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"})
-    fields.push_back(
-        {std::string("regarding.") + field, at(std::string("involvedObject.") + field)});
+  add_involved_object(fields, "regarding.");
   return fields;
 }
 
@@ -182,13 +181,13 @@ void add_selectable_fields(ServedResource& resource, const std::vector<std::stri
   for (const std::string& path : json_paths) {
     const std::string_view name = std::string_view(path).substr(path.starts_with('.') ? 1 : 0);
     try {
-      // (A storage that converts compares what it shows.)
+      // (A converting storage compares converted objects.)
       resource.fields.push_back(
           {std::string(name), resource.converting_storage != nullptr
                                   ? at(name)
                                   : shown_at(name, resource.schemas, resource.type.api_version())});
     } catch (const InvalidArgument&) {
-      // Not a path: nobody can select by it.
+      // An invalid path cannot be selected by.
     }
   }
   resource.unknown_field_message = kUnsupported;

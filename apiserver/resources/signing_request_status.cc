@@ -14,6 +14,7 @@
 
 #include "apiserver/pem.h"
 #include "apiserver/resources/field.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/part_rules.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
@@ -22,11 +23,6 @@
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
-using json::Allocator;
 
 constexpr std::array<std::string_view, 3> kFinal = {"Approved", "Denied", "Failed"};
 constexpr std::array<std::string_view, 2> kDecisions = {"Approved", "Denied"};
@@ -38,7 +34,7 @@ std::size_t count_of(Value conditions, std::string_view type) {
   }));
 }
 
-/// What is wrong with the certificates; empty if nothing is.
+/// The error in the certificates; empty if they are valid.
 std::string fault_of(const std::string& pem) {
   if (pem.empty()) return {};
   const std::vector<PemBlock> blocks = read_pem(pem);
@@ -67,7 +63,7 @@ void check_signing_conditions(const Field& conditions, Value before) {
   const auto old = before.elements();
   std::set<std::string_view> old_types;
   for (const Value one : old) old_types.insert(one["type"].as_string());
-  // What there was before may stay.
+  // Unchanged values are not checked.
   const bool may_be_empty = old_types.contains("");
   const bool may_repeat = old_types.size() < before.size();
   const bool may_be_both = old_types.contains("Approved") && old_types.contains("Denied");
@@ -130,7 +126,7 @@ std::vector<json::Value*> conditions_of(json::Value& request, std::string_view t
   return out;
 }
 
-/// A condition without times gets those of before, or the present one.
+/// A condition without times gets the previous ones, or the current time.
 void set_times(json::Value& request, json::Value& old, Allocator& allocator) {
   const std::string now =
       api::format_time(std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));

@@ -11,17 +11,13 @@
 #include <vector>
 
 #include "apiserver/resources/device_parts.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/quantity.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Quantity;
-using api::Value;
 
 // --- attributes
 
@@ -37,7 +33,7 @@ int count_parts(std::string_view text, Holds holds) {
   }
 }
 
-/// 1.2.3-pre.release+build, as semver.org has it.
+/// 1.2.3-pre.release+build, as in semver.org.
 bool is_semantic_version(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789";
   constexpr std::string_view kLetters =
@@ -85,7 +81,7 @@ void check_attribute(const Field& attribute) {
   }
 }
 
-/// Attributes or capacities by their names. Paths show a name that is too long without its middle.
+/// Attributes or capacities by name. Paths omit the middle of a name that is too long.
 template <class Check>
 void check_named(const Field& map, Check check) {
   constexpr std::string_view kDots = "...";

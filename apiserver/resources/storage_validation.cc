@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
@@ -18,11 +19,6 @@
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Quantity;
-using api::Value;
 
 void check_access_modes(const Field& modes) {
   bool once = false;
@@ -52,7 +48,7 @@ bool check_claimed(const Field& amount) {
   return false;
 }
 
-/// Of Kubernetes' own resources a claim can have storage only.
+/// The only native resource of a claim is storage.
 bool check_claimed_name(const Field& amounts, std::string_view name) {
   const rules::Messages messages = rules::check_qualified_name(name);
   for (const auto& message : messages)
@@ -82,7 +78,7 @@ void check_data_source(const Field& source) {
   source["namespace"].check_form_if_present(rules::check_dns1123_label);
 }
 
-/// Members of a volume's spec that are no source.
+/// Members of a volume's spec that are not sources.
 constexpr std::array<std::string_view, 9> kNoSources = {
     "accessModes",      "capacity",     "claimRef",
     "mountOptions",     "nodeAffinity", "persistentVolumeReclaimPolicy",
@@ -108,7 +104,7 @@ Object source_of(const Object& volume, bool without_expand_secret) {
   return Object::from(out);
 }
 
-/// Whether Go's path.Clean() makes "/" of the path.
+/// Whether Go's path.Clean() returns "/" for the path.
 bool leads_to_root(std::string_view path) {
   if (!path.starts_with('/')) return false;
   std::size_t depth = 0;
@@ -152,7 +148,7 @@ bool keeps_affinity(Value before, Value now) {
                             now["required"][kTerms].elements(), same_term);
 }
 
-/// Shown in small letters.
+/// Shown in lower case.
 void check_plugin(const Field& name) {
   if (!name.check_present()) return;
   const std::string text = base::lower_case(name.text());
@@ -182,6 +178,11 @@ void stays(const Object& object, const Object& old, const char* field, Causes& c
   if (!(object[field] == old[field])) Field(object[field], field, causes).invalid(kImmutable);
 }
 
+void forbid_change(const Object& object, const Object& old, const char* field, Causes& causes) {
+  if (!(object[field] == old[field]))
+    causes.push_back(rules::forbidden(field, fmt::format("updates to {} are forbidden.", field)));
+}
+
 void check_topologies(const Field& topologies) {
   std::set<std::string> terms;
   topologies.each([&](const Field& term) {
@@ -199,6 +200,70 @@ void check_topologies(const Field& topologies) {
       if (!keys.insert(expression["key"].text()).second) expression["key"].duplicate();
     });
   });
+}
+
+void check_persistent_spec(const Field& spec, std::string_view name) {
+  const Field capacity = spec["capacity"];
+  spec["accessModes"].check_present();
+  check_access_modes(spec["accessModes"]);
+  capacity.check_present();
+  if (!capacity["storage"].exists() || (*capacity).size() > 1) {
+    spec.causes().push_back({"FieldValueNotSupported",
+                             fmt::format("Unsupported value: {}: supported values: \"storage\"",
+                                         capacity.empty() ? "null" : (*capacity).to_json()),
+                             capacity.path()});
+  }
+  capacity.each_entry([](std::string_view, const Field& amount) {
+    if (const auto quantity = Quantity::parse(amount.text()); quantity && quantity->value() < 0) {
+      amount.causes().push_back(
+          rules::invalid(amount.path(), quantity->value(), "must be a valid resource quantity"));
+    }
+    check_positive_quantity(amount);
+  });
+  const Field policy = spec["persistentVolumeReclaimPolicy"];
+  if (!policy.empty()) policy.check_word({"Delete", "Recycle", "Retain"});
+  if (const Field affinity = spec["nodeAffinity"]; affinity.exists()) {
+    if (affinity["required"].exists()) {
+      check_node_selector(affinity["required"]);
+    } else {
+      affinity["required"].required("must specify required node constraints");
+    }
+  }
+  check_persistent_source(spec, name);
+  if (leads_to_root(spec["hostPath"]["path"].text()) && policy.text() == "Recycle")
+    policy.forbidden("may not be 'recycle' for a hostPath mount of '/'");
+  spec["storageClassName"].check_form_if_present(rules::check_dns1123_subdomain);
+  check_volume_mode(spec["volumeMode"]);
+  const Field attributes = spec["volumeAttributesClassName"];
+  if (!attributes.exists()) return;
+  if (attributes.check_present("an empty string is disallowed"))
+    attributes.check_form(rules::check_dns1123_subdomain);
+  if (!spec["csi"].exists())
+    spec["csi"].required("has to be specified when using volumeAttributesClassName");
+}
+
+/// The legacy annotation for spec.mountOptions is allowed only for some kinds of volumes.
+void check_mount_options(const Object& volume, Causes& causes) {
+  constexpr const char* kOptions = "volume.beta.kubernetes.io/mount-options";
+  constexpr const char* kMountable[] = {"gcePersistentDisk",
+                                        "awsElasticBlockStore",
+                                        "glusterfs",
+                                        "nfs",
+                                        "rbd",
+                                        "quobyte",
+                                        "iscsi",
+                                        "cinder",
+                                        "cephfs",
+                                        "azureFile",
+                                        "vsphereVolume",
+                                        "azureDisk",
+                                        "photonPersistentDisk"};
+  if (!volume.annotations()[kOptions].exists()) return;
+  for (const char* source : kMountable) {
+    if (volume["spec"][source].exists()) return;
+  }
+  causes.push_back(rules::forbidden(fmt::format("metadata.annotations.{}", kOptions),
+                                    "may not specify mount options for this volume type"));
 }
 
 }  // namespace
@@ -271,6 +336,14 @@ void validate_claim_update(const Object& claim, const Object& old, Causes& cause
     size.forbidden("field can not be less than status.capacity");
   if (!(claim["spec"]["volumeMode"] == old["spec"]["volumeMode"]))
     spec["volumeMode"].named("volumeMode").invalid(kImmutable);
+  // A class that has been applied can be replaced by another one only.
+  const Field attributes = spec["volumeAttributesClassName"];
+  if (attributes.is(old["spec"]["volumeAttributesClassName"]) ||
+      !old["status"]["currentVolumeAttributesClassName"].exists() || !attributes.text().empty())
+    return;
+  attributes.forbidden(fmt::format(
+      "update to {} is forbidden when status.currentVolumeAttributesClassName is not nil",
+      attributes.exists() ? "empty string" : "nil"));
 }
 
 void validate_claim_status(const Object& claim, const Object& /*old*/, Causes& causes) {
@@ -295,52 +368,15 @@ void validate_claim_status(const Object& claim, const Object& /*old*/, Causes& c
 }
 
 void validate_persistent_volume(const Object& volume, Causes& causes) {
-  const Field spec(volume["spec"], "spec", causes);
-  const Field capacity = spec["capacity"];
-  spec["accessModes"].check_present();
-  check_access_modes(spec["accessModes"]);
-  capacity.check_present();
-  if (!capacity["storage"].exists() || (*capacity).size() > 1) {
-    causes.push_back({"FieldValueNotSupported",
-                      fmt::format("Unsupported value: {}: supported values: \"storage\"",
-                                  capacity.empty() ? "null" : (*capacity).to_json()),
-                      capacity.path()});
-  }
-  capacity.each_entry([](std::string_view, const Field& amount) {
-    if (const auto quantity = Quantity::parse(amount.text()); quantity && quantity->value() < 0) {
-      amount.causes().push_back(
-          rules::invalid(amount.path(), quantity->value(), "must be a valid resource quantity"));
-    }
-    check_positive_quantity(amount);
-  });
-  const Field policy = spec["persistentVolumeReclaimPolicy"];
-  if (!policy.empty()) policy.check_word({"Delete", "Recycle", "Retain"});
-  if (const Field affinity = spec["nodeAffinity"]; affinity.exists()) {
-    if (affinity["required"].exists()) {
-      check_node_selector(affinity["required"]);
-    } else {
-      affinity["required"].required("must specify required node constraints");
-    }
-  }
-  check_persistent_source(spec, volume.name());
-  if (leads_to_root(spec["hostPath"]["path"].text()) && policy.text() == "Recycle")
-    policy.forbidden("may not be 'recycle' for a hostPath mount of '/'");
-  spec["storageClassName"].check_form_if_present(rules::check_dns1123_subdomain);
-  check_volume_mode(spec["volumeMode"]);
-  const Field attributes = spec["volumeAttributesClassName"];
-  if (!attributes.exists()) return;
-  if (attributes.check_present("an empty string is disallowed"))
-    attributes.check_form(rules::check_dns1123_subdomain);
-  if (!spec["csi"].exists())
-    spec["csi"].required("has to be specified when using volumeAttributesClassName");
+  check_persistent_spec(Field(volume["spec"], "spec", causes), volume.name());
+  check_mount_options(volume, causes);
 }
 
 void validate_persistent_volume_update(const Object& volume, const Object& old, Causes& causes) {
-  // (What has been said of the volume is said once more.)
-  validate_persistent_volume(volume, causes);
   const Field spec(volume["spec"], "spec", causes);
-  // The secret for a resize may come later. (The API server adds a comparison of the two in Go's
-  // syntax.)
+  // (As in Kubernetes, errors in the spec are reported twice.)
+  check_persistent_spec(spec, volume.name());
+  // The secret for a resize may be added later. (The API server adds a diff of the two in Go's syntax.)
   const bool gets_secret =
       old["spec"]["csi"].exists() && !old["spec"]["csi"]["controllerExpandSecretRef"].exists();
   if (!(source_of(volume, gets_secret) == source_of(old, gets_secret))) {
@@ -371,8 +407,9 @@ void validate_storage_class(const Object& object, Causes& causes) {
 }
 
 void validate_storage_class_update(const Object& object, const Object& old, Causes& causes) {
-  for (const char* field : {"parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"})
-    stays(object, old, field, causes);
+  for (const char* field : {"parameters", "provisioner", "reclaimPolicy"})
+    forbid_change(object, old, field, causes);
+  stays(object, old, "volumeBindingMode", causes);
 }
 
 void validate_csi_driver(const Object& driver, Causes& causes) {
@@ -434,7 +471,7 @@ void validate_csi_node_update(const Object& node, const Object& old, Causes& cau
       if (!(now["name"] == before["name"]) ||
           (now["nodeID"] == before["nodeID"] && now["topologyKeys"] == before["topologyKeys"]))
         continue;
-      // (What is shown is the driver as it is in Go.)
+      // (Shows the driver in Go's syntax.)
       const std::string keys =
           now["topologyKeys"].exists() ? now["topologyKeys"].to_json() : "null";
       causes.push_back({"FieldValueInvalid",
@@ -486,7 +523,7 @@ void validate_volume_attachment_update(const Object& attachment, const Object& o
                                        Causes& causes) {
   const Value spec = attachment["spec"];
   if (spec == old["spec"]) return;
-  // (What is shown is the spec as it is in Go.)
+  // (Shows the spec in Go's syntax.)
   const Value volume = spec["source"]["persistentVolumeName"];
   causes.push_back(
       {"FieldValueInvalid",
@@ -526,10 +563,7 @@ void validate_attributes_class(const Object& object, Causes& causes) {
 }
 
 void validate_attributes_class_update(const Object& object, const Object& old, Causes& causes) {
-  for (const char* field : {"driverName", "parameters"}) {
-    if (object[field] == old[field]) continue;
-    causes.push_back(rules::forbidden(field, fmt::format("updates to {} are forbidden.", field)));
-  }
+  for (const char* field : {"driverName", "parameters"}) forbid_change(object, old, field, causes);
 }
 
 }  // namespace lookout::apiserver::resources

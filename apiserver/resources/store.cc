@@ -96,7 +96,7 @@ Object Store::prepare_new(const Target& target, const Object& object) const {
   const std::string prefix(json::text(metadata, "generateName"));
   if (!prefix.empty() && json::text(metadata, "name").empty())
     json::set(metadata, "name", generate_name(prefix), allocator);
-  // (Where nobody counts, it is what the creator says.)
+  // (Kinds without generations keep the creator's value.)
   if (strategy.generation != Generation::kNone && strategy.generation != Generation::kChangesOfSpec)
     json::set(metadata, "generation", json::Value(1), allocator);
   if (resource.has_status() && !strategy.keeps_status_on_create) json::erase(document, "status");
@@ -111,13 +111,18 @@ Object Store::prepare_new(const Target& target, const Object& object) const {
 
 Awaitable<Object> Store::create(Target target, Object object, bool dry_run) const {
   const ServedResource& resource = *target.resource;
+  if (resource.terminating) {
+    throw StatusError::forbidden(
+        resource.type.group, resource.type.plural, object.name(),
+        "create not allowed while custom resource definition is terminating");
+  }
   const bool generated =
       object.name().empty() && !object["metadata"]["generateName"].as_string().empty();
   co_await check_namespace(target, object.name());
   const bool is_pod =
       !resource.custom && resource.type.group.empty() && resource.type.plural == "pods";
   if (is_pod) {
-    // Nobody owns what admission sets.
+    // Fields that admission sets have no owner.
     object = owned(target, object, Object());
     target.fields = nullptr;
     object = co_await complete_pod(target, std::move(object));
@@ -126,7 +131,7 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
   if (asked) {
     const Object wanted = object;
     object = co_await admit_new(target, wanted);
-    // Nobody owns the changes of admission.
+    // Admission's changes have no owner.
     if (!object.same(wanted)) target.fields = nullptr;
     // Admission may have changed the priority class, or added a container.
     if (is_pod) object = co_await complete_pod(target, std::move(object));
@@ -143,6 +148,7 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     if (resource.strategy->validate_new != nullptr) resource.strategy->validate_new(stored, causes);
     if (resource.schema) validate_schema(prepared, Object(), resource.schema.body(), causes);
     if (resource.custom && resource.scale) validate_scale(prepared, *resource.scale, true, causes);
+    if (resource.schema) add_unchecked_rules(resource.schema.body(), causes);
     throw_if_invalid(resource, prepared.name(), std::move(causes));
     ServiceClaims taken;
     std::optional<quota::NamespaceLimits::Charge> charge;
@@ -206,6 +212,11 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     api::Status status =
         StatusError::already_exists(resource.type.group, resource.type.plural, target.name)
             .status();
+    // Also if the client has set both name and generateName.
+    if (!object["metadata"]["generateName"].as_string().empty()) {
+      status.message += ", the server was not able to generate a unique name for the object";
+      status.retry_after_seconds = 1;
+    }
     if (present && is_deleting(present))
       status.message = "object is being deleted: " + status.message;
     throw StatusError(std::move(status));

@@ -30,19 +30,19 @@ class Admission;
 /// The resource and the object of a request.
 struct Target {
   LOOKOUT_OPTION ServedResourcePtr resource;
-  /// Empty for what lives in no namespace, and for all namespaces.
+  /// Empty for cluster-scoped resources, and for all namespaces.
   LOOKOUT_OPTION std::string ns = {};
   /// Empty for a collection.
   LOOKOUT_OPTION std::string name = {};
-  /// Asked before anything is written. Null: nobody is. It must outlive the request.
+  /// Called before writes. Null: no admission. It must outlive the request.
   Admission* admission = nullptr;
-  /// Records in managedFields what the client changes. Null: managedFields are what the change says.
-  /// It must outlive the request.
+  /// Records the client's changes in managedFields. Null: managedFields are those of the change. It
+  /// must outlive the request.
   const fields::FieldManager* fields = nullptr;
-  /// An update of an object that does not exist creates it, whatever the strategy says.
+  /// An update of an object that does not exist creates it, overriding the strategy.
   bool creates = false;
 
-  /// The key of the object in the storage, or what the keys of the collection begin with.
+  /// The key of the object in the storage, or the key prefix of the collection.
   std::string key() const;
 };
 
@@ -54,12 +54,12 @@ enum class Part {
   kFinalizers,           ///< of a namespace: everything but the status
   kEphemeralContainers,  ///< of a pod
   kResources,            ///< of a pod: its processors and memory
-  kWhole                 ///< everything, which is no new generation
+  kWhole                 ///< everything, without a new generation
 };
 
 /// The treatment of an object's dependents.
 enum class Propagation {
-  kDefault,     ///< as the object's finalizers say, or else its strategy
+  kDefault,     ///< from the object's finalizers, or else its strategy
   kBackground,  ///< they are deleted after it
   kForeground,  ///< they are deleted before it
   kOrphan       ///< they stay
@@ -74,30 +74,32 @@ struct DeleteOptions {
   LOOKOUT_OPTION storage::Preconditions preconditions = {};
   Propagation propagation = Propagation::kDefault;
   bool dry_run = false;
+  /// The client has set the deprecated `orphanDependents: false`.
+  bool denies_orphans = false;
 };
 
-/// Throws api::StatusError (409) if an object is not the one that a client wants to delete.
+/// Throws api::StatusError (409) if the object does not match the client's preconditions.
 void check_preconditions(const Target& target, const storage::Preconditions& preconditions,
                          const api::Object& present);
 
 class ServiceAllocator;
 
-/// The rules that hold for all resources (k8s.io/apiserver/pkg/registry/generic/registry.Store).
-/// Objects go in and come out in the version of the request. Every failure is thrown as
-/// api::StatusError. Safe to use from many threads.
+/// The common rules of all resources (k8s.io/apiserver/pkg/registry/generic/registry.Store). All
+/// passed and returned objects have the version of the request. Failures throw api::StatusError.
+/// Thread-safe.
 class Store {
  public:
   /// Keeps nothing but references.
   explicit Store(const ServedResourcePtr& namespaces) : namespaces_(namespaces) {}
 
-  /// Services get their addresses and ports from it, which must outlive the store's use. Before the
-  /// first request.
+  /// The allocator of services' addresses and ports, which must outlive the store's use. Call it
+  /// before the first request.
   void allocate_services(const ServiceAllocator* services) { services_ = services; }
 
-  /// New pods get their priority from these PriorityClasses. Before the first request.
+  /// The PriorityClasses for new pods. Call it before the first request.
   void admit_priorities(ServedResourcePtr classes) { priority_classes_ = std::move(classes); }
 
-  /// LimitRanges and ResourceQuotas are applied. It must outlive the store's use. Before the first
+  /// Applies LimitRanges and ResourceQuotas. It must outlive the store's use. Call it before the first
   /// request.
   void limit_namespaces(quota::NamespaceLimits* limits) { limits_ = limits; }
 
@@ -112,9 +114,9 @@ class Store {
     /// The stored object before the update; empty if the update created it.
     api::Object before = {};
   };
-  /// From the present object to the one that is wanted. An empty object stands for none.
+  /// Maps the current object to the wanted one. An empty object means none.
   using Change = std::function<api::Object(const api::Object& present)>;
-  /// Changes an object; again, if somebody else changed it meanwhile.
+  /// Changes an object; retries after concurrent changes.
   Awaitable<Updated> update(Target target, Change change, Part part,
                             storage::Preconditions preconditions, bool dry_run = false) const;
   Awaitable<Updated> update(Target target, Change change, Part part = Part::kMain) const {
@@ -127,8 +129,8 @@ class Store {
     bool gone = false;
   };
   Awaitable<Deleted> remove(Target target, DeleteOptions options) const;
-  /// Deletes one object of a collection that was listed. Does nothing if it has gone since, or if
-  /// another object has its name.
+  /// Deletes a listed object of a collection. Does nothing if it was deleted, or if another object has
+  /// its name.
   Awaitable<void> remove_listed(Target collection, api::Object listed, DeleteOptions options) const;
   Awaitable<Deleted> remove(Target target) const {
     return remove(std::move(target), DeleteOptions());
@@ -143,7 +145,7 @@ class Store {
   bool allocates(const Target& target) const;
   /// Whether there may be limits for the objects of a namespace.
   bool is_limited(const Target& target) const;
-  /// A new pod with what admission fills in.
+  /// A new pod with admission's defaults.
   Awaitable<api::Object> complete_pod(Target target, api::Object pod) const;
   /// Update and removal without admission.
   Awaitable<Updated> update_unasked(Target target, Change change, Part part,
@@ -154,27 +156,27 @@ class Store {
   Awaitable<Updated> update_admitted(Target target, Change change, Part part,
                                      storage::Preconditions preconditions, bool dry_run) const;
   Awaitable<Deleted> remove_admitted(Target target, DeleteOptions options) const;
-  /// After a write that may have been executed: the object of this uid as it is stored now, empty if
-  /// it is not there; nothing if the storage does not say.
+  /// After a write with an unknown outcome: the stored object with this uid, empty if it does not exist;
+  /// nullopt if the storage does not respond.
   Awaitable<std::optional<api::Object>> look_again(Target target, std::string uid) const;
-  /// Deletes an object and returns its last state. Throws what the storage throws, unless the object
-  /// has gone nevertheless.
+  /// Deletes an object and returns its last state. Throws the storage's errors, unless the object was
+  /// deleted nevertheless.
   Awaitable<api::Object> remove_stored(Target target, storage::Preconditions preconditions,
                                        storage::Interface::Validate validate) const;
-  /// Whether somebody else wrote the object since `present` was read.
+  /// Whether there was another write since `present` was read.
   Awaitable<bool> has_moved(Target target, api::Object present) const;
   Awaitable<Updated> update_object(Target target, Change change, Part part,
                                    storage::Preconditions preconditions, bool dry_run) const;
-  /// An update that a LimitRange or a quota may refuse.
+  /// An update that a LimitRange or a quota may reject.
   Awaitable<Updated> update_limited(Target target, Change change, Part part,
                                     storage::Preconditions preconditions, bool dry_run) const;
   Awaitable<Updated> write_change(Target target, Change change, Part part,
                                   storage::Preconditions preconditions, bool dry_run) const;
   Awaitable<Updated> update_service(Target target, Change change,
                                     storage::Preconditions preconditions, bool dry_run) const;
-  /// The claims of a service before and after an update, and what was taken for it.
+  /// The allocations of a service before and after an update, and the new ones.
   struct ClaimsOfUpdate;
-  /// After an update of a service that may have been executed: releases what the stored service does
+  /// After a service update with an unknown outcome: releases allocations that the stored service does
   /// not need.
   Awaitable<void> settle_claims(Target target, std::string uid, ClaimsOfUpdate claims) const;
   Awaitable<Deleted> remove_object(Target target, DeleteOptions options) const;
@@ -197,14 +199,14 @@ api::StatusError as_status(const storage::StorageError& error, const Target& tar
 [[noreturn]] void throw_as_status(const storage::StorageError& error, const Target& target,
                                   std::string_view operation);
 
-/// Which keys a watch or a list of a target has to look at: the one object that the fields ask for,
-/// or all.
+/// The keys for a watch or list of a target: the single object that the field selector requests, or
+/// all.
 struct KeyRange {
   LOOKOUT_OPTION std::string key;
   bool recursive = true;
 };
 
-/// The finalizer that keeps a definition until its instances are gone.
+/// The finalizer that keeps a definition until its instances are deleted.
 inline constexpr std::string_view kInstanceCleanup = "customresourcecleanup.apiextensions.k8s.io";
 
 }  // namespace lookout::apiserver::resources

@@ -1,4 +1,4 @@
-// The functions that strategies are made of, by kind.
+// The functions of strategies, by kind.
 #pragma once
 
 #include "apiserver/resources/strategy.h"
@@ -8,8 +8,8 @@ namespace lookout::apiserver::resources {
 /// The annotation of a daemon set that counts the changes of its template.
 inline constexpr std::string_view kTemplateGeneration = "deprecated.daemonset.template.generation";
 
-// defaults.cc: what Kubernetes fills in (k8s.io/kubernetes/pkg/apis/*/v1/defaults.go), as far as
-// clients select by it, watch for it or count on it.
+// defaults.cc: Kubernetes' defaults (k8s.io/kubernetes/pkg/apis/*/v1/defaults.go), as far as clients
+// depend on them.
 void default_pod(json::Value& object, json::Allocator& allocator);
 void default_pod_template(json::Value& object, json::Allocator& allocator);
 void default_deployment(json::Value& object, json::Allocator& allocator);
@@ -54,10 +54,10 @@ void default_custom_resource_definition(json::Value& object, json::Allocator& al
 bool is_externally_accessible(const json::Value& spec);
 
 // prepare_pod.cc
-/// The class of a pod that decides who is evicted first: "Guaranteed", "Burstable", "BestEffort".
+/// The QoS class of a pod: "Guaranteed", "Burstable", "BestEffort".
 std::string_view quality_of_service(const json::Value& spec);
-/// A pod stays for a while on a node that gets lost, unless it says what it wants to do then (the
-/// plugin DefaultTolerationSeconds).
+/// Adds the default tolerations for not-ready and unreachable nodes (the plugin
+/// DefaultTolerationSeconds).
 void tolerate_lost_nodes(json::Value& spec, json::Allocator& allocator);
 void prepare_pod_update(json::Value& object, const json::Value& old, json::Allocator& allocator);
 void prepare_pod(json::Value& object, json::Allocator& allocator);
@@ -71,6 +71,8 @@ void prepare_service_update(json::Value& object, const json::Value& old,
 void prepare_endpoint_slice(json::Value& object, json::Allocator& allocator);
 void prepare_endpoint_slice_update(json::Value& object, const json::Value& old,
                                    json::Allocator& allocator);
+void prepare_lease(json::Value& lease, json::Allocator& allocator);
+void prepare_lease_update(json::Value& lease, const json::Value& old, json::Allocator& allocator);
 void prepare_limit_range(json::Value& object, json::Allocator& allocator);
 void prepare_node(json::Value& object, json::Allocator& allocator);
 void prepare_job(json::Value& object, json::Allocator& allocator);
@@ -79,11 +81,15 @@ void prepare_daemon_set_update(json::Value& object, const json::Value& old,
                                json::Allocator& allocator);
 api::Object finish_daemon_set_update(const api::Object& set, const api::Object& old);
 void prepare_api_service(json::Value& object, json::Allocator& allocator);
+void prepare_service_account(json::Value& object, json::Allocator& allocator);
+void prepare_service_account_update(json::Value& object, const json::Value& old,
+                                    json::Allocator& allocator);
 void prepare_namespace(json::Value& object, json::Allocator& allocator);
 void prepare_persistent_volume(json::Value& object, json::Allocator& allocator);
 void prepare_persistent_volume_claim(json::Value& object, json::Allocator& allocator);
 void prepare_persistent_volume_claim_update(json::Value& object, const json::Value& old,
                                             json::Allocator& allocator);
+void prepare_attributes_class(json::Value& object, json::Allocator& allocator);
 void prepare_custom_resource_definition(json::Value& object, json::Allocator& allocator);
 void default_definition_status(json::Value& object, json::Allocator& allocator);
 void prepare_signing_request_update(json::Value& object, const json::Value& old,
@@ -265,13 +271,14 @@ void validate_admission_policy_status(const api::Object& object, const api::Obje
 void validate_admission_policy_binding(const api::Object& object, Causes& causes);
 void validate_mutating_policy(const api::Object& object, Causes& causes);
 void validate_mutating_policy_binding(const api::Object& object, Causes& causes);
-/// `here` names the field. `missing` is said of versions that are not there.
+/// `here` names the field. `missing` is the error for versions that do not exist.
 void validate_webhook_client(api::Value client, const std::string& here, Causes& causes);
 void validate_review_versions(api::Value versions, const std::string& here,
                               std::string_view missing, Causes& causes);
 
 // definition_validation.cc
 void validate_custom_resource_definition(const api::Object& object, Causes& causes);
+void validate_new_custom_resource_definition(const api::Object& object, Causes& causes);
 void validate_definition_status(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_custom_resource_definition_update(const api::Object& object, const api::Object& old,
                                                 Causes& causes);

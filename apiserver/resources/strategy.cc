@@ -106,7 +106,12 @@ constexpr Entry kEntries[] = {
       .validate = validate_resource_quota,
       .validate_update = validate_resource_quota_update,
       .validate_status = validate_resource_quota_status}},
-    {"", "serviceaccounts", {.returns_deleted_object = true, .validates_metadata_again = true}},
+    {"",
+     "serviceaccounts",
+     {.returns_deleted_object = true,
+      .validates_metadata_again = true,
+      .prepare_for_create = prepare_service_account,
+      .prepare_for_update = prepare_service_account_update}},
     {"",
      "podtemplates",
      {.generation = Generation::kSpec,
@@ -146,6 +151,8 @@ constexpr Entry kEntries[] = {
      {.create_on_update = true,
       .unconditional_update = false,
       .takes_any_finalizer = true,
+      .prepare_for_create = prepare_lease,
+      .prepare_for_update = prepare_lease_update,
       .validate = validate_lease}},
     {"apps",
      "deployments",
@@ -375,7 +382,6 @@ constexpr Entry kEntries[] = {
     {"flowcontrol.apiserver.k8s.io",
      "flowschemas",
      {.generation = Generation::kSpec,
-      .unconditional_update = false,
       .status_update_keeps_metadata = true,
       .set_defaults = default_flow_schema,
       .validate = validate_flow_schema,
@@ -383,7 +389,6 @@ constexpr Entry kEntries[] = {
     {"flowcontrol.apiserver.k8s.io",
      "prioritylevelconfigurations",
      {.generation = Generation::kSpec,
-      .unconditional_update = false,
       .status_update_keeps_metadata = true,
       .set_defaults = default_priority_level,
       .validate = validate_priority_level,
@@ -405,6 +410,7 @@ constexpr Entry kEntries[] = {
       .prepare_for_update = prepare_custom_resource_definition_update,
       .set_status_defaults = default_definition_status,
       .validate = validate_custom_resource_definition,
+      .validate_new = validate_new_custom_resource_definition,
       .validate_update = validate_custom_resource_definition_update,
       .validate_status = validate_definition_status}},
     {"apps",
@@ -421,6 +427,7 @@ constexpr Entry kEntries[] = {
      "volumeattributesclasses",
      {.returns_deleted_object = true,
       .validates_change_first = true,
+      .prepare_for_create = prepare_attributes_class,
       .validate = validate_attributes_class,
       .validate_update = validate_attributes_class_update}},
     {"networking.k8s.io",
@@ -480,7 +487,7 @@ bool is_new_generation(Generation generation, const api::Object& object, const a
   };
   if (generation == Generation::kSpecOrAnnotations && differs("annotations")) return true;
   if (generation == Generation::kSpecOrLabels && differs("labels")) return true;
-  // Members come in one fixed order.
+  // Members have a fixed order.
   const auto counted = [&](const api::Object& one) {
     std::vector<api::Members::Member> members;
     for (const auto& member : one.body().members()) {

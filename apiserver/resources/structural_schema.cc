@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -15,8 +16,11 @@
 #include <vector>
 
 #include "apiserver/resources/embedded_resource.h"
+#include "apiserver/resources/field.h"
 #include "apiserver/resources/formats.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/patterns.h"
+#include "apiserver/resources/schema_rules.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/go_values.h"
 #include "lookout/api/validation.h"
@@ -24,11 +28,7 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
-
-/// The value of an integer. 3.0 is one, but not what a double may have lost digits of.
+/// The value of an integer. 3.0 is an integer, but not a double that may have lost digits.
 std::optional<std::int64_t> integer_of(Value value) {
   const auto whole = value.to_int();
   if (!whole || is_exact_integer(static_cast<double>(*whole))) return whole;
@@ -36,7 +36,7 @@ std::optional<std::int64_t> integer_of(Value value) {
   return is_double ? std::nullopt : whole;
 }
 
-/// "object", "integer" ...: what a value is to JSON schema.
+/// The JSON Schema type of a value: "object", "integer" ...
 std::string_view type_of(Value value) {
   switch (value.kind()) {
     case Value::Kind::kNull:
@@ -98,8 +98,8 @@ Value old_element(Value element, Value old, Value schema) {
   return {};
 }
 
-/// Whether a part of an object has not changed. A part that the schema does not know counts as
-/// changed, and the order of a list that is a map does not matter, as in Kubernetes.
+/// Whether a part of an object is unchanged. As in Kubernetes, unknown parts count as changed, and the
+/// order of a list with type map is ignored.
 bool is_same(Value value, Value old, Value schema) {
   if (value.is_array() && old.is_array()) {
     if (value.size() != old.size()) return false;
@@ -123,7 +123,7 @@ bool is_same(Value value, Value old, Value schema) {
 
 class Validator {
  public:
-  /// `base` is the path of what is validated: messages name values from there.
+  /// `base` is the path of the validated value: messages name values from there.
   explicit Validator(Causes& causes, std::string base = "")
       : causes_(causes), base_(std::move(base)) {}
 
@@ -131,8 +131,8 @@ class Validator {
   /// objects may not.
   void allow_repetition() { may_repeat_ = true; }
 
-  /// The value at the same place in the object of before, if there is one, makes errors of values that
-  /// are still the same go away (KEP-4008).
+  /// Errors of values that are unchanged from the old object, if there is one, are ignored (ratcheting,
+  /// KEP-4008).
   void check(Value value, Value schema, const std::string& path, bool is_object, Value old = {}) {
     const std::size_t errors = causes_.size();
     check_all(value, schema, path, is_object, old);
@@ -140,7 +140,7 @@ class Validator {
       causes_.resize(errors);
   }
 
-  /// What is said about lists that are sets or maps, and about embedded objects, comes after the rest.
+  /// Errors in lists with type set or map, and in embedded objects, come last.
   const Causes& repetitions() const { return repetitions_; }
   const Causes& embedded() const { return embedded_; }
 
@@ -270,7 +270,7 @@ class Validator {
                        here(path)});
   }
 
-  /// An invalid value as Kubernetes shows it.
+  /// An invalid value in Kubernetes' format.
   void refuse(Value value, const std::string& path, const std::string& why) {
     causes_.push_back(
         {"FieldValueInvalid",
@@ -449,7 +449,7 @@ void validate_part(Value value, Value old, Value schema, const std::string& path
   const auto find = [&](Value before, Causes& found) {
     Validator validator(found, path);
     validator.check(value, schema, path, is_object, before);
-    // Those of the status are not looked at.
+    // Those of the status are not checked.
     if (is_object) append(validator.embedded(), found);
     if (!validator.repetitions().empty() && !repeated()) append(validator.repetitions(), found);
   };
@@ -501,6 +501,21 @@ void validate_scale(const Object& object, const ScalePaths& paths, bool spec, Ca
   if (!selector.exists() || selector.is_null() || selector.is_string()) return;
   const std::string name = fmt::format(".{}", fmt::join(paths.selector, "."));
   causes.push_back(api::validation::invalid(name, "", not_of_type(name, selector, "string")));
+}
+
+void add_unchecked_rules(Value schema, Causes& causes) {
+  constexpr std::array<std::string_view, 5> kBlocking = {
+      "FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany",
+      "FieldValueTypeInvalid"};
+  const bool is_blocked = std::any_of(causes.begin(), causes.end(), [&](const auto& one) {
+    return is_one_of(one.reason, kBlocking);
+  });
+  if (!is_blocked || !has_cel_rules(schema)) return;
+  causes.push_back(
+      {"FieldValueInvalid",
+       "Invalid value: null: some validation rules were not checked because the object "
+       "was invalid; correct the existing errors to complete validation",
+       "<nil>"});
 }
 
 void validate_default(Value value, Value schema, Causes& causes) {

@@ -10,14 +10,14 @@
 
 namespace lookout::apiserver::resources {
 
-/// Takes out what the schema does not know (k8s.io/apiextensions-apiserver's pruning); apiVersion,
-/// kind and metadata stay.
+/// Removes unknown fields (k8s.io/apiextensions-apiserver's pruning); keeps apiVersion, kind and
+/// metadata.
 void prune(json::Value& object, api::Value schema);
 
-/// Fills in what the client left out and the schema has a default for.
+/// Sets the schema's defaults for absent fields.
 void set_schema_defaults(json::Value& object, api::Value schema, json::Allocator& allocator);
 
-/// Whether prune() takes something out of an object.
+/// Whether prune() removes anything.
 bool has_unknown_fields(api::Value object, api::Value schema);
 
 /// Whether prune() and set_schema_defaults() leave an object as it is.
@@ -27,18 +27,18 @@ bool is_settled(api::Value object, api::Value schema);
 void for_each_embedded(json::Value& value, api::Value schema,
                        const std::function<void(json::Value& resource)>& visit);
 
-/// Whether it is an integer that a double holds with all of its digits, up to 2^53 - 1.
+/// Whether it is an integer that a double represents exactly, up to 2^53 - 1.
 bool is_exact_integer(double number);
 
-/// Gives numbers the form that Go's decoder and encoder leave them in: 3.0 is 3, and what is beyond
-/// the 64 bits of a signed integer is a double. (A double beyond 2^53 is no integer to Kubernetes,
-/// and stays a double.)
+/// Converts numbers to the form that Go's decoder and encoder produce: 3.0 becomes 3, and integers
+/// beyond 64 signed bits become doubles. (Doubles beyond 2^53 are not integers for Kubernetes, and
+/// stay doubles.)
 void write_numbers(json::Value& value);
 
-/// Compares an object with its schema: types, required fields, enumerations, bounds, lengths,
-/// patterns, formats, combinations such as oneOf, and what the list types say, with the API
-/// server's messages. (Rules in CEL are not looked at.) What was so in the old object may stay as it
-/// is; a new object has none.
+/// Validates an object with its schema: types, required fields, enumerations, bounds, lengths,
+/// patterns, formats, combinations such as oneOf, and list types, with the API server's messages. (CEL
+/// rules are not evaluated.) Errors in values that are unchanged from the old object are ignored; a new
+/// object has no old object.
 void validate_schema(const api::Object& object, const api::Object& old, api::Value schema,
                      Causes& causes);
 
@@ -46,12 +46,14 @@ void validate_schema(const api::Object& object, const api::Object& old, api::Val
 void validate_status(const api::Object& object, const api::Object& old, api::Value schema,
                      Causes& causes);
 
-/// Compares the numbers in the fields of the scale subresource with their bounds. `spec`: also those
-/// of the specification.
+/// Checks the bounds of the scale subresource's fields. `spec`: also those in the spec.
 void validate_scale(const api::Object& object, const ScalePaths& paths, bool spec, Causes& causes);
 
 /// The same for a default, which is a part of an object.
 void prune_default(json::Value& value, api::Value schema);
 void validate_default(api::Value value, api::Value schema, Causes& causes);
+
+/// Adds the message that CEL rules were not checked, if other errors prevent this.
+void add_unchecked_rules(api::Value schema, Causes& causes);
 
 }  // namespace lookout::apiserver::resources

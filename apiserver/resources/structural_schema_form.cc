@@ -1,19 +1,16 @@
-// What a schema takes out of an object, and adds to it.
+// Pruning and defaulting.
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string_view>
 
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/structural_schema.h"
 
 namespace lookout::apiserver::resources {
 namespace {
 
-using api::Object;
-using api::Value;
-using json::Allocator;
-
-/// Every object has these, whatever its schema says.
+/// Every object has these fields, regardless of its schema.
 bool is_type_or_metadata(std::string_view name) {
   return name == "apiVersion" || name == "kind" || name == "metadata";
 }
@@ -24,7 +21,7 @@ bool is_embedded(Value schema) { return schema["x-kubernetes-embedded-resource"]
 
 void prune_value(json::Value& value, Value schema, bool is_object, bool kept);
 
-/// `kept`: unknown fields stay, since the schema says so, or that of the list that the value is in.
+/// `kept`: unknown fields are preserved by the schema, or by that of the containing list.
 void prune_members(json::Value& value, Value schema, bool whole, bool kept) {
   const Value properties = schema["properties"];
   const Value others = schema["additionalProperties"];
@@ -39,7 +36,7 @@ void prune_members(json::Value& value, Value schema, bool whole, bool kept) {
       continue;
     }
     if (!is_own && is_known) {
-      // (True or false says nothing of the value: all of its fields are unknown.)
+      // (With true or false, all fields are unknown.)
       const Value of_member = property.exists() ? property : others;
       prune_value(member->value, of_member.is_object() ? of_member : Value(), false, false);
     }
@@ -47,7 +44,7 @@ void prune_members(json::Value& value, Value schema, bool whole, bool kept) {
   }
 }
 
-/// A schema that is absent knows no field.
+/// An absent schema has no fields.
 void prune_value(json::Value& value, Value schema, bool is_object, bool kept) {
   kept = kept || schema["x-kubernetes-preserve-unknown-fields"].as_bool();
   if (value.IsArray()) {
@@ -81,7 +78,7 @@ void set_defaults(json::Value& value, Value schema, bool is_object, Allocator& a
 
 void set_element_defaults(json::Value& list, Value items, Allocator& allocator) {
   for (json::Value& element : list.GetArray()) {
-    // (A null element without a default stays, and is refused.)
+    // (A null element without a default is kept, and rejected.)
     if (is_unwanted_null(element, items)) element = default_of(items, allocator);
     set_defaults(element, items, false, allocator);
   }
@@ -102,7 +99,7 @@ void set_property_defaults(json::Value& value, Value schema, bool is_object, All
   }
 }
 
-/// (Members that are no properties have no defaults.)
+/// (Members that are not properties have no defaults.)
 void set_member_defaults(json::Value& value, Value schema, Allocator& allocator) {
   const Value others = schema["additionalProperties"];
   if (!others.is_object()) return;
@@ -128,7 +125,7 @@ void set_defaults(json::Value& value, Value schema, bool is_object, Allocator& a
 
 // ------------------------------------------------------------------- Whether they change anything
 
-/// Whether prune_value() takes something out.
+/// Whether prune_value() removes anything.
 bool has_unknown(Value value, Value schema, bool is_object, bool kept) {
   kept = kept || schema["x-kubernetes-preserve-unknown-fields"].as_bool();
   if (value.is_array()) {
@@ -159,7 +156,7 @@ bool is_unwanted_null(Value value, Value schema) {
   return value.is_null() && schema.is_object() && !schema["nullable"].as_bool();
 }
 
-/// Whether set_defaults() changes something. (It says so of a null whose default is null, too.)
+/// Whether set_defaults() changes anything. (Also true for a null whose default is null.)
 bool lacks_defaults(Value value, Value schema, bool is_object) {
   if (value.is_array()) {
     const Value items = schema["items"];

@@ -41,12 +41,12 @@ bool differ_in_times_only(const Object& object, const Object& present) {
                                      fields::managed_fields_of(then));
 }
 
-/// Thrown out of an update: the last finalizer went from an object that is being deleted.
+/// Thrown in an update that removes the last finalizer of an object that is being deleted.
 struct LastFinalizerGone {
   Object object;
 };
-/// Thrown out of the removal that follows: the object has changed, and the update does not remove
-/// its last finalizer any more.
+/// Thrown in the subsequent removal: the object has changed, and the update does not remove its last
+/// finalizer anymore.
 struct Stays {};
 
 /// The claims that are not among the others.
@@ -74,7 +74,7 @@ class Store::ChangeOfObject {
   ChangeOfObject(const Target& target, const Change& change, Part part)
       : target_(target), resource_(*target.resource), change_(change), part_(part) {}
 
-  /// The client's wish, if it is one about this object in this version.
+  /// The client's object, if its preconditions match.
   Object wish(const Object& present) const {
     Object wanted = change_(present);
     check_identity(target_, wanted);
@@ -92,7 +92,7 @@ class Store::ChangeOfObject {
     prepare(document, before, allocator);
     Object object = Object::from(document);
     Object stored = resource_.to_storage(object);
-    // Compared as it is kept: what a client leaves out is the same as what it says to be empty.
+    // Compared in stored form: an omitted field equals an empty one.
     if (!resource_.custom) object = resource_.from_storage(stored);
     const Strategy& strategy = *resource_.strategy;
     if (strategy.finish_update != nullptr && part_ == Part::kMain) {
@@ -139,7 +139,7 @@ class Store::ChangeOfObject {
   void prepare(Document& document, const Document& before, Allocator& allocator) const {
     const Strategy& strategy = *resource_.strategy;
     if (is_status()) {
-      // The status of the new object, and everything else of the old one.
+      // The new object's status, and everything else from the old object.
       json::Value status;
       if (json::Value* wanted = json::find(document, "status")) status = std::move(*wanted);
       json::Value metadata;
@@ -188,7 +188,7 @@ class Store::ChangeOfObject {
     ensure_namespace(metadata, resource_.type.namespaced ? target_.ns : std::string(), allocator);
     for (const char* field : {"resourceVersion", "generation", "creationTimestamp", "selfLink"})
       json::take(metadata, old, field, allocator);
-    // Once there, these stay. That they come by a change is refused later.
+    // Once set, these are preserved. Validation rejects setting them in an update.
     for (const char* field : {"deletionTimestamp", "deletionGracePeriodSeconds"}) {
       if (is_status() || json::find(old, field) != nullptr)
         json::take(metadata, old, field, allocator);
@@ -201,8 +201,8 @@ class Store::ChangeOfObject {
                 const Object& present_stored) const {
     const Strategy& strategy = *resource_.strategy;
     Causes causes;
-    // The API server looks at metadata for all kinds, and most kinds do it once more. It says
-    // everything as often in the details (and once in the message).
+    // The API server validates metadata for all kinds, and most kinds validate it again. Each error is
+    // repeated accordingly in the details (but not in the message).
     Causes details;
     validate_metadata_details(object, details);
     const auto append = [&](const Causes& more) {
@@ -217,12 +217,13 @@ class Store::ChangeOfObject {
       validate_finalizer_names(resource_, object, causes);
     }
     if (resource_.schema) {
-      // (What was valid before its definition changed must not keep anybody from writing a status.)
+      // (Objects that a changed definition makes invalid must not prevent status updates.)
       const auto rule = part_ == Part::kStatus ? validate_status : validate_schema;
       rule(object, present, resource_.schema.body(), causes);
     }
     if (resource_.custom && resource_.scale)
       validate_scale(object, *resource_.scale, part_ != Part::kStatus, causes);
+    if (resource_.schema) add_unchecked_rules(resource_.schema.body(), causes);
     if (part_ == Part::kMain) {
       Causes of_change = change_causes(stored, present, present_stored);
       Causes of_object = object_causes(stored);
@@ -251,7 +252,7 @@ class Store::ChangeOfObject {
     return causes;
   }
 
-  /// An object may have been stored before there was a default. That it has come is no change.
+  /// An object may have been stored before a default existed. Setting it is not a change.
   Causes change_causes(const Object& stored, const Object& present,
                        const Object& present_stored) const {
     const Strategy& strategy = *resource_.strategy;
@@ -269,7 +270,7 @@ class Store::ChangeOfObject {
     return causes;
   }
 
-  /// What is old may stay, though a new object could not have it.
+  /// Ratcheting: unchanged invalid values are allowed.
   void tolerate(const Object& stored, const Object& present_stored,
                 std::initializer_list<Causes*> all) const {
     if (std::all_of(all.begin(), all.end(), [](const Causes* one) { return one->empty(); })) return;
@@ -279,7 +280,7 @@ class Store::ChangeOfObject {
     }
   }
 
-  /// A namespace has finalizers of its own.
+  /// Whether the object may be removed: a namespace must have no spec.finalizers.
   bool may_go(const Object& object) const {
     return resource_.type.plural != "namespaces" || !resource_.type.group.empty() ||
            object["spec"]["finalizers"].empty();
@@ -306,8 +307,8 @@ Awaitable<bool> Store::has_moved(Target target, Object present) const {
   co_return !now || now.resource_version() != present.resource_version();
 }
 
-/// Admission takes its time, so the object is looked at first and written afterwards, provided that
-/// it is still the same. If it is not, everybody is asked again, as in kube-apiserver.
+/// Admission may take long, so the object is read before and written if it is unchanged. If it has
+/// changed, admission runs again, as in kube-apiserver.
 Awaitable<Store::Updated> Store::update_admitted(Target target, Change change, Part part,
                                                  storage::Preconditions preconditions,
                                                  bool dry_run) const {
@@ -335,7 +336,7 @@ Awaitable<Store::Updated> Store::update_admitted(Target target, Change change, P
     if (after.same(before)) {
       after = wanted;
     } else {
-      // Nobody owns the changes of admission.
+      // Admission's changes have no owner.
       rest.fields = nullptr;
     }
     Change settled = [after](const Object& /*present*/) { return after; };
@@ -402,7 +403,7 @@ Awaitable<Store::Updated> Store::update_service(Target target, Change change,
       Change filled = [wanted](const Object&) { return wanted; };
       storage::Preconditions same = preconditions;
       same.resource_version = std::string(present.resource_version());
-      // Nobody owns addresses and ports that are allocated.
+      // Allocated addresses and ports have no owner.
       Target rest = target;
       rest.fields = nullptr;
       updated =
@@ -422,7 +423,7 @@ Awaitable<Store::Updated> Store::update_service(Target target, Change change,
       throw StatusError(*failure);
     }
     co_await services_->release(std::move(claims.taken));
-    // Somebody else may have changed it meanwhile.
+    // There may have been a concurrent change.
     const Object now = co_await target.resource->storage->get(target.key());
     const bool moved = !now || now.resource_version() != present.resource_version();
     if (!api::is_conflict(*failure) || !moved || attempt == kWriteAttempts)
@@ -454,8 +455,7 @@ Awaitable<Store::Updated> Store::update_object(Target target, Change change, Par
                       dry_run);
 }
 
-/// As with admission, the object is looked at first and written afterwards, provided that it is
-/// still the same.
+/// As with admission, the object is read before and written if it is unchanged.
 Awaitable<Store::Updated> Store::update_limited(Target target, Change change, Part part,
                                                 storage::Preconditions preconditions,
                                                 bool dry_run) const {
@@ -577,7 +577,7 @@ Awaitable<Store::Updated> Store::write_change(Target target, Change change, Part
   }
   if (failure->code() != StorageError::Code::kKeyNotFound || !may_create)
     throw_as_status(*failure, target, "update");
-  // PUT creates some kinds of objects, which then have no business with an older version.
+  // PUT creates objects of some kinds, without a resourceVersion.
   Object fresh = change({});
   check_identity(target, fresh);
   storage::Preconditions same;

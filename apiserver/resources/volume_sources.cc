@@ -45,7 +45,7 @@ void check_nfs(const Field& source, const Place&) {
     source["path"].invalid_text("must be an absolute path");
 }
 
-/// A secret, in the namespace of the pod or, for a persistent volume, in one that it names.
+/// A secret in the namespace of the pod or, for a persistent volume, in the given one.
 void check_secret(const Field& reference, bool has_namespace) {
   if (!reference.exists()) return;
   reference["name"].check_present();
@@ -145,7 +145,7 @@ void check_quobyte(const Field& source, const Place&) {
   constexpr std::size_t kLongest = 64;
   const Field registry = source["registry"];
   if (!registry.check_present(kPairs)) {
-    // Nothing else can be said.
+    // No other field is allowed.
   } else if (source["tenant"].text().size() > kLongest) {
     source["tenant"].required("must be a UUID and may not exceed a length of 64 characters");
   } else {
@@ -243,7 +243,7 @@ struct Source {
   void (*check)(const Field& source, const Place& place);
 };
 
-/// In the order in which those of a persistent volume are looked at.
+/// In the order of validation of a persistent volume.
 constexpr std::array<Source, 22> kSources = {{
     {"hostPath", check_host_path},
     {"gcePersistentDisk",
@@ -290,20 +290,13 @@ void check_shared_source(std::string_view name, const Field& source) {
 }
 
 void check_persistent_source(const Field& spec, std::string_view name) {
-  bool found = false;
-  for (const Source& kind : kSources) {
-    const Field source = spec[kind.name];
-    if (!source.exists()) continue;
-    if (found) {
-      source.forbidden("may not specify more than 1 volume type");
-      continue;
-    }
-    found = true;
+  const auto check = [&](const Source& kind, const Field& source) {
     kind.check(source, {name, true});
     if (kind.name == std::string_view("local") && !spec["nodeAffinity"].exists())
       spec["nodeAffinity"].required("Local volume requires node affinity");
-  }
-  if (!found) spec.required("must specify a volume type");
+  };
+  if (!check_one_of(spec, kSources, kOneVolumeType, check))
+    spec.required("must specify a volume type");
 }
 
 }  // namespace lookout::apiserver::resources

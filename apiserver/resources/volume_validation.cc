@@ -59,7 +59,7 @@ void check_downward_file(const Field& file) {
   check_mode(file["mode"]);
 }
 
-/// (All files are said to be at the path of the volume.)
+/// (As in Kubernetes, errors have the path of the volume.)
 void check_downward(const Field& source) {
   check_mode(source["defaultMode"]);
   source["items"].each([&](const Field& file) { check_downward_file(file.named(source.path())); });
@@ -148,11 +148,11 @@ void check_empty_dir(const Field& source) {
 
 struct PodSource {
   const char* name;
-  /// Null: one that persistent volumes have, too.
+  /// Null: a kind that persistent volumes also have.
   void (*check)(const Field& source);
 };
 
-/// The kinds of volumes, in the order in which they are looked at.
+/// The kinds of volumes, in the order of validation.
 constexpr std::array<PodSource, 30> kPodSources = {{
     {"emptyDir", check_empty_dir},
     {"hostPath", nullptr},
@@ -191,19 +191,12 @@ constexpr std::array<PodSource, 30> kPodSources = {{
 }};
 
 void check_source(const Field& volume, const PodContext& pod) {
-  bool found = false;
-  for (const PodSource& kind : kPodSources) {
-    const Field source = volume[kind.name];
-    if (!source.exists()) continue;
-    if (found) {
-      source.forbidden("may not specify more than 1 volume type");
-      continue;
-    }
-    found = true;
+  const auto check = [](const PodSource& kind, const Field& source) {
     kind.check != nullptr ? kind.check(source) : check_shared_source(kind.name, source);
-  }
+  };
   if (const Field image = volume["image"]; image.exists() && pod.is_pod)
     image["reference"].check_present();
+  const bool found = check_one_of(volume, kPodSources, kOneVolumeType, check);
   const Field name = volume["name"];
   if (volume["ephemeral"].exists() && !pod.name.empty() && !name.empty()) {
     const std::string claim = fmt::format("{}-{}", pod.name, name.text());

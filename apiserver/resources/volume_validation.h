@@ -1,4 +1,4 @@
-// Validation of where volumes come from.
+// Validation of volume sources.
 #pragma once
 
 #include <map>
@@ -10,12 +10,13 @@ namespace lookout::apiserver::resources {
 
 struct PodContext;
 
-/// The volumes that containers may use, and whether a claim stands behind each, which makes it fit for
-/// a block device.
+/// The volumes that containers may use, and whether each is a claim, which may be a block device.
 using Volumes = std::map<std::string_view, bool>;
 
-/// The volumes of a pod or a template. Those in which something is wrong are not among the result.
+/// Validates the volumes of a pod or a template. Returns the valid ones.
 Volumes validate_volumes(const Field& volumes, const PodContext& pod);
+
+inline constexpr const char* kOneVolumeType = "may not specify more than 1 volume type";
 
 // volume_sources.cc
 /// A source of a volume, in a pod, that persistent volumes have, too.

@@ -1,4 +1,4 @@
-// The rules and the words are those of the strategies in k8s.io/kubernetes/pkg/registry, and of
+// The rules and messages are those of the strategies in k8s.io/kubernetes/pkg/registry, and of
 // pkg/api/{service,node,persistentvolume,persistentvolumeclaim,storage}.
 #include "apiserver/resources/warnings.h"
 
@@ -15,25 +15,26 @@
 
 #include "apiserver/resources/field.h"
 #include "apiserver/resources/ip_address.h"
+#include "apiserver/resources/key_pair.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/pod_warnings.h"
+#include "apiserver/resources/schema_rules.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/quantity.h"
 #include "lookout/api/validation.h"
+#include "lookout/base/base64.h"
 
 namespace lookout::apiserver::resources {
 namespace {
 
-using api::Object;
-using api::Value;
-using api::detail::quote;
 using Warnings = std::vector<std::string>;
 
 void warn(const Field& field, std::string_view what, Warnings& out) {
   out.push_back(fmt::format("{}: {}", field.path(), what));
 }
 
-/// (What is no address, or an unusual form that validation refuses, is another matter.)
+/// (Validation handles invalid addresses and forms.)
 void check_ip(const Field& field, Warnings& out) {
   const auto address = IpAddress::parse(field.text());
   if (!address || address->family == 4 || address->to_string() == field.text()) return;
@@ -106,7 +107,7 @@ void warn_of_node(const Field& node, const Object& /*before*/, Warnings& out) {
   spec["podCIDRs"].each([&](const Field& range) { check_cidr(range, out); });
 }
 
-/// Kubernetes' own controllers write addresses in their usual form.
+/// Kubernetes' controllers write addresses in canonical form.
 bool is_managed_by(const Field& object, std::string_view label,
                    std::initializer_list<std::string_view> controllers) {
   const std::string_view manager = (*object["metadata"]["labels"])[label].as_string();
@@ -267,6 +268,32 @@ void warn_of_service_account(const Field& account, const Object& before, Warning
        out);
 }
 
+void warn_of_secret(const Field& secret, const Object& /*before*/, Warnings& out) {
+  if (secret["type"].text() != "kubernetes.io/tls") return;
+  const auto content_of = [&](const char* key) {
+    return decode_base64((*secret["data"])[key].as_string()).value_or(std::string());
+  };
+  std::string fault = fault_of_key_pair(content_of("tls.crt"), content_of("tls.key"));
+  if (!fault.empty()) out.push_back(std::move(fault));
+}
+
+/// A new quota whose requests may be more than its limits.
+void warn_of_quota(const Field& quota, const Object& before, Warnings& out) {
+  if (before) return;
+  const Value hard = *quota["spec"]["hard"];
+  for (const std::string_view resource : {"cpu", "memory", "storage", "ephemeral-storage"}) {
+    std::string request = fmt::format("requests.{}", resource);
+    // CPU and memory have a shorter name, too.
+    if (!hard[request].exists() && (resource == "cpu" || resource == "memory")) request = resource;
+    const std::string limit = fmt::format("limits.{}", resource);
+    const auto requested = api::Quantity::parse(hard[request].as_string());
+    const auto most = api::Quantity::parse(hard[limit].as_string());
+    if (!requested || !most || *requested <= *most) continue;
+    out.push_back(fmt::format("ResourceQuota {} ({}) should be less than {} ({})", request,
+                              requested->to_string(), limit, most->to_string()));
+  }
+}
+
 /// A job with very many indexes.
 void warn_of_job_spec(const Field& spec, Warnings& out) {
   constexpr std::int64_t kManyIndexes = 100'000;
@@ -295,18 +322,37 @@ void warn_of_cron_job(const Field& job, const Object& before, Warnings& out) {
   }
 }
 
+void warn_of_definition(const Field& definition, const Object& before, Warnings& out) {
+  const auto formats_of = [](Value versions) {
+    std::set<std::string> formats;
+    for (const Value version : versions.elements()) {
+      for (std::string& one : unknown_formats(version["schema"]["openAPIV3Schema"]))
+        formats.insert(std::move(one));
+    }
+    return formats;
+  };
+  const std::set<std::string> known = formats_of(before["spec"]["versions"]);
+  for (const std::string& format : formats_of(*definition["spec"]["versions"])) {
+    if (!known.contains(format))
+      out.push_back(fmt::format("unrecognized format {}", quote(format)));
+  }
+}
+
 struct KindWarnings {
   std::string_view group;
   std::string_view plural;
   void (*warn)(const Field& object, const Object& before, Warnings& out);
 };
-constexpr std::array<KindWarnings, 15> kKindWarnings = {{
+constexpr auto kKindWarnings = std::to_array<KindWarnings>({
     {"", "services", warn_of_service},
     {"", "nodes", warn_of_node},
     {"", "endpoints", warn_of_endpoints},
     {"", "persistentvolumes", warn_of_volume},
     {"", "persistentvolumeclaims", warn_of_claim},
+    {"", "resourcequotas", warn_of_quota},
+    {"", "secrets", warn_of_secret},
     {"", "serviceaccounts", warn_of_service_account},
+    {"apiextensions.k8s.io", "customresourcedefinitions", warn_of_definition},
     {"apps", "statefulsets", warn_of_stateful_set},
     {"batch", "jobs", warn_of_job},
     {"batch", "cronjobs", warn_of_cron_job},
@@ -316,9 +362,9 @@ constexpr std::array<KindWarnings, 15> kKindWarnings = {{
     {"node.k8s.io", "runtimeclasses", warn_of_runtime_class},
     {"storage.k8s.io", "storageclasses", warn_of_storage_class},
     {"storage.k8s.io", "csistoragecapacities", warn_of_capacity},
-}};
+});
 
-/// About finalizers that others may use for something else. (Built-in kinds refuse these.)
+/// Warns of finalizers without a domain, which may collide. (Built-in kinds reject these.)
 void warn_of_finalizers(const Object& object, const Object& before, Warnings& out) {
   const auto names_of = [](const Object& one) {
     std::set<std::string_view> names;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "apiserver/json.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/structural_schema.h"
 #include "lookout/api/detail/go_text.h"
@@ -16,15 +17,12 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-using api::Object;
-using api::StatusError;
-using api::detail::quote;
 using webhooks::CallError;
 
 constexpr std::chrono::seconds kTimeout{30};
 /// The size of one review, unless a single object is larger.
 constexpr std::size_t kReviewBytes = 16u << 20;
-/// A version may say more than another.
+/// Versions may differ in size.
 constexpr std::size_t kMaxAnswer = 64u << 20;
 constexpr std::string_view kGroup = "apiextensions.k8s.io/";
 
@@ -38,7 +36,7 @@ StatusError failed(const std::string& type, std::string_view why) {
       fmt::format("conversion webhook for {} failed: {}", type, why));
 }
 
-/// The webhook answered with other objects than it was asked for.
+/// The webhook has returned other objects than requested.
 struct WrongObjects : CallError {
   using CallError::CallError;
 };
@@ -76,7 +74,7 @@ void restore_metadata(json::Value& converted, const json::Value& before,
   json::set(converted, "metadata", std::move(restored), allocator);
 }
 
-/// One object of an answer, as it is to be used.
+/// An object of a response, checked and pruned.
 Object accepted(json::Value& converted, const Object& original, const std::string& api_version,
                 const Object& schema, json::Allocator& allocator) {
   if (!converted.IsObject()) throw CallError("it is not an object");

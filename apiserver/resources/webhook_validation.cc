@@ -1,5 +1,5 @@
 // Validation of webhook configurations and admission policies
-// (k8s.io/kubernetes/pkg/apis/admissionregistration). Expressions in CEL are not looked at.
+// (k8s.io/kubernetes/pkg/apis/admissionregistration). CEL expressions are not validated.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,15 +11,12 @@
 #include <string_view>
 
 #include "apiserver/resources/field.h"
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
 
 std::string joined(const rules::Messages& messages) {
   return fmt::format("{}", fmt::join(messages, ","));
@@ -40,7 +37,7 @@ void check_full_name(const Field& name) {
   }
 }
 
-/// A list that must not be empty, and has nothing besides "*" if it has that.
+/// A list that must not be empty; with "*", it must have no other elements.
 void check_list(const Field& list, std::string_view what) {
   if (!list.check_present()) return;
   const auto elements = (*list).elements();
@@ -139,8 +136,7 @@ void check_url_path(const Field& path) {
   }
 }
 
-/// `swapped`: the names of two fields are exchanged in what is said of the service, as in the API
-/// server.
+/// `swapped`: two field names are swapped in errors of the service, as in the API server.
 void check_service(const Field& service, bool swapped) {
   constexpr std::int64_t kMostPorts = 65535;
   const auto check = [&](const char* field, const char* said) {
@@ -264,9 +260,7 @@ rules::Messages check_variable(std::string_view name) {
       "true",     "false",   "null",      "in",       "as",  "break",  "const",
       "continue", "else",    "for",       "function", "if",  "import", "let",
       "loop",     "package", "namespace", "return",   "var", "void",   "while"};
-  const auto fits = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
+  const auto fits = [](char c) { return base::is_alnum(c) || c == '_'; };
   const bool valid = !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
                      std::all_of(name.begin(), name.end(), fits) &&
                      std::find(kReserved.begin(), kReserved.end(), name) == kReserved.end();

@@ -1,20 +1,17 @@
-// Validation of workloads: what keeps pods running.
+// Validation of workloads.
 #include <fmt/format.h>
 
 #include <initializer_list>
 #include <string>
 #include <string_view>
 
+#include "apiserver/resources/names.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
 
 namespace lookout::apiserver::resources {
 namespace {
-
-namespace rules = api::validation;
-using api::Object;
-using api::Value;
 
 constexpr const char* kMismatch = "`selector` does not match template `labels`";
 
@@ -62,10 +59,10 @@ void check_replicated(const Field& spec) {
   }
 }
 
-/// An int-or-string in Go's structs, whose other half is shown by its JSON.
+/// An int-or-string in Go's syntax.
 std::string shown(Value value) { return value.exists() ? value.to_json() : "0"; }
 
-/// A strategy with a type that is not known is shown as it is in Go.
+/// A strategy with an unknown type, in Go's syntax.
 void refuse_strategy(const Field& strategy, std::string_view rolling, std::string_view supported) {
   strategy.causes().push_back(
       {"FieldValueNotSupported",
@@ -158,7 +155,7 @@ void check_counts(const Field& status, std::initializer_list<const char*> counts
 
 constexpr const char* kCollisions = "collisionCount";
 
-/// Names are made of it, so it only grows.
+/// Names are derived from it, so it must not decrease.
 void check_collisions(const Field& status, const Object& old) {
   const Value before = old["status"][kCollisions];
   const Field now = status[kCollisions];

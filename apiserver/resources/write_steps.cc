@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -17,7 +18,7 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-/// Takes out the null members of a value that the table of types says nothing more about.
+/// Removes the null members of a value without further type information.
 void strip_nulls(json::Value& value) {
   if (value.IsArray()) {
     for (json::Value& element : value.GetArray()) strip_nulls(element);
@@ -32,7 +33,7 @@ void strip_nulls(json::Value& value) {
       }
       ++kept;
     }
-    // (RapidJSON refuses to erase nothing from an empty object.)
+    // (RapidJSON cannot erase an empty range of an empty object.)
     if (kept != value.MemberEnd()) value.EraseMember(kept, value.MemberEnd());
   }
 }
@@ -41,7 +42,16 @@ void write_text(json::Value& value, const std::string& text, Allocator& allocato
   if (!value.IsString() || json::text_of(value) != text) value = json::copy_text(text, allocator);
 }
 
-void write_quantity(json::Value& value, Allocator& allocator) {
+api::Quantity rounded_up(const api::Quantity& quantity) {
+  constexpr std::int64_t kMostThousandths = INT64_MAX;
+  const std::int64_t thousandths = quantity.milli_value();
+  if (thousandths == kMostThousandths) return quantity;
+  const api::Quantity rounded = api::Quantity::of_milli(thousandths, quantity.format());
+  return rounded == quantity ? quantity : rounded;
+}
+
+/// `is_resource`: finer amounts than thousandths are rounded up (SetDefaults_ResourceList).
+void write_quantity(json::Value& value, bool is_resource, Allocator& allocator) {
   std::string text;
   if (value.IsString()) {
     text = json::text_of(value);
@@ -52,8 +62,10 @@ void write_quantity(json::Value& value, Allocator& allocator) {
   } else {
     return;
   }
-  if (const auto quantity = api::Quantity::parse(text))
-    write_text(value, quantity->to_string(), allocator);
+  auto quantity = api::Quantity::parse(text);
+  if (!quantity) return;
+  if (is_resource) quantity = rounded_up(*quantity);
+  write_text(value, quantity->to_string(), allocator);
 }
 
 void write_time(json::Value& value, bool micro, Allocator& allocator) {
@@ -68,8 +80,8 @@ void write_bytes(json::Value& value, Allocator& allocator) {
     write_text(value, encode_base64(*bytes), allocator);
 }
 
-/// What Go's decoder makes of a null in a list or map: the zero value of the element. (It stays a
-/// null where Go writes the zero value as one: of lists, maps and times.)
+/// Go's decoder converts null in a list or map to the zero value of the element. (Lists, maps and times
+/// stay null, as Go encodes their zero values as null.)
 json::Value zero_of(api::detail::Type type, Allocator& allocator) {
   using api::detail::Scalar;
   if (type.shape() == api::detail::Shape::kStruct) return json::object();
@@ -104,7 +116,7 @@ void write_element(json::Value& value, api::detail::Type type, Allocator& alloca
   }
 }
 
-/// A null field is what an absent one is, and fields that the type does not have go.
+/// Removes null and unknown fields.
 void write_fields(json::Value& value, api::detail::Type type, Allocator& allocator) {
   auto kept = value.MemberBegin();
   for (auto member = value.MemberBegin(); member != value.MemberEnd(); ++member) {
@@ -121,17 +133,54 @@ void write_fields(json::Value& value, api::detail::Type type, Allocator& allocat
   if (kept != value.MemberEnd()) value.EraseMember(kept, value.MemberEnd());
 }
 
+/// The type of the schema of a custom resource.
+std::optional<api::detail::Type> schema_type() {
+  auto type = api::detail::Type::of_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+  for (const char* name : {"spec", "versions", "schema", "openAPIV3Schema"}) {
+    const auto field = type ? type->field(std::string_view(name)) : std::nullopt;
+    if (!field) return std::nullopt;
+    type = field->type().shape() == api::detail::Shape::kList ? field->type().element()
+                                                              : field->type();
+  }
+  return type;
+}
+
+/// A schema inside a schema, or several; or a bool, or names.
+void write_schemas(json::Value& value, Allocator& allocator) {
+  static const std::optional<api::detail::Type> kType = schema_type();
+  if (value.IsObject() && kType) write_values(value, *kType, allocator);
+  if (!value.IsArray()) return;
+  for (json::Value& one : value.GetArray()) write_schemas(one, allocator);
+}
+
+/// Converts a number to Go's form of a double: 1000.0 becomes 1000.
+void write_double(json::Value& value) {
+  constexpr double kMost = 0x1p64;
+  if (!value.IsNumber()) return;
+  const double number = value.GetDouble();
+  if (is_exact_integer(number)) {
+    value.SetInt64(static_cast<std::int64_t>(number));
+  } else if (number > 0 && number < kMost && value.IsUint64()) {
+    value.SetUint64(static_cast<std::uint64_t>(number));
+  } else {
+    value.SetDouble(number);
+  }
+}
+
 void write_scalar(json::Value& value, api::detail::Type type, Allocator& allocator) {
   const std::string_view name = type.short_name();
   if (name == "Quantity") {
-    write_quantity(value, allocator);
+    write_quantity(value, false, allocator);
   } else if (type.scalar() == api::detail::Scalar::kDateTime) {
     write_time(value, name == "MicroTime", allocator);
   } else if (type.scalar() == api::detail::Scalar::kBytes) {
     write_bytes(value, allocator);
   } else if (name.starts_with("JSONSchemaPropsOr")) {
-    // A schema inside a schema. Other values without a type stay as they are.
-    strip_nulls(value);
+    write_schemas(value, allocator);
+  } else if (name == "JSON") {
+    write_numbers(value);
+  } else if (type.scalar() == api::detail::Scalar::kDouble) {
+    write_double(value);
   }
 }
 
@@ -149,7 +198,13 @@ void write_values(json::Value& value, api::detail::Type type, Allocator& allocat
       return;
     case api::detail::Shape::kMap:
       if (!value.IsObject()) return;
-      for (auto& member : value.GetObject()) write_element(member.value, type.element(), allocator);
+      for (auto& member : value.GetObject()) {
+        if (type.element().short_name() == "Quantity" && !member.value.IsNull()) {
+          write_quantity(member.value, true, allocator);
+        } else {
+          write_element(member.value, type.element(), allocator);
+        }
+      }
       return;
     case api::detail::Shape::kScalar:
       write_scalar(value, type, allocator);
@@ -262,7 +317,7 @@ Object owned(const Target& target, const Object& object, const Object& present) 
   return Object::from(document);
 }
 
-void check_identity(const Target& target, const Object& wanted) {
+void check_target_name(const Target& target, const Object& wanted) {
   if (wanted.name().empty()) {
     throw StatusError::bad_request(fmt::format(
         "the name of the object ({} based on URL) was undeterminable: name must be provided",
@@ -273,6 +328,10 @@ void check_identity(const Target& target, const Object& wanted) {
         fmt::format("the name of the object ({}) does not match the name on the URL ({})",
                     wanted.name(), target.name));
   }
+}
+
+void check_identity(const Target& target, const Object& wanted) {
+  check_target_name(target, wanted);
   if (target.resource->type.namespaced) check_same_namespace(wanted.ns(), target.ns);
 }
 

@@ -21,16 +21,15 @@ Document typed_document(const ServedResource& resource, const Object& object);
 /// The same for the body of a subresource, which is of a built-in kind.
 Document typed_document(const api::GroupVersionKind& kind, const Object& object);
 
-/// Built-in kinds that have a spec and a status always show them, even if they are empty, because in
-/// Go they are not pointers.
+/// Adds empty spec and status to built-in kinds that have them: in Go, these fields are not pointers.
 void add_parts(const ServedResource& resource, Document& document, Allocator& allocator);
 
 /// Built-in kinds: adds the unset fields that Go writes. Custom resources: prunes and sets defaults by
 /// the schema.
 void complete(const ServedResource& resource, Document& document, Allocator& allocator);
 
-/// The last step of a write: gives unset fields the form that they have when the object is read from
-/// the storage again.
+/// The last step of a write: converts unset fields to the form that they have when the object is read
+/// from the storage.
 void settle(const ServedResource& resource, Document& document, Allocator& allocator);
 
 /// The object after Go's decoder. Removes server-side fields from a new object.
@@ -40,15 +39,18 @@ Object decoded(const Target& target, const Object& object, bool is_new);
 /// is empty for a new object.
 Object owned(const Target& target, const Object& object, const Object& present);
 
-/// Throws api::StatusError (400) if name or namespace are not those of the request's path.
+/// Throws api::StatusError (400) if the name is not that of the request's path.
+void check_target_name(const Target& target, const Object& wanted);
+
+/// The same for name and namespace.
 void check_identity(const Target& target, const Object& wanted);
 
-/// True if admission must be asked about this operation.
+/// Whether this operation needs admission.
 bool asks(const Target& target, Write::Operation operation);
 
 void throw_if_invalid(const ServedResource& resource, std::string_view name, Causes causes);
 
-/// A failure for which the API server has no Status of its own.
+/// A failure without a specific Status in the API server.
 StatusError plain_failure(std::int32_t code, std::string message);
 
 }  // namespace lookout::apiserver::resources

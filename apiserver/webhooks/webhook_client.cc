@@ -24,11 +24,8 @@ using api::Value;
 using rest::TransportError;
 using rest::detail::HttpExchange;
 using rest::detail::HttpHead;
-using rest::detail::HttpRequest;
-using rest::detail::HttpServer;
-using rest::detail::HttpTransport;
 
-/// Servers to which connections are kept.
+/// The maximum number of servers with kept connections.
 constexpr std::size_t kMaxTransports = 32;
 constexpr std::string_view kServiceLabel = "kubernetes.io/service-name";
 
@@ -37,7 +34,7 @@ std::string host_port(std::string_view host, std::int64_t port) {
   return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
-/// "https://host:port" and what comes behind it.
+/// "https://host:port" and the rest of the URL.
 std::pair<std::string, std::string> split(const std::string& url) {
   const std::size_t authority = url.find("://");
   if (authority == std::string::npos) return {url, ""};
@@ -49,7 +46,7 @@ std::pair<std::string, std::string> split(const std::string& url) {
 /// The reason of a failure, as Go's HTTP client words it.
 std::string reason_of(const TransportError& error, const std::string& url) {
   std::string_view why = error.what();
-  // (It begins with the method and the address that was really asked.)
+  // (It starts with the method and the resolved address.)
   if (const std::size_t end = why.find(": "); end != std::string_view::npos)
     why = why.substr(end + 2);
   if (error.kind() == TransportError::Kind::kTimeout) why = "context deadline exceeded";
@@ -57,7 +54,7 @@ std::string reason_of(const TransportError& error, const std::string& url) {
   return fmt::format("Post {}: {}", api::detail::quote(url), why);
 }
 
-/// The error of an answer that is none.
+/// The error for an invalid response.
 CallError failure_of(const HttpHead& head, const std::string& body) {
   try {
     const auto status = api::Status::from(Object::parse(body));
@@ -132,7 +129,7 @@ void WebhookClient::shutdown() {
     transports.swap(transports_);
   }
   for (const auto& [origin, transport] : transports) transport->shutdown();
-  // Their ends happen on the loop, which drops what it has not done yet.
+  // They end on the loop, which drops pending work.
   transports.clear();
 }
 
@@ -147,17 +144,17 @@ WebhookClient::Transport WebhookClient::transport_to(Origin origin) {
     return transports_.front().second;
   }
   if (loop_ == nullptr) loop_ = std::make_unique<EventLoop>(1);
-  HttpServer server;
+  rest::detail::HttpServer server;
   server.url = origin.url;
   server.ca = origin.ca;
   server.server_name = origin.server_name;
   server.user_agent = "kube-apiserver-admission";
-  // A hook has half a minute at most, so nobody waits long for one that is gone.
+  // A hook's timeout is at most half a minute, so dead connections are detected soon enough.
   server.probe_after = std::chrono::milliseconds(0);
-  Transport made = HttpTransport::create(loop_->context(), std::move(server));
+  Transport made = rest::detail::HttpTransport::create(loop_->context(), std::move(server));
   transports_.emplace_front(std::move(origin), made);
   if (transports_.size() > kMaxTransports) {
-    // (What it still does holds it.)
+    // (Its pending work keeps it alive.)
     evicted = std::move(transports_.back().second);
     transports_.pop_back();
   }
@@ -183,10 +180,10 @@ Awaitable<std::string> WebhookClient::post(Address address, std::string body,
     origin.url = "https://" + place;
   }
   if (path.empty()) path = "/";
-  // The hook is told how long it has, in whole seconds.
+  // The hook receives its timeout in whole seconds.
   path += fmt::format("?timeout={}s", std::chrono::ceil<std::chrono::seconds>(timeout).count());
   shown += path;
-  HttpRequest request;
+  rest::detail::HttpRequest request;
   request.method = "POST";
   request.target = path;
   request.headers = {"Content-Type: application/json", "Accept: application/json, */*"};
@@ -252,7 +249,7 @@ Awaitable<std::string> WebhookClient::locate(Address address) {
   co_return host_port(ip, address.service_port);
 }
 
-/// "host:port" of an endpoint behind a service; empty if none is ready.
+/// "host:port" of a ready endpoint of a service; empty if there is none.
 Awaitable<std::string> WebhookClient::ready_endpoint(Address address, std::string port_name) {
   storage::ListOptions options;
   options.match = storage::VersionMatch::kNotOlderThan;

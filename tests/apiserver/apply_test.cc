@@ -104,6 +104,23 @@ TEST_F(Apply, TakesYaml) {
   EXPECT_EQ(patch("/api/v1/namespaces/default/configmaps/m?fieldManager=x", "a: [").code, 400);
 }
 
+TEST_F(Apply, RefusesWhatIsNoObject) {
+  const auto message = [&](const std::string& body) {
+    const HttpAnswer answer = patch(std::string(kWeb) + "?fieldManager=x", body);
+    EXPECT_EQ(answer.code, 400);
+    return std::string(held(Object::parse(answer.body))["message"].as_string());
+  };
+  EXPECT_EQ(message(""), "invalid object type: /, Kind=");
+  EXPECT_EQ(message("{}"), "invalid object type: /, Kind=");
+  const std::string begin =
+      "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ";
+  const std::string end = " into Go value of type map[string]interface {}";
+  EXPECT_EQ(message("[1]"), begin + "array" + end);
+  EXPECT_EQ(message("spec"), begin + "string" + end);
+  EXPECT_EQ(message("3"), begin + "number" + end);
+  EXPECT_EQ(message("true"), begin + "bool" + end);
+}
+
 TEST_F(Apply, OfAnObjectWithAnotherUidIsAConflict) {
   const HttpAnswer answer =
       patch("/api/v1/namespaces/default/configmaps/m?fieldManager=x",
@@ -131,7 +148,7 @@ TEST_F(Apply, OfAScaleTakesTheReplicas) {
   const Object web = in(kDeployments).get("web");
   EXPECT_EQ(web["spec"]["replicas"].as_int(), 7);
   EXPECT_THAT(owners(web), testing::UnorderedElementsAre("hpa Apply scale", "x Apply"));
-  // Its owner gives it up again.
+  // The owner removes it from its configuration.
   const Object without = apply(deployment("web", kTemplate), "x");
   EXPECT_EQ(without["spec"]["replicas"].as_int(), 7);
 }
@@ -173,7 +190,7 @@ TEST_F(ManagedFields, OfANewObjectHaveItsDefaultsButNotWhatTheServerAllocates) {
   EXPECT_TRUE(fields.contains("f:type"));
   EXPECT_FALSE(fields.contains("f:clusterIP"));
   EXPECT_TRUE(fields["f:ports"].contains("."));
-  // Structures that Go always writes are nobody's.
+  // Structures that Go always writes have no owner.
   const Object made = in(kDeployments).create(deployment("web", kTemplate));
   const Value spec = made["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];
   EXPECT_FALSE(spec["f:template"].contains(".")) << spec.to_json();
@@ -258,7 +275,7 @@ TEST_F(ManagedFields, OfACustomResourceBeginWithItsSpec) {
   ASSERT_EQ(status.code, 200) << status.body;
   EXPECT_EQ(held(from_json(status.body))["status"]["ready"].as_int(), 1);
   EXPECT_THAT(owners(from_json(status.body)), testing::Contains("s Apply status"));
-  // The object itself has no say in its status, be it new or not.
+  // Writes of the object do not affect its status, also for new objects.
   const HttpAnswer other = patch("/apis/example.com/v1/namespaces/default/things/u?fieldManager=s",
                                  R"({"apiVersion":"example.com/v1","kind":"Thing",
                                      "metadata":{"name":"u"},"spec":{},"status":{"ready":1}})");

@@ -45,7 +45,7 @@ TEST_F(CreateAndUpdate, ANewObjectGetsItsMetadata) {
   EXPECT_FALSE(created["metadata"].contains("deletionTimestamp"));
   EXPECT_FALSE(created["metadata"].contains("selfLink"));
   EXPECT_GT(std::stoull(std::string(created.resource_version())), 0u);
-  // Its status is not the client's to say.
+  // The client cannot set its status.
   EXPECT_EQ(created["status"]["phase"].as_string(), "Pending");
   EXPECT_EQ(created["spec"]["restartPolicy"].as_string(), "Always");
   EXPECT_EQ(pods().get("web"), created);
@@ -86,10 +86,10 @@ TEST_F(CreateAndUpdate, SomeFieldsAreWrittenEvenIfTheyAreUnset) {
   const api::Value condition = ready["status"]["conditions"][0];
   EXPECT_TRUE(condition["lastProbeTime"].is_null());
   EXPECT_TRUE(condition["lastTransitionTime"].is_null());
-  // They belong to whoever wrote the object.
+  // Their owner is the writer of the object.
   const std::string managers = lookout::test::held(ready)["metadata"]["managedFields"].to_json();
   EXPECT_NE(managers.find("f:lastTransitionTime"), std::string::npos) << managers;
-  // An autoscaler is kept in another version.
+  // Autoscalers are stored in another version.
   const api::Resource v1{"autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
                          true};
   const Object autoscaler = in(v1).create(
@@ -241,7 +241,7 @@ TEST_F(CreateAndUpdate, IdentityAndAgeStayAsTheyAre) {
                    "generation":9}})"));
   // Nothing that counts has changed: not even the version.
   EXPECT_EQ(updated, created);
-  // Deleting is something else.
+  // Deletion is different.
   const api::Status status = status_of([&] {
     in(kConfigMaps)
         .update(changed(created, R"({"metadata":{"deletionTimestamp":"2001-01-01T00:00:00Z"}})"));
@@ -249,7 +249,7 @@ TEST_F(CreateAndUpdate, IdentityAndAgeStayAsTheyAre) {
   EXPECT_EQ(status.message,
             "ConfigMap \"c\" is invalid: metadata.deletionTimestamp: Invalid value: "
             "\"2001-01-01T00:00:00Z\": field is immutable");
-  // The API server says it as often as it looks at metadata.
+  // The API server repeats the error each time it validates metadata.
   EXPECT_EQ(status.causes.size(), 2u);
 }
 
@@ -441,18 +441,21 @@ INSTANTIATE_TEST_SUITE_P(
             R"({"metadata":{"name":"c","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p"}]}})",
             "ConfigMap \"c\" is invalid: metadata.ownerReferences.uid: Invalid value: \"\": "
             "must not be empty"},
-        InvalidCase{
-            "two_controllers", &kConfigMaps,
-            R"({"metadata":{"name":"c","ownerReferences":[)"
-            R"({"apiVersion":"v1","kind":"Pod","name":"p","uid":"1","controller":true},)"
-            R"({"apiVersion":"v1","kind":"Pod","name":"q","uid":"2","controller":true}]}})",
-            "ConfigMap \"c\" is invalid: metadata.ownerReferences: Invalid value: "
-            "\"[{\\\"apiVersion\\\":\\\"v1\\\",\\\"kind\\\":\\\"Pod\\\",\\\"name\\\":\\\"p\\\","
-            "\\\"uid\\\":\\\"1\\\",\\\"controller\\\":true},{\\\"apiVersion\\\":\\\"v1\\\","
-            "\\\"kind\\\":\\\"Pod\\\",\\\"name\\\":\\\"q\\\",\\\"uid\\\":\\\"2\\\","
-            "\\\"controller\\\":true}]\": Only one reference can have Controller set to true. "
-            "Found "
-            "\"true\" in references for Pod/p and Pod/q"},
+        InvalidCase{"two_controllers", &kConfigMaps,
+                    R"({"metadata":{"name":"c","ownerReferences":[)"
+                    R"({"apiVersion":"v1","kind":"Pod","name":"p","uid":"1","controller":true},)"
+                    R"({"apiVersion":"v1","kind":"Pod","name":"q","uid":"2","controller":true}]}})",
+                    "ConfigMap \"c\" is invalid: metadata.ownerReferences: Invalid value: "
+                    R"([{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1","controller":true},)"
+                    R"({"apiVersion":"v1","kind":"Pod","name":"q","uid":"2","controller":true}]: )"
+                    R"(Only one reference can have Controller set to true. Found "true" in )"
+                    "references for Pod/p and Pod/q"},
+        InvalidCase{"owned_by_an_event", &kConfigMaps,
+                    R"({"metadata":{"name":"c","ownerReferences":[)"
+                    R"({"apiVersion":"v1","kind":"Event","name":"e","uid":"1"}]}})",
+                    "ConfigMap \"c\" is invalid: metadata.ownerReferences: Invalid value: "
+                    R"({"apiVersion":"v1","kind":"Event","name":"e","uid":"1"}: )"
+                    "/v1, Kind=Event is disallowed from being an owner"},
         InvalidCase{
             "container", &kPods,
             R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"a"},{"name":"a","image":"x"}]}})",
@@ -529,7 +532,7 @@ TEST_F(CreateAndUpdate, EventsAreTheSameInBothGroups) {
   EXPECT_EQ(found.items[0]["note"].as_string(), "hello");
   EXPECT_EQ(found.items[0].api_version(), "events.k8s.io/v1");
 
-  // A recorder that sees the same again counts it; the rest stays, with or without its null fields.
+  // An event recorder increments the count of repeated events; other fields are kept, even with nulls.
   const Object counted = in(newer).update(
       changed(in(newer).get("e"),
               R"({"series":{"count":2,"lastObservedTime":"2026-01-02T03:05:05.000006Z"},
@@ -657,7 +660,7 @@ TEST_F(Autoscalers, LoseNothingByAWriteInTheOldVersion) {
   EXPECT_EQ(after["metadata"]["annotations"].to_json(), R"({"mine":"kept"})");
   EXPECT_EQ(after["spec"].to_json(), spec);
   EXPECT_EQ(after["status"].to_json(), status);
-  // The status does not depend on the annotations of the spec, nor the other way round.
+  // The status does not depend on the spec's annotations, nor vice versa.
   const char* no_annotations =
       R"({"metadata":{"annotations":null},"status":{"currentReplicas":3}})";
   changed_in_old(no_annotations, "status");
@@ -691,7 +694,7 @@ TEST_F(Autoscalers, OfTheOldVersionNeedNoTargetIfThereIsAnother) {
                                  "targetAverageValue":"1Gi"}}])"),
             R"([{"type":"Resource","resource":{"name":"memory",)"
             R"("target":{"type":"AverageValue","averageValue":"1Gi"}}}])");
-  // What is no list of metrics is as if it were not there.
+  // An invalid list of metrics is treated as absent.
   const std::string otherwise = R"([{"type":"Resource","resource":{"name":"cpu",)"
                                 R"("target":{"type":"Utilization","averageUtilization":80}}}])";
   EXPECT_EQ(create_old("b", "no JSON"), otherwise);
@@ -806,8 +809,49 @@ TEST_F(CreateAndUpdate, MapsWithoutAMemberAreNotWritten) {
   const api::Object emptied =
       in(kConfigMaps).patch("b", rest::PatchType::kMerge, R"({"data":{"key":null}})");
   EXPECT_FALSE(emptied["data"].exists());
-  // Nobody owns what is not there.
+  // Absent fields have no owner.
   EXPECT_EQ(emptied["metadata"]["managedFields"].to_json().find("f:data"), std::string::npos);
+}
+
+TEST_F(CreateAndUpdate, ANameThatMightBeGeneratedIsAskedForAgain) {
+  const Object wanted = from_json(R"({"metadata":{"name":"c","generateName":"c-"}})");
+  in(kConfigMaps).create(wanted);
+  const auto answer = http(server_.port(), "POST", kConfigMapsPath, wanted.to_json(), kJsonBody);
+  EXPECT_EQ(answer.code, 409);
+  EXPECT_EQ(answer.headers.at("retry-after"), "1");
+  const auto status = api::Status::from(from_json(answer.body));
+  EXPECT_EQ(status->reason, "AlreadyExists");
+  EXPECT_EQ(status->retry_after_seconds, 1);
+  EXPECT_EQ(
+      status->message,
+      "configmaps \"c\" already exists, the server was not able to generate a unique name for "
+      "the object");
+}
+
+TEST_F(CreateAndUpdate, OwnersAreThereOnce) {
+  const std::string owner = R"({"apiVersion":"v1","kind":"ConfigMap","name":"o","uid":")" +
+                            std::string(in(kConfigMaps).create(config_map("o")).uid()) + R"("})";
+  const std::string controller = changed(from_json(owner), R"({"controller":true})").to_json();
+  const std::string three = "[" + owner + "," + controller + "," + owner + "]";
+  const auto send = [&](const char* method, const std::string& path, const std::string& body,
+                        const char* type, int code) {
+    const auto answer = http(server_.port(), method, path, body, {{"Content-Type", type}});
+    EXPECT_EQ(answer.code, code) << answer.body;
+    EXPECT_EQ(lookout::test::held(from_json(answer.body))["metadata"]["ownerReferences"].size(),
+              2u);
+    return answer.headers.at("warning");
+  };
+  const std::string path = std::string(kConfigMapsPath) + "/c";
+  const std::string body = R"({"metadata":{"name":"c","ownerReferences":)" + three + "}}";
+  const std::string rest =
+      "; API server dedups owner references in 1.20+, and may reject such requests as early as "
+      "1.24; please fix your requests; duplicate UID(s) observed: " +
+      std::string(lookout::test::held(from_json(owner))["uid"].as_string()) + "\"";
+  const std::string begin = "299 - \".metadata.ownerReferences contains duplicate entries";
+  EXPECT_EQ(send("POST", kConfigMapsPath, body, "application/json", 201), begin + rest);
+  EXPECT_EQ(send("PUT", path, body, "application/json", 200), begin + rest);
+  EXPECT_EQ(send("PATCH", path, body, "application/merge-patch+json", 200),
+            begin + " after mutating admission happens" + rest);
 }
 
 }  // namespace

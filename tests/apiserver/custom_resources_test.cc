@@ -1,4 +1,4 @@
-// CustomResourceDefinitions and what they define.
+// CustomResourceDefinitions and their resources.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +69,22 @@ TEST_F(CustomResources, ADefinitionIsEstablishedAtOnce) {
   EXPECT_EQ(group["versions"].size(), 2u);
 }
 
-// kubectl takes the first resource with a short name.
+// kubectl uses the first resource with a short name.
+/// (As in tests/testdata/kube-1.36/list.)
+TEST_F(CustomResources, TheServerOwnsTheStatusOfADefinition) {
+  const Object definition = all(kDefinitions).get("crontabs.stable.example.com");
+  std::string fields;
+  for (const api::Value one : definition["metadata"]["managedFields"].elements()) {
+    if (one["subresource"].as_string() != "status") continue;
+    EXPECT_EQ(one["manager"].as_string(), "kube-apiserver");
+    EXPECT_EQ(one["operation"].as_string(), "Update");
+    fields = one["fieldsV1"].to_json();
+  }
+  for (const char* field : {R"("f:acceptedNames":{"f:kind")", R"("k:{\"type\":\"Established\"}")",
+                            R"("k:{\"type\":\"NamesAccepted\"}")"})
+    EXPECT_THAT(fields, testing::HasSubstr(field));
+}
+
 TEST_F(CustomResources, GroupsAndVersionsHaveTheOrderInWhichClientsPreferThem) {
   const auto define = [&](const std::string& plural, const std::string& group,
                           const std::string& kind, const std::string& version) {
@@ -192,7 +207,7 @@ TEST_F(DefinitionNames, AreFreeOnceTheirDefinitionIsGone) {
   EXPECT_EQ(cats["status"]["acceptedNames"]["shortNames"].to_json(), R"(["ct"])");
 }
 
-// A served definition keeps its names while it asks for one that another definition has.
+// A served definition keeps its names while it requests one that another definition has.
 TEST_F(DefinitionNames, ThatAServedDefinitionAsksForLaterMayBeTaken) {
   define("cats", R"("kind":"Cat","shortNames":["cc"])");
   const Object wanted = all(kDefinitions)
@@ -217,7 +232,7 @@ TEST_F(DefinitionNames, ThatAServedDefinitionAsksForLaterMayBeTaken) {
   }
 }
 
-// If the server answered with a failure, a client would retry the create and get "already exists".
+// After an error response, a client would retry the create and get "already exists".
 TEST(DefinitionThatIsWritten, IsAnsweredThoughItCannotBeServedYet) {
   const auto backend =
       std::make_shared<WrappedBackend>("apiextensions.k8s.io/customresourcedefinitions");
@@ -237,7 +252,7 @@ TEST(DefinitionThatIsWritten, IsAnsweredThoughItCannotBeServedYet) {
   }));
 }
 
-// Before it is established, a definition may ask for another kind.
+// Before it is established, a definition may request another kind.
 TEST_F(DefinitionNames, MayBeChangedUntilTheyAreAccepted) {
   define("tabs", R"("kind":"CronTab")");
   const Object changed =
@@ -267,7 +282,7 @@ TEST_F(CustomResources, InstancesLiveLikeOtherObjects) {
   EXPECT_EQ(status["status"]["replicas"].as_int(), 5);
   EXPECT_EQ(status["metadata"]["generation"].as_int(), 2);
   EXPECT_FALSE(status["metadata"].contains("labels"));
-  // Items of custom lists say their type.
+  // Items of custom lists have their type.
   const Object list = Object::parse(
       http(server_.port(), "GET", "/apis/stable.example.com/v1/namespaces/default/crontabs").body);
   EXPECT_EQ(list.kind(), "CronTabList");
@@ -426,6 +441,36 @@ TEST_F(CustomResources, WithoutANumberOfReplicasAreNotScaledDown) {
   EXPECT_EQ(lookout::test::held(in(kTabs).get("a"))["spec"]["replicas"].as_int(), 2);
 }
 
+TEST_F(CustomResources, ThatAreWrongSayThatRulesWereNotChecked) {
+  http(server_.port(), "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+       kThingDefinition +
+           std::string(
+               R"("schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":)"
+               R"({"type":"object","required":["a"],"properties":{"a":{"type":"integer",)"
+               R"("minimum":1}},"x-kubernetes-validations":[{"rule":"self.a < 5"}]}}}}}]}})"));
+  const auto causes = [&](const std::string& spec) {
+    const HttpAnswer answer =
+        http(server_.port(), "POST", "/apis/example.com/v1/namespaces/default/things",
+             R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":)" +
+                 spec + "}");
+    EXPECT_EQ(answer.code, 422) << answer.body;
+    std::vector<std::string> out;
+    const Object told = Object::parse(answer.body);
+    for (const api::Value cause : told["details"]["causes"].elements()) {
+      out.push_back(
+          fmt::format("{}: {}", cause["field"].as_string(), cause["message"].as_string()));
+    }
+    return out;
+  };
+  EXPECT_THAT(causes("{}"),
+              testing::ElementsAre("spec.a: Required value",
+                                   "<nil>: Invalid value: null: some validation rules were not "
+                                   "checked because the object was invalid; correct the existing "
+                                   "errors to complete validation"));
+  // An out-of-range value does not prevent them.
+  EXPECT_THAT(causes(R"({"a":0})"), testing::ElementsAre(testing::StartsWith("spec.a: ")));
+}
+
 TEST_F(CustomResources, HaveNumbersOfReplicas) {
   const auto message = [&](const std::string& spec) {
     return status_of([&] { in(kTabs).create(tab("a", spec)); }).message;
@@ -493,7 +538,7 @@ TEST_F(CustomResources, ADefinitionTakesItsInstancesAlong) {
   const Object deleting = all(kDefinitions).remove("crontabs.stable.example.com");
   EXPECT_EQ(deleting["metadata"]["finalizers"].to_json(),
             R"(["customresourcecleanup.apiextensions.k8s.io"])");
-  EXPECT_EQ(status_of([&] { in(kTabs).create(tab("new")); }).code, 405);
+  EXPECT_EQ(status_of([&] { in(kTabs).create(tab("new")); }).code, 403);
   EXPECT_TRUE(eventually([&] { return in(kTabs).list().items.size() == 1; }));
   in(kTabs).patch("held", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
   EXPECT_TRUE(eventually([&] {
@@ -503,7 +548,7 @@ TEST_F(CustomResources, ADefinitionTakesItsInstancesAlong) {
                .code == 404;
   }));
   EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v1/crontabs").code, 404);
-  // Watchers are told of every instance.
+  // Watchers receive an event for every instance.
   int deleted = 0;
   while (deleted < 2) {
     const auto event = watch.next();
@@ -513,6 +558,56 @@ TEST_F(CustomResources, ADefinitionTakesItsInstancesAlong) {
   // The same again starts from nothing.
   all(kDefinitions).create(from_json(kDefinition));
   EXPECT_TRUE(in(kTabs).list().items.empty());
+}
+
+TEST_F(CustomResources, ADefinitionsStatusMayBeAppliedWithLabels) {
+  const HttpAnswer answer =
+      http(server_.port(), "PATCH",
+           "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com/"
+           "status?fieldManager=m",
+           R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",)"
+           R"("metadata":{"name":"crontabs.stable.example.com","labels":{"a":"b"}}})",
+           {{"Content-Type", "application/apply-patch+yaml"}});
+  EXPECT_EQ(answer.code, 200) << answer.body;
+  const Object applied = Object::parse(answer.body);
+  EXPECT_EQ(applied["metadata"]["labels"]["a"].as_string(), "b");
+  EXPECT_THAT(applied["metadata"]["managedFields"].to_json(),
+              testing::HasSubstr(R"("manager":"m","operation":"Apply")"));
+}
+
+TEST_F(CustomResources, ADefinitionThatWaitsForItsInstancesTakesNoOthers) {
+  in(kTabs).create(changed(tab("kept", R"("color":"red")"),
+                           R"({"metadata":{"finalizers":["example.com/wait"]}})"));
+  const std::string path = "/apis/stable.example.com/v1/namespaces/default/crontabs";
+  const Object doomed = all(kDefinitions).remove("crontabs.stable.example.com");
+  EXPECT_TRUE(doomed["metadata"]["deletionTimestamp"].exists());
+  EXPECT_FALSE(doomed["metadata"]["deletionGracePeriodSeconds"].exists());
+  const auto progress = [&] {
+    const Object definition = all(kDefinitions).get("crontabs.stable.example.com");
+    for (const api::Value one : definition["status"]["conditions"].elements()) {
+      if (one["type"].as_string() == "Terminating") return std::string(one["reason"].as_string());
+    }
+    return std::string();
+  };
+  EXPECT_TRUE(lookout::test::eventually([&] { return progress() == "InstanceDeletionInProgress"; }))
+      << progress();
+  const std::string body =
+      R"({"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"n"}})";
+  const HttpAnswer refused = http(server_.port(), "POST", path, body);
+  EXPECT_EQ(refused.code, 403);
+  EXPECT_THAT(refused.body,
+              testing::HasSubstr(R"(crontabs.stable.example.com \"n\" is forbidden: create not )"
+                                 "allowed while custom resource definition is terminating"));
+  EXPECT_EQ(http(server_.port(), "PATCH", path + "/n?fieldManager=m", body,
+                 {{"Content-Type", "application/apply-patch+yaml"}})
+                .code,
+            403);
+  EXPECT_THAT(http(server_.port(), "GET", "/apis/stable.example.com/v1").body,
+              testing::HasSubstr(R"("verbs":["delete","deletecollection","get","list","watch"])"));
+  EXPECT_EQ(http(server_.port(), "PATCH", path + "/kept", R"({"metadata":{"finalizers":null}})",
+                 {{"Content-Type", "application/merge-patch+json"}})
+                .code,
+            200);
 }
 
 TEST_F(CustomResources, AChangedDefinitionIsServedAtOnce) {
@@ -614,6 +709,75 @@ TEST_F(CustomResources, MayLiveInNoNamespace) {
   EXPECT_EQ(
       http(server_.port(), "GET", "/apis/stable.example.com/v1/namespaces/default/things/t").code,
       404);
+}
+
+TEST_F(CustomResources, ArePathsOfTheirOwn) {
+  const api::Resource things{"stable.example.com", "v1beta1", "CronTab", "crontabs", true};
+  const std::string all_of_them = "/apis/stable.example.com/v1beta1/crontabs";
+  const std::string some = "/apis/stable.example.com/v1beta1/namespaces/default/crontabs";
+  in(things).create(tab("a", R"("cronSpec":"* * *")", "v1beta1"));
+  const auto answer = [&](const char* method, const std::string& path, const char* type) {
+    const HttpAnswer found = http(server_.port(), method, path, "{}", {{"Content-Type", type}});
+    if (!found.body.starts_with('{')) return std::to_string(found.code) + " " + found.body;
+    return std::to_string(found.code) + " " +
+           std::string(lookout::test::held(Object::parse(found.body))["message"].as_string());
+  };
+  constexpr const char* kJson = "application/json";
+  constexpr const char* kMerge = "application/merge-patch+json";
+  // Subresources that a version does not have.
+  for (const char* part : {"/status", "/scale", "/log"}) {
+    EXPECT_EQ(answer("PATCH", some + "/a" + part, kMerge),
+              "404 crontabs.stable.example.com \"a\" not found");
+  }
+  // Without the namespace there is nothing to write.
+  EXPECT_EQ(answer("GET", all_of_them + "/a", kJson), "404 404 page not found\n");
+  EXPECT_EQ(answer("POST", all_of_them, kJson), "404 404 page not found\n");
+  EXPECT_EQ(answer("DELETE", all_of_them, kJson), "404 404 page not found\n");
+  EXPECT_EQ(answer("PUT", some, kJson), "400 name must be provided");
+  EXPECT_EQ(answer("PATCH", some, kMerge), "400 name must be provided");
+  EXPECT_TRUE(answer("PATCH", some, kJson).starts_with("415 the body of the request was in an"));
+  EXPECT_EQ(answer("OPTIONS", some, kJson),
+            "405  is not supported on resources of kind \"crontabs.stable.example.com\"");
+  EXPECT_EQ(
+      answer("DELETE", "/apis/stable.example.com/v1/namespaces/default/crontabs/a/status", kJson),
+      "405 delete is not supported on resources of kind \"crontabs.stable.example.com\"");
+  for (const std::string& path : {some, some + "/a"}) {
+    HttpClient client(server_.port());
+    client.send("HEAD " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(client.read_to_end().starts_with("HTTP/1.1 200 OK\r\n")) << path;
+  }
+}
+
+TEST_F(CustomResources, ComeInTheFormsOfTheirOwn) {
+  const std::string path = "/apis/stable.example.com/v1/namespaces/default/crontabs";
+  const auto type = [&](const char* method, const std::string& target, const char* accepted,
+                        int code, const std::string& body = {}) {
+    const HttpAnswer answer = http(server_.port(), method, target, body,
+                                   {{"Accept", accepted}, {"Content-Type", "application/json"}});
+    EXPECT_EQ(answer.code, code) << method << " " << answer.body;
+    return answer.headers.at("content-type");
+  };
+  constexpr const char* kBinary = "application/vnd.kubernetes.protobuf";
+  constexpr const char* kEither = "application/vnd.kubernetes.protobuf, application/json";
+  EXPECT_EQ(type("POST", path, kBinary, 406, tab("a").to_json()), kBinary);
+  EXPECT_EQ(type("POST", path, kEither, 201, tab("a").to_json()), "application/json");
+  EXPECT_EQ(type("GET", path + "/a", "application/*", 200), "application/json");
+  const HttpAnswer none = http(server_.port(), "GET", path, {}, {{"Accept", "image/png"}});
+  EXPECT_EQ(none.code, 406);
+  EXPECT_EQ(lookout::test::held(Object::parse(none.body))["message"].as_string(),
+            "only the following media types are accepted: application/json, application/yaml, "
+            "application/vnd.kubernetes.protobuf");
+  EXPECT_EQ(type("DELETE", path + "/a", kEither, 200), "application/json");
+}
+
+TEST_F(CustomResources, StayOfTheirKind) {
+  in(kTabs).create(tab("a"));
+  const api::Status status =
+      status_of([&] { in(kTabs).patch("a", rest::PatchType::kMerge, R"({"kind":"Other"})"); });
+  EXPECT_EQ(status.code, 422);
+  EXPECT_EQ(status.message,
+            "CronTab.stable.example.com \"a\" is invalid: kind: Invalid value: \"Other\": must be "
+            "CronTab");
 }
 
 }  // namespace

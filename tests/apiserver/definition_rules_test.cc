@@ -20,7 +20,7 @@ using api::Object;
 
 class DefinitionRules : public ClientTest {};
 
-/// Each cause of a refusal: its field and its message.
+/// Each cause of a rejection: its field and its message.
 std::vector<std::string> sorted_causes(api::Value causes) {
   std::vector<std::string> out;
   for (const api::Value cause : causes.elements())
@@ -77,7 +77,7 @@ TEST_F(DefinitionRules, UnknownFieldsAreKeptOrNotMentioned) {
   }
 }
 
-/// By the source of apiextensions-apiserver; these are not among the recorded answers.
+/// From the source of apiextensions-apiserver; these are not in the recorded responses.
 struct RefusedSchema {
   const char* name;
   /// In `{"name":"v1", ...}`.
@@ -204,6 +204,180 @@ INSTANTIATE_TEST_SUITE_P(
                       "validation.openAPIV3Schema.x-kubernetes-validations[0].rule",
                       "rule is not specified"}),
     [](const auto& test) { return std::string(test.param.name); });
+
+constexpr const char* kDefinitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// A definition of gadgets with these versions, as JSON.
+std::string gadgets(const std::string& versions, const std::string& group = "example.com",
+                    const std::string& annotations = "") {
+  return fmt::format(
+      R"({{"metadata":{{"name":"gadgets.{0}","annotations":{{{2}}}}},"spec":{{"group":"{0}",)"
+      R"("scope":"Namespaced","names":{{"plural":"gadgets","kind":"Gadget"}},"versions":[{1}]}}}})",
+      group, versions, annotations);
+}
+std::string gadget_version(const char* name, bool is_stored, const std::string& more) {
+  return fmt::format(R"({{"name":"{}","served":true,"storage":{},{}}})", name, is_stored, more);
+}
+
+TEST_F(DefinitionRules, WhatAllVersionsShareIsValidatedOnce) {
+  const auto causes = [&](const std::string& first, const std::string& second) {
+    const std::string versions =
+        gadget_version("v1", true, first) + "," + gadget_version("v2", false, second);
+    const HttpAnswer answer = http(
+        server_.port(), "POST", std::string(kDefinitionsPath) + "?dryRun=All", gadgets(versions));
+    EXPECT_EQ(answer.code, 422) << answer.body;
+    const Object told = Object::parse(answer.body);
+    return sorted_causes(told["details"]["causes"]);
+  };
+  const std::string list = schema_of_a(R"({"type":"array"})");
+  const std::string text = schema_of_a(R"({"type":"string"})");
+  const std::string fields = R"(,"selectableFields":[{"jsonPath":".a"}])";
+  EXPECT_THAT(causes(list, list),
+              testing::ElementsAre("spec.validation.openAPIV3Schema.properties[a].items: Required "
+                                   "value: must be specified"));
+  EXPECT_THAT(causes(text, list),
+              testing::ElementsAre("spec.versions[1].schema.openAPIV3Schema.properties[a].items: "
+                                   "Required value: must be specified"));
+  const std::string columns =
+      R"(,"additionalPrinterColumns":[{"name":"A","type":"text","jsonPath":".a"}])";
+  EXPECT_THAT(causes(text + columns, text + columns),
+              testing::ElementsAre(testing::StartsWith("spec.additionalPrinterColumns[0].type: ")));
+  EXPECT_THAT(causes(text + columns, text),
+              testing::ElementsAre(
+                  testing::StartsWith("spec.versions[0].additionalPrinterColumns[0].type: ")));
+  // The fields are searched for at the same place in the schema.
+  EXPECT_THAT(causes(text + fields, schema_of_a(R"({"type":"string","maxLength":4})") + fields),
+              testing::ElementsAre("spec.selectableFields: Invalid value: \"\": may only be set "
+                                   "when validations.schema is included"));
+  EXPECT_THAT(causes(text + fields, text),
+              testing::ElementsAre(testing::StartsWith(
+                  "spec.versions[0].selectableFields: Invalid value: \"\": may only be set")));
+}
+
+TEST_F(DefinitionRules, GroupsOfKubernetesNeedAnApproval) {
+  const std::string path = kDefinitionsPath;
+  const std::string version = gadget_version("v1", true, schema_of_a(R"({"type":"string"})"));
+  const auto create = [&](const std::string& approval) {
+    return http(server_.port(), "POST", path,
+                gadgets(version, "gadgets.k8s.io",
+                        R"("api-approved.kubernetes.io":")" + approval + R"(")"));
+  };
+  const auto condition = [](const HttpAnswer& answer) {
+    EXPECT_LT(answer.code, 300) << answer.body;
+    const Object definition = Object::parse(answer.body);
+    for (const api::Value one : definition["status"]["conditions"].elements()) {
+      if (one["type"].as_string() == "KubernetesAPIApprovalPolicyConformant") {
+        return fmt::format("{}/{}: {}", one["status"].as_string(), one["reason"].as_string(),
+                           one["message"].as_string());
+      }
+    }
+    return std::string("none");
+  };
+  for (const auto& [approval, why] :
+       {std::pair("", "Required value: protected groups must have approval annotation "),
+        std::pair("yes", "with either a URL or a reason starting with \\\"unapproved\\\""),
+        std::pair("/only/a/path", "with either a URL or a reason")}) {
+    const HttpAnswer refused = create(approval);
+    EXPECT_EQ(refused.code, 422) << approval;
+    EXPECT_THAT(refused.body, testing::HasSubstr(why));
+  }
+  EXPECT_EQ(condition(create("https://example.com/pull/1")),
+            "True/ApprovedAnnotation: approved in https://example.com/pull/1");
+  const auto change = [&](const std::string& approval) {
+    return http(server_.port(), "PATCH", path + "/gadgets.gadgets.k8s.io",
+                R"({"metadata":{"annotations":{"api-approved.kubernetes.io":)" + approval + "}}}",
+                {{"Content-Type", "application/merge-patch+json"}});
+  };
+  EXPECT_EQ(condition(change(R"("unapproved, an experiment")")),
+            "False/UnapprovedAnnotation: not approved: \"unapproved, an experiment\"");
+  EXPECT_EQ(change("null").code, 422);
+}
+
+TEST_F(DefinitionRules, ClientsAreWarnedOfFormatsThatNobodyKnows) {
+  const auto warning = [](const HttpAnswer& answer) {
+    EXPECT_LT(answer.code, 300) << answer.body;
+    const auto found = answer.headers.find("warning");
+    return found == answer.headers.end() ? "" : found->second;
+  };
+  const auto version = [](const char* type, const char* format) {
+    return gadget_version(
+        "v1", true, schema_of_a(fmt::format(R"({{"type":"{}","format":"{}"}})", type, format)));
+  };
+  const std::string path = kDefinitionsPath;
+  const auto create = [&](const char* type, const char* format) {
+    return warning(
+        http(server_.port(), "POST", path + "?dryRun=All", gadgets(version(type, format))));
+  };
+  for (const auto& [type, format] :
+       {std::pair("string", "date-time"), std::pair("string", "k8s-short-name"),
+        std::pair("integer", "int64"), std::pair("number", "double")})
+    EXPECT_EQ(create(type, format), "") << format;
+  for (const auto& [type, format] :
+       {std::pair("string", "int64"), std::pair("integer", "uint32"), std::pair("boolean", "byte")})
+    EXPECT_EQ(create(type, format),
+              fmt::format("299 - \"unrecognized format \\\"{}\\\"\"", format));
+  // Unchanged values cause no warnings.
+  http(server_.port(), "POST", path, gadgets(version("integer", "uint32")));
+  const auto change = [&](const char* format) {
+    return warning(http(server_.port(), "PATCH", path + "/gadgets.example.com",
+                        R"({"spec":{"versions":[)" + version("integer", format) + "]}}",
+                        {{"Content-Type", "application/merge-patch+json"}}));
+  };
+  EXPECT_THAT(change("uint64"), testing::HasSubstr("uint64"));
+  const HttpAnswer labels = http(server_.port(), "PATCH", path + "/gadgets.example.com",
+                                 R"({"metadata":{"labels":{"a":"b"}}})",
+                                 {{"Content-Type", "application/merge-patch+json"}});
+  EXPECT_EQ(warning(labels), "");
+}
+
+/// Fields that are unset or unknown go, also in schemas inside of lists and maps, and numbers have the
+/// form that Go gives them.
+TEST_F(DefinitionRules, SchemasAreWrittenAsInGo) {
+  const std::string schema =
+      R"({"type":"array","items":{"type":"object","format":"","nullable":false,"unknown":1,)"
+      R"("additionalProperties":{"type":"number","title":"","minimum":1.0,"maximum":1e3,)"
+      R"("multipleOf":0.5,"enum":[2.0,2.5],"default":2.0},"maxProperties":0}})";
+  const HttpAnswer answer =
+      http(server_.port(), "POST", std::string(kDefinitionsPath) + "?dryRun=All",
+           gadgets(gadget_version("v1", true, schema_of_a(schema))));
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  EXPECT_THAT(
+      answer.body,
+      testing::HasSubstr(R"({"a":{"type":"array","items":{"type":"object","maxProperties":0,)"
+                         R"("additionalProperties":{"type":"number","default":2,"maximum":1000,)"
+                         R"("minimum":1,"multipleOf":0.5,"enum":[2,2.5]}}}})"));
+}
+
+TEST_F(DefinitionRules, WhatIsServedIsConvertedByAServerWithGoodCertificates) {
+  const std::string path = kDefinitionsPath;
+  const auto conversion = [](const std::string& bundle) {
+    return R"("conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],)"
+           R"("clientConfig":{"caBundle":")" +
+           bundle + R"(","service":{"name":"s","namespace":"n"}}}})";
+  };
+  std::string definition = gadgets(gadget_version("v1", true, schema_of_a(R"({"type":"string"})")));
+  http(server_.port(), "POST", path, definition);
+  const auto change = [&](const std::string& bundle) {
+    return http(server_.port(), "PATCH", path + "/gadgets.example.com",
+                R"({"spec":{)" + conversion(bundle) + "}}",
+                {{"Content-Type", "application/merge-patch+json"}});
+  };
+  const HttpAnswer refused = change("Cg==");
+  EXPECT_EQ(refused.code, 422);
+  const Object told = Object::parse(refused.body);
+  EXPECT_THAT(
+      sorted_causes(told["details"]["causes"]),
+      testing::ElementsAre(
+          "spec.conversion.webhookClientConfig.caBundle: Invalid value: \"Cg==\": unable to "
+          "load root certificates: unable to parse bytes as PEM block"));
+  EXPECT_EQ(change("").code, 200);
+  // A new definition may have any, and keep it.
+  definition.insert(definition.rfind(R"("versions")"), conversion("Cg==") + ",");
+  http(server_.port(), "DELETE", path + "/gadgets.example.com");
+  const HttpAnswer created = http(server_.port(), "POST", path, definition);
+  EXPECT_EQ(created.code, 201) << created.body;
+  EXPECT_EQ(change("Cgo=").code, 200);
+}
 
 }  // namespace
 }  // namespace lookout::apiserver

@@ -142,7 +142,7 @@ TEST_F(Deletion, WaitsForFinalizers) {
   // Once more changes nothing.
   EXPECT_EQ(in(kConfigMaps).remove("c"), marked);
   EXPECT_EQ(in(kConfigMaps).get("c"), marked);
-  // It may be changed, but gets no new finalizers.
+  // It may be changed, but new finalizers cannot be added.
   const Object one_left =
       in(kConfigMaps).update(changed(marked, R"({"metadata":{"finalizers":["example.com/b"]}})"));
   EXPECT_EQ(
@@ -177,7 +177,7 @@ TEST_F(Deletion, APodOnANodeGetsItsGracePeriod) {
   EXPECT_EQ(marked["metadata"]["deletionGracePeriodSeconds"].as_int(), 3600);
   EXPECT_EQ(marked["metadata"]["generation"].as_int(), 2);
   EXPECT_FALSE(is_gone(kPods, "p"));
-  // It can be made shorter, not longer.
+  // It can only be shortened.
   rest::DeleteOptions longer;
   longer.grace_period_seconds = 7200;
   pods().remove("p", longer);
@@ -193,6 +193,27 @@ TEST_F(Deletion, APodOnANodeGetsItsGracePeriod) {
   now.grace_period_seconds = 0;
   pods().remove("p", now);
   EXPECT_TRUE(is_gone(kPods, "p"));
+}
+
+TEST_F(Deletion, AGracePeriodThatRunsIsOnlyMadeShorter) {
+  pods().create(pod("p", R"(,"nodeName":"n","terminationGracePeriodSeconds":3600)"));
+  pods().remove("p");
+  const std::string path = "/api/v1/namespaces/default/pods/p";
+  const auto remove = [&](const std::string& parameters) {
+    return Object::parse(http(server_.port(), "DELETE", path + parameters).body);
+  };
+  // It is too late to say what becomes of dependents.
+  const Object later = remove("?propagationPolicy=Orphan");
+  EXPECT_FALSE(later["metadata"]["finalizers"].exists()) << later.to_json();
+  EXPECT_EQ(later["metadata"]["deletionGracePeriodSeconds"].as_int(), 3600);
+  const auto grace = [&](const std::string& seconds) {
+    const Object pod = remove("?dryRun=All&gracePeriodSeconds=" + seconds);
+    return pod["metadata"]["deletionGracePeriodSeconds"].as_int();
+  };
+  // A period that would be over already is one second; a negative one, too.
+  EXPECT_TRUE(eventually([&] { return grace("2") == 1; }));
+  EXPECT_EQ(grace("-5"), 1);
+  EXPECT_EQ(grace("600"), 600);
 }
 
 TEST_F(Deletion, APodGoesAtTheEndOfItsGracePeriodAndNotBefore) {
@@ -273,7 +294,7 @@ TEST_F(Deletion, OfANamespaceEmptiesItFirst) {
   const Object terminating = all(kNamespaces).remove("shop");
   EXPECT_EQ(terminating["status"]["phase"].as_string(), "Terminating");
   EXPECT_TRUE(terminating["metadata"].contains("deletionTimestamp"));
-  // Nothing new comes in.
+  // No new objects can be created in it.
   const auto refused = status_of([&] { in(kConfigMaps, "shop").create(config_map("new")); });
   EXPECT_EQ(refused.code, 403);
   EXPECT_EQ(
@@ -287,7 +308,7 @@ TEST_F(Deletion, OfANamespaceEmptiesItFirst) {
     return in(kConfigMaps, "shop").list().items.size() == 1 && pods("shop").list().items.empty();
   }));
   EXPECT_FALSE(is_gone(kNamespaces, "shop"));
-  // The namespace says what it waits for.
+  // The namespace's conditions report the remaining content.
   EXPECT_TRUE(eventually([&] { return condition("shop", "NamespaceContentRemaining") != ""; }));
   EXPECT_EQ(condition("shop", "NamespaceDeletionDiscoveryFailure"),
             "False ResourcesDiscovered: All resources successfully discovered");
@@ -347,7 +368,7 @@ TEST_F(Deletion, ADryRunChangesNothing) {
   dry_run.dry_run = true;
   pods().remove("p", dry_run);
   EXPECT_EQ(pods().get("p"), created);
-  // The answer shows what would become of it.
+  // The response shows the result.
   const Object shop = all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   EXPECT_EQ(
       lookout::test::held(all(kNamespaces).remove("shop", dry_run))["status"]["phase"].as_string(),
@@ -394,7 +415,7 @@ TEST_F(Deletion, PoliciesAreAccepted) {
     rest::DeleteOptions options;
     options.propagation_policy = policy;
     in(kConfigMaps).remove("c", options);
-    // Where others have to be looked at first, it takes a moment.
+    // It is asynchronous if other objects must be checked first.
     EXPECT_TRUE(eventually([&] { return is_gone(kConfigMaps, "c"); }));
   }
   in(kConfigMaps).create(config_map("c"));
@@ -420,6 +441,51 @@ TEST_F(Deletion, ThePolicyIsGivenOnce) {
   EXPECT_FALSE(is_gone(kConfigMaps, "c"));
 }
 
+TEST_F(Deletion, IsAcceptedIfOrphansAreDeniedAndTheObjectStays) {
+  const std::string path = "/api/v1/namespaces/default/configmaps/";
+  for (const char* name : {"a", "b"})
+    in(kConfigMaps).create(changed(config_map(name), R"({"metadata":{"finalizers":["x.io/y"]}})"));
+  in(kConfigMaps).create(config_map("c"));
+  const std::string denied = R"({"orphanDependents":false})";
+  EXPECT_EQ(http(server_.port(), "DELETE", path + "a", denied, kJsonBody).code, 202);
+  EXPECT_EQ(http(server_.port(), "DELETE", path + "a?orphanDependents=0").code, 202);
+  EXPECT_EQ(http(server_.port(), "DELETE", path + "b").code, 200);
+  EXPECT_EQ(http(server_.port(), "DELETE", path + "c", denied, kJsonBody).code, 200);
+}
+
+TEST_F(Deletion, OfEventsWaitsForNoDependents) {
+  const api::Resource events{"", "v1", "Event", "events", true};
+  in(events).create(from_json(
+      R"({"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"reason":"r"})"));
+  const auto answer = http(server_.port(), "DELETE",
+                           "/api/v1/namespaces/default/events/e?propagationPolicy=Foreground");
+  EXPECT_EQ(answer.code, 200);
+  EXPECT_EQ(lookout::test::held(from_json(answer.body))["status"].as_string(), "Success");
+  EXPECT_TRUE(is_gone(events, "e"));
+}
+
+TEST_F(Deletion, ParametersAreNotIgnoredForBeingEmpty) {
+  in(kConfigMaps).create(config_map("c"));
+  const std::string path = "/api/v1/namespaces/default/configmaps/c";
+  const auto refusal = [&](const std::string& query) {
+    const auto answer = http(server_.port(), "DELETE", path + query);
+    return std::to_string(answer.code) + " " +
+           std::string(lookout::test::held(from_json(answer.body))["message"].as_string());
+  };
+  EXPECT_EQ(refusal("?gracePeriodSeconds="), "400 strconv.ParseInt: parsing \"\": invalid syntax");
+  EXPECT_EQ(refusal("?gracePeriodSeconds=99999999999999999999"),
+            "400 strconv.ParseInt: parsing \"99999999999999999999\": value out of range");
+  EXPECT_EQ(refusal("?propagationPolicy="),
+            "422 DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: "
+            "\"\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"");
+  const auto other = http(server_.port(), "DELETE", path,
+                          R"({"kind":"CreateOptions","apiVersion":"v1"})", kJsonBody);
+  EXPECT_EQ(other.code, 400);
+  EXPECT_EQ(lookout::test::held(from_json(other.body))["message"].as_string(),
+            "decoded object cannot be converted to DeleteOptions");
+  EXPECT_FALSE(is_gone(kConfigMaps, "c"));
+}
+
 class InUse : public ClientTest {
  protected:
   static constexpr const char* kVolume =
@@ -438,7 +504,7 @@ class InUse : public ClientTest {
     now.grace_period_seconds = 0;
     pods().remove(pod, now);
   }
-  /// Until all claims that are being deleted have been looked at.
+  /// Waits until all terminating claims have been checked.
   void wait_for_protection() const {
     claim("last");
     in(claims_).remove("last");
@@ -453,13 +519,36 @@ TEST_F(InUse, AClaimThatNobodyUsesGoes) {
   EXPECT_TRUE(eventually([&] { return is_gone("c"); }));
 }
 
+TEST_F(InUse, AClassOfAttributesGoesWithTheLastClaimThatNamesIt) {
+  const std::string classes = "/apis/storage.k8s.io/v1/volumeattributesclasses";
+  const auto send = [&](const char* method, const std::string& path, const std::string& body = {}) {
+    return http(server_.port(), method, path, body);
+  };
+  const auto is_there = [&] { return send("GET", classes + "/gold").code == 200; };
+  const Object created =
+      from_json(send("POST", classes,
+                     R"({"metadata":{"name":"gold"},"driverName":"d","parameters":{"a":"b"}})")
+                    .body);
+  EXPECT_EQ(created["metadata"]["finalizers"].to_json(), R"(["kubernetes.io/vac-protection"])");
+  in(claims_).create(
+      from_json(R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":)"
+                R"({"requests":{"storage":"1Gi"}},"volumeAttributesClassName":"gold"}})"));
+  EXPECT_EQ(send("DELETE", classes + "/gold").code, 200);
+  send("POST", classes, R"({"metadata":{"name":"last"},"driverName":"d","parameters":{"a":"b"}})");
+  send("DELETE", classes + "/last");
+  EXPECT_TRUE(eventually([&] { return send("GET", classes + "/last").code == 404; }));
+  EXPECT_TRUE(is_there());
+  in(claims_).remove("c");
+  EXPECT_TRUE(eventually([&] { return !is_there(); }));
+}
+
 TEST_F(InUse, AClaimGoesWithTheLastPodThatUsesIt) {
   claim("c");
   const Object user = pods().create(pod("p", R"(,"nodeName":"n",)" + std::string(kVolume)));
   in(claims_).remove("c");
   wait_for_protection();
   EXPECT_TRUE(lookout::test::held(in(claims_).get("c"))["metadata"]["deletionTimestamp"].exists());
-  // One that has ended is there still.
+  // A pod that has ended still exists.
   pods().update_status(changed(user, R"({"status":{"phase":"Succeeded"}})"));
   wait_for_protection();
   EXPECT_FALSE(is_gone("c"));
@@ -493,11 +582,11 @@ TEST_F(InUse, AClaimOfAnEphemeralVolumeGoesWithItsPod) {
   EXPECT_TRUE(eventually([&] { return is_gone("p-own"); }));
 }
 
-// One that takes long does not keep the others from going.
+// A slow deletion does not block the others.
 TEST(NamespacesBesideEachOther, AreEmptied) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   const auto held = std::make_shared<std::atomic<int>>(0);
-  // Until two others are there, too.
+  // Wait until two others exist, too.
   backend->on_list = [held](std::string key) -> Awaitable<void> {
     if (!key.starts_with("n-")) co_return;
     ++*held;
@@ -536,8 +625,8 @@ TEST(DeletionBesideAnother, LeavesWhatIsInTheSuccessorOfANamespace) {
   storage::Interface& namespaces = backend->memory().resource("namespaces");
   storage::Interface& maps = backend->memory().resource("configmaps");
   std::atomic<bool> replaced{false};
-  // This server has seen that the namespace is being deleted. Now the other server finishes the
-  // deletion, and a user creates the namespace again.
+  // This server has observed the namespace's deletion. Now the other server completes it, and a user
+  // recreates the namespace.
   backend->on_list = [&](std::string key) -> Awaitable<void> {
     if (key != "shop/" || replaced) co_return;
     Object successor = from_json(
@@ -551,7 +640,7 @@ TEST(DeletionBesideAnother, LeavesWhatIsInTheSuccessorOfANamespace) {
   running.client.resource(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   running.client.resource(kNamespaces).remove("shop");
   ASSERT_TRUE(eventually([&] { return replaced.load(); }));
-  // When this namespace is gone, the controller has finished with the first one, too.
+  // When this namespace is deleted, the controller has processed the first one, too.
   running.client.resource(kNamespaces).create(from_json(R"({"metadata":{"name":"other"}})"));
   running.client.resource(kNamespaces).remove("other");
   EXPECT_TRUE(eventually([&] { return !running.client.resource(kNamespaces).find("other"); }));
@@ -611,7 +700,7 @@ TEST(DeletionBesideAnother, ByUidLeavesTheSuccessor) {
   const auto backend = std::make_shared<WrappedBackend>("pods");
   storage::Interface& stored = backend->memory().resource("pods");
   EventLoop loop(1);
-  // Somebody began to delete it, and has not finished.
+  // A deletion that was started but not completed.
   loop.run(stored.create("default/a", from_json(R"({"apiVersion":"v1","kind":"Pod","metadata":{
       "name":"a","namespace":"default","uid":"first","deletionGracePeriodSeconds":0,
       "deletionTimestamp":"2100-01-01T00:00:00Z"}})")));

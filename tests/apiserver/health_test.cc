@@ -32,9 +32,9 @@ TEST_F(Health, IsFine) {
 TEST_F(Health, IsToldInDetail) {
   EXPECT_EQ(get("/livez?verbose").body,
             "[+]ping ok\n[+]log ok\n[+]storage ok\nlivez check passed\n");
-  EXPECT_EQ(get("/readyz?verbose=1&exclude=storage&exclude=x").body,
+  EXPECT_EQ(get("/readyz?verbose=1&exclude=storage&exclude=x&exclude=a").body,
             "[+]ping ok\n[+]log ok\n[+]storage excluded: ok\n[+]shutdown ok\n"
-            "warn: some health checks cannot be excluded: no matches for \"x\"\n"
+            "warn: some health checks cannot be excluded: no matches for \"a\",\"x\"\n"
             "readyz check passed\n");
 }
 
@@ -55,6 +55,10 @@ TEST(Shutdown, IsAnnouncedBeforeAnythingFails) {
   EXPECT_EQ(answers("/readyz").body,
             "[+]ping ok\n[+]log ok\n[+]storage ok\n[-]shutdown failed: reason withheld\n"
             "readyz check failed\n");
+  // (Nothing is excluded from a single check.)
+  const HttpAnswer one = answers("/readyz/shutdown?exclude=shutdown");
+  EXPECT_EQ(one.code, 500);
+  EXPECT_EQ(one.body, "internal server error: process is shutting down\n");
   // It still lives, and works.
   EXPECT_EQ(answers("/livez").code, 200);
   EXPECT_EQ(answers("/api/v1/namespaces/default").code, 200);

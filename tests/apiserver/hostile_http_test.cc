@@ -1,4 +1,4 @@
-// Clients that do not keep to HTTP, and requests that no good client makes.
+// Malformed HTTP, and hostile requests.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -34,7 +34,7 @@ class HostileHttp : public testing::Test {
   Server server_;
 };
 
-/// The answer must be a metav1.Status; its message.
+/// Checks that the response is a metav1.Status, and returns its message.
 std::string message_of(const HttpAnswer& answer) {
   SCOPED_TRACE(answer.body);
   if (answer.headers.at("content-type") != "application/json") {
@@ -64,7 +64,7 @@ TEST_P(GarbageIsRefused, AndTheConnectionIsClosed) {
   const std::string answer = client.read_to_end();
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 400 Bad Request\r\n"));
   EXPECT_THAT(answer, HasSubstr("\r\nConnection: close\r\n"));
-  // One answer, however many requests one could see in it.
+  // One response, regardless of how many requests it could be read as.
   EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos) << answer;
   client.close();
   expect_well();
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
         Garbage{"WrongEscapeInQuery", "GET /api?a=%g0 HTTP/1.1\r\nHost: localhost\r\n\r\n"}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
-/// The body's end cannot be known, and what is in it must not be taken for the next request.
+/// The end of the body is unknown, and its content must not be read as the next request.
 TEST_F(HostileHttp, UnknownTransferEncodingsCloseTheConnection) {
   for (const char* encoding :
        {"gzip", "identity", "gzip, chunked", "chunked, gzip", "chunked, chunked", "xchunked", ""}) {
@@ -143,7 +143,7 @@ TEST_F(HostileHttp, HeadersHaveALimit) {
     EXPECT_THAT(client.read_to_end(),
                 AnyOf(StartsWith("HTTP/1.1 431 "), StartsWith("HTTP/1.1 400 ")));
   }
-  // Many short ones are as much as a long one.
+  // Many short headers count like a long one.
   std::string many = "GET /api HTTP/1.1\r\n";
   for (int i = 0; i < 10'000; ++i) many += "X-" + std::to_string(i) + ": y\r\n";
   HttpClient client(port());
@@ -177,7 +177,7 @@ TEST_F(HostileHttp, ABodyInChunksThatBecomesTooLargeIsRefused) {
   client.send(std::string("POST ") + kConfigMapsPath +
               " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
               "Transfer-Encoding: chunked\r\n\r\n");
-  // The server may have closed before all of it is written, but its answer must be readable.
+  // The server may close before everything is written, but its response must be readable.
   std::jthread writer([&] {
     const std::string chunk = "10000\r\n" + std::string(0x10000, ' ') + "\r\n";
     try {
@@ -197,7 +197,7 @@ TEST_F(HostileHttp, ABodyInChunksThatBecomesTooLargeIsRefused) {
 TEST_F(HostileHttp, ABodyOfTheLimitIsTaken) {
   const std::size_t limit = 3u << 20;
   const std::string frame = config_map_text("large", "");
-  // (Config maps themselves take a megabyte; a pod's annotations take less.)
+  // (Config maps may have a megabyte; annotations of pods less.)
   const std::string blanks(limit - frame.size(), ' ');
   EXPECT_EQ(http(port(), "POST", kConfigMapsPath, frame + blanks, kJsonBody).code, 201);
   EXPECT_EQ(http(port(), "POST", kConfigMapsPath, frame + blanks + " ", kJsonBody).code, 413);
@@ -217,7 +217,7 @@ class SlowHttp : public HostileHttp {
   SlowHttp() : HostileHttp(impatient()) {}
 };
 
-/// Sends a byte now and then until the server ends the connection; what it said.
+/// Sends a byte periodically until the server closes the connection. Returns the response.
 std::string dribble(HttpClient& client, const std::string& byte) {
   pollfd poll_fd{client.socket().native_handle(), POLLIN | POLLRDHUP, 0};
   for (int i = 0; i < 3000; ++i) {
@@ -239,7 +239,7 @@ TEST_F(SlowHttp, AHeadMustComeInItsTimeHoweverManyTryIt) {
       ++ended;
     });
   }
-  // Meanwhile others are served.
+  // Other requests are served in the meantime.
   while (ended < 20) ASSERT_EQ(http(port(), "GET", kConfigMapsPath).code, 200);
   for (auto& client : clients) client.join();
   expect_well();
@@ -279,7 +279,7 @@ TEST_F(IdleHttp, ConnectionsOnWhichNothingHappensAreClosed) {
   EXPECT_EQ(used.read_to_end(), "");
 }
 
-// A watch is not idle, nor is a request that takes its time.
+// A watch is not idle, nor is a slow request.
 TEST_F(IdleHttp, WatchesMayBeQuiet) {
   HttpClient watch(port());
   const HttpAnswer answer = watch.get(std::string(kConfigMapsPath) + "?watch=1&timeoutSeconds=1");
@@ -296,7 +296,7 @@ TEST_F(HostileHttp, AClientThatHasSaidEverythingStillGetsItsAnswer) {
   EXPECT_EQ(client.read_answer().code, 200);
   EXPECT_EQ(client.read_to_end(), "");
   client.close();
-  // With half a request there is nothing to answer.
+  // There is no response to an incomplete request.
   HttpClient half(port());
   half.send("GET /api HTTP/1.1\r\nHost");
   half.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_send);
@@ -358,7 +358,7 @@ TEST_F(HostileHttp, HeadHasNoBody) {
   const std::string answers = client.read_to_end();
   const std::size_t end = answers.find("\r\n\r\n");
   ASSERT_NE(end, std::string::npos);
-  // As kube-apiserver has it: there is no such method.
+  // As in kube-apiserver: an unknown method.
   EXPECT_THAT(answers, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"));
   EXPECT_THAT(answers.substr(end + 4), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
@@ -405,7 +405,7 @@ TEST_P(OddPaths, AreAnsweredAndTheConnectionGoesOn) {
   const auto& [method, target, code] = GetParam();
   const HttpAnswer answer = client.request(method, target);
   EXPECT_EQ(answer.code, code) << answer.body;
-  // Whatever the path looks like, it leads nowhere else.
+  // No form of the path leads anywhere else.
   EXPECT_EQ(answer.body.find("treasure"), std::string::npos) << answer.body;
   EXPECT_EQ(client.get("/version").code, 200);
 }
@@ -480,9 +480,9 @@ INSTANTIATE_TEST_SUITE_P(
     Http, OddBodies,
     testing::Values(
         BodyCase{"Nothing", " ", 400, "json parse error: unexpected end of JSON input"},
-        BodyCase{"Text", "hello", 400, "json parse error: Invalid value. at byte 0"},
+        BodyCase{"Text", "hello", 400, "json parse error: invalid character 'h' looking for"},
         BodyCase{"Yaml", "metadata:\n  name: a\n", 400,
-                 "json parse error: Invalid value. at byte 0"},
+                 "json parse error: invalid character 'm' looking for beginning of value"},
         BodyCase{"AList", "[]", 400, "cannot unmarshal array"},
         BodyCase{"AString", R"("x")", 400, "cannot unmarshal string"},
         BodyCase{"Cut", R"({"metadata":{"name":"a")", 400, "json parse error: "},
@@ -511,7 +511,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "does not match the namespace sent on the request"}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
-// (No parameter: each start of the program would make it.)
+// (Not a parameter, which would be created at each program start.)
 TEST_F(HostileHttp, AMillionListsInEachOtherAreRefused) {
   expect_refused(port(), {"VeryDeepLists", nested(1'000'000, '[', ']'), 400, "deep"});
 }

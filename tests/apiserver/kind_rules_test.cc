@@ -20,13 +20,15 @@ using testing::IsEmpty;
 const api::Resource kJobs{"batch", "v1", "Job", "jobs", true};
 const api::Resource kCronJobs{"batch", "v1", "CronJob", "cronjobs", true};
 const api::Resource kVolumes{"", "v1", "PersistentVolume", "persistentvolumes", false};
+const api::Resource kStorageClaims{"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims",
+                                   true};
 const api::Resource kSlices{"discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true};
 const api::Resource kSchemas{"flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas",
                              false};
 
 class KindRules : public ClientTest {
  protected:
-  /// "field: message" of each cause for which an operation is refused.
+  /// "field: message" of each cause of a rejected operation.
   static std::vector<std::string> causes(const std::function<void()>& operation) {
     std::vector<std::string> out;
     const api::Status status = status_of(operation);
@@ -190,6 +192,42 @@ TEST_F(KindRules, AVolumesAffinityMayLeaveTheBeta) {
               ElementsAre(HasSubstr("field is immutable")));
 }
 
+TEST_F(KindRules, AClaimKeepsAClassOfAttributes) {
+  const auto claims = in(kStorageClaims);
+  claims.create(from_json(
+      R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"volumeName":"v",)"
+      R"("resources":{"requests":{"storage":"1Gi"}},"volumeAttributesClassName":"a"}})"));
+  const auto set = [&](const std::string& name) {
+    return refused_change(kStorageClaims, "c",
+                          R"({"spec":{"volumeAttributesClassName":)" + name + "}}");
+  };
+  const auto bind = [&](const std::string& status) {
+    Object claim = claims.get("c");
+    claims.update_status(changed(claim, R"({"status":)" + status + "}"));
+  };
+  bind(R"({"phase":"Bound"})");
+  EXPECT_THAT(set("null"), IsEmpty());
+  EXPECT_THAT(set(R"("b")"), IsEmpty());
+  bind(R"({"currentVolumeAttributesClassName":"b"})");
+  const std::string path = "spec.volumeAttributesClassName: Forbidden: update to ";
+  const std::string why = " is forbidden when status.currentVolumeAttributesClassName is not nil";
+  EXPECT_THAT(set("null"), ElementsAre(path + "nil" + why));
+  EXPECT_THAT(set(R"("")"), testing::Contains(path + "empty string" + why));
+  EXPECT_THAT(set(R"("c")"), IsEmpty());
+}
+
+TEST_F(KindRules, NotAllVolumesHaveMountOptionsInAnAnnotation) {
+  const auto volume = [](const std::string& source) {
+    return R"({"metadata":{"name":"v","annotations":{"volume.beta.kubernetes.io/mount-options":)"
+           R"("ro"}},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],)" +
+           source + "}}";
+  };
+  EXPECT_THAT(refused(kVolumes, volume(R"("nfs":{"server":"s","path":"/p"})")), IsEmpty());
+  EXPECT_THAT(refused(kVolumes, volume(R"("hostPath":{"path":"/p"})")),
+              ElementsAre("metadata.annotations.volume.beta.kubernetes.io/mount-options: "
+                          "Forbidden: may not specify mount options for this volume type"));
+}
+
 TEST_F(KindRules, TheRootOfAHostIsNotRecycled) {
   for (const char* path : {"/", "//", "/./", "/a/..", "/../"}) {
     EXPECT_THAT(refused(kVolumes, volume(R"("persistentVolumeReclaimPolicy":"Recycle",)"
@@ -216,6 +254,85 @@ TEST_F(KindRules, MandatoryFlowSchemasAreAsEverywhere) {
   EXPECT_THAT(refused(kSchemas, schema("mine")), IsEmpty());
   EXPECT_THAT(refused(kSchemas, schema("catch-all")),
               ElementsAre(HasSubstr("spec of 'catch-all' must equal the fixed value")));
+}
+
+TEST_F(KindRules, FlowObjectsAreReplacedWithoutTheirVersion) {
+  const api::Resource levels{"flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration",
+                             "prioritylevelconfigurations", false};
+  const auto schema = [](int precedence) {
+    return from_json(R"({"metadata":{"name":"f"},"spec":{"matchingPrecedence":)" +
+                     std::to_string(precedence) +
+                     R"(,"priorityLevelConfiguration":{"name":"a"}}})");
+  };
+  all(kSchemas).create(schema(9000));
+  const Object changed = all(kSchemas).update(schema(9001));
+  EXPECT_EQ(changed["spec"]["matchingPrecedence"].as_int(), 9001);
+  const auto level =
+      from_json(R"({"metadata":{"name":"l"},"spec":{"type":"Limited","limited":{"limitResponse":)"
+                R"({"type":"Reject"}}}})");
+  all(levels).create(level);
+  EXPECT_THAT(causes([&] { all(levels).update(level); }), IsEmpty());
+}
+
+TEST_F(KindRules, StorageClassesStayWhatTheyAre) {
+  const api::Resource classes{"storage.k8s.io", "v1", "StorageClass", "storageclasses", false};
+  all(classes).create(
+      from_json(R"({"metadata":{"name":"s"},"provisioner":"a.b","parameters":{"a":"b"}})"));
+  EXPECT_THAT(refused_change(classes, "s",
+                             R"({"provisioner":"c.d","parameters":{"a":"c"},)"
+                             R"("reclaimPolicy":"Retain",)"
+                             R"("volumeBindingMode":"WaitForFirstConsumer"})"),
+              ElementsAre("parameters: Forbidden: updates to parameters are forbidden.",
+                          "provisioner: Forbidden: updates to provisioner are forbidden.",
+                          "reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden.",
+                          "volumeBindingMode: Invalid value: \"WaitForFirstConsumer\": field is "
+                          "immutable"));
+  EXPECT_THAT(refused_change(classes, "s", R"({"allowVolumeExpansion":true})"), IsEmpty());
+}
+
+TEST_F(KindRules, LeasesHaveNoCoordinatedElections) {
+  const api::Resource leases{"coordination.k8s.io", "v1", "Lease", "leases", true};
+  const Object made = in(leases).create(
+      from_json(R"({"metadata":{"name":"l"},"spec":{"strategy":"OldestEmulationVersion",)"
+                R"("preferredHolder":"b","holderIdentity":"a"}})"));
+  EXPECT_EQ(made["spec"].to_json(), R"({"holderIdentity":"a"})");
+  const Object changed = in(leases).patch("l", rest::PatchType::kMerge,
+                                          R"({"spec":{"strategy":"OldestEmulationVersion"}})");
+  EXPECT_FALSE(changed["spec"]["strategy"].exists());
+}
+
+TEST_F(KindRules, ABudgetHasOneLimit) {
+  const api::Resource budgets{"policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true};
+  EXPECT_THAT(
+      refused(budgets, R"({"metadata":{"name":"b"},"spec":{"minAvailable":1,"maxUnavailable":"5%",)"
+                       R"("selector":{"matchLabels":{"a":"b"}}}})"),
+      ElementsAre(R"(spec: Invalid value: {"MinAvailable":1,"Selector":{"matchLabels":)"
+                  R"({"a":"b"}},"MaxUnavailable":"5%","UnhealthyPodEvictionPolicy":null}: )"
+                  "minAvailable and maxUnavailable cannot be both set"));
+}
+
+TEST_F(KindRules, NewKindsTakeAddressesInTheirCanonicalForm) {
+  const api::Resource addresses{"networking.k8s.io", "v1", "IPAddress", "ipaddresses", false};
+  const api::Resource ranges{"networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", false};
+  const auto address = [&](const std::string& name) {
+    return refused(addresses, R"({"metadata":{"name":")" + name +
+                                  R"("},"spec":{"parentRef":{"resource":"services","name":"s"}}})");
+  };
+  EXPECT_THAT(address("2001:db8::1"), IsEmpty());
+  EXPECT_THAT(address("2001:DB8:0::1"),
+              ElementsAre(HasSubstr("must be in canonical form (\"2001:db8::1\")")));
+  EXPECT_THAT(address("10.09.0.1"), ElementsAre(HasSubstr("must not have leading 0s")));
+  EXPECT_THAT(address("::ffff:1.2.3.4"),
+              ElementsAre(HasSubstr("must not be an IPv4-mapped IPv6 address")));
+  const auto range = [&](const std::string& cidrs) {
+    return refused(ranges, R"({"metadata":{"name":"r"},"spec":{"cidrs":[)" + cidrs + "]}}");
+  };
+  EXPECT_THAT(range(R"("10.9.0.0/16","2001:db8::/64")"), IsEmpty());
+  EXPECT_THAT(range(R"("2001:DB8::/64")"),
+              ElementsAre("spec.cidrs[0]: Invalid value: \"2001:DB8::/64\": must be in canonical "
+                          "form (\"2001:db8::/64\")"));
+  EXPECT_THAT(range(R"("10.9.0.0/16","x")"),
+              ElementsAre(HasSubstr("may specify no more than one IP for each IP family")));
 }
 
 TEST_F(KindRules, OldWaysToDescribeNodes) {

@@ -136,7 +136,13 @@ TEST_F(Lists, TokensAreForTheirOwnCollection) {
   EXPECT_EQ(
       lookout::test::held(get("limit=1&continue=!!!"))["message"].as_string(),
       "invalid continue token: continue key is not valid: illegal base64 data at input byte 0");
-  // A token that is fine, with a version beside it.
+  EXPECT_EQ(
+      lookout::test::held(get("limit=1&continue=abcde"))["message"].as_string(),
+      "invalid continue token: continue key is not valid: illegal base64 data at input byte 4");
+  EXPECT_EQ(message("{]"),
+            "invalid continue token: continue key is not valid: invalid character ']' looking for "
+            "beginning of object key string");
+  // A valid token together with a version.
   create(3);
   rest::ListOptions options;
   options.limit = 1;
@@ -166,12 +172,23 @@ TEST_F(Lists, ExactVersionsAreOfThePast) {
   newer.resource_version = before;
   newer.resource_version_match = "NotOlderThan";
   EXPECT_EQ(names(in(kConfigMaps).list(newer)), Names{"c101"});
-  // Any version: the list comes whole.
+  // Any version: the list is not paged.
   rest::ListOptions any;
   any.resource_version = "0";
   any.limit = 1;
   create(0);
   EXPECT_EQ(names(in(kConfigMaps).list(any)), Names{"c101"});
+}
+
+TEST_F(Lists, OfOneNameAreNotExactBecauseOfALimit) {
+  create(1);
+  const std::string old(in(kConfigMaps).get("c100").resource_version());
+  for (int i = 0; i < 30; ++i)
+    in(kConfigMaps)
+        .patch("c100", rest::PatchType::kMerge, R"({"data":{"n":")" + std::to_string(i) + R"("}})");
+  EXPECT_EQ(lookout::test::held(get("limit=5&resourceVersion=" + old))["code"].as_int(), 410);
+  const Object one = get("fieldSelector=metadata.name%3Dc100&limit=5&resourceVersion=" + old);
+  EXPECT_EQ(one["items"].size(), 1u) << one.to_json();
 }
 
 TEST_F(Lists, OptionsThatDoNotGoTogetherAreRefused) {
@@ -246,7 +263,7 @@ TEST_F(Lists, ALongListComesInPiecesAndWhole) {
   EXPECT_EQ(answer.headers.at("transfer-encoding"), "chunked");
   const Object list = Object::parse(answer.body);
   EXPECT_EQ(list["items"].size(), static_cast<std::size_t>(kCount));
-  // The connection goes on.
+  // The connection stays open.
   EXPECT_EQ(raw.get("/version").code, 200);
 }
 
@@ -264,7 +281,7 @@ TEST_F(Lists, MetadataAlone) {
       http(server_.port(), "GET", "/api/v1/namespaces/default/configmaps/c100", {},
            {{"Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}});
   EXPECT_EQ(Object::parse(one.body).kind(), "PartialObjectMetadata");
-  // A list is no single object's metadata.
+  // A list cannot be PartialObjectMetadata.
   const auto not_a_list =
       http(server_.port(), "GET", "/api/v1/namespaces/default/configmaps", {},
            {{"Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}});

@@ -12,7 +12,7 @@
 namespace lookout::apiserver {
 namespace {
 
-/// Without what a server sets itself.
+/// Without fields that a server sets.
 std::string comparable(const api::Object& object) {
   rapidjson::Document document = object.to_document();
   rapidjson::Document change;
@@ -89,8 +89,10 @@ constexpr const char* kJson = "application/json-patch+json";
 INSTANTIATE_TEST_SUITE_P(
     Server, WrongPatches,
     testing::Values(
-        WrongPatch{kStrategic, "[]", 400, "cannot unmarshal array"},
+        WrongPatch{kStrategic, "[]", 400, "json: cannot unmarshal array into Go value of type map"},
         WrongPatch{kStrategic, "{", 400, "unexpected end of JSON input"},
+        WrongPatch{kStrategic, "{x", 400, "invalid character 'x' looking for beginning of object"},
+        WrongPatch{kMerge, "{x", 400, "error decoding patch: invalid character 'x' looking for"},
         WrongPatch{kStrategic, R"({"spec":{"template":{"spec":{"containers":[{"image":"x"}]}}}})",
                    500, "does not contain declared merge key: name"},
         WrongPatch{kStrategic, R"({"spec":{"$patch":"destroy"}})", 500, "destroy"},
@@ -114,11 +116,41 @@ INSTANTIATE_TEST_SUITE_P(
         WrongPatch{kMerge, R"({"spec":5})", 422, "of type v1.DeploymentSpec"},
         WrongPatch{kJson, "{}", 400, "cannot unmarshal object"},
         WrongPatch{kJson, R"([{"op":"remove","path":"/none"}])", 422, ""},
-        WrongPatch{kJson, R"([{"op":"spam","path":"/spec"}])", 400, "spam"},
-        WrongPatch{kJson, R"([{"op":"add","path":"/spec"}])", 400, "value"},
-        WrongPatch{kJson, "[1]", 400, "object"},
+        WrongPatch{kJson, R"([{"op":"spam","path":"/spec"}])", 422,
+                   "the server rejected our request due to an error in our request"},
+        WrongPatch{kJson, R"([{"op":"remove"}])", 422, "due to an error in our request"},
+        WrongPatch{kJson, R"([{"op":"move","path":"/spec"}])", 422,
+                   "due to an error in our request"},
+        WrongPatch{kJson, "[null]", 422, "due to an error in our request"},
+        WrongPatch{kJson, "[1]", 400,
+                   "error decoding patch: json: cannot unmarshal number into Go value of type "
+                   "handlers.jsonPatchOp"},
+        WrongPatch{kJson, R"([{"op":["add"],"path":"/spec"}])", 400,
+                   "error decoding patch: json: cannot unmarshal array into Go struct field "
+                   "jsonPatchOp.op of type string"},
         WrongPatch{"application/apply-patch+yaml", "spec: {}", 422, "fieldManager: Required value"},
         WrongPatch{"text/plain", "{}", 415, ""}));
+
+TEST_F(Patches, ThatAreNullChangeNothing) {
+  in(kConfigMaps).create(config_map("c"));
+  const auto answer = [&](const char* type) {
+    return http(server_.port(), "PATCH", std::string(kConfigMapsPath) + "/c", "null",
+                {{"Content-Type", type}});
+  };
+  EXPECT_EQ(answer(kJson).code, 200);
+  EXPECT_EQ(answer(kStrategic).code, 200);
+  const HttpAnswer merge = answer(kMerge);
+  EXPECT_EQ(merge.code, 400);
+  EXPECT_EQ(lookout::test::held(api::Object::parse(merge.body))["message"].as_string(),
+            "Invalid JSON Patch");
+}
+
+TEST_F(Patches, AddANullWhereTheyHaveNoValue) {
+  in(kConfigMaps).create(config_map("c"));
+  const api::Object after =
+      in(kConfigMaps).patch("c", rest::PatchType::kJson, R"([{"op":"replace","path":"/data"}])");
+  EXPECT_FALSE(after["data"].exists());
+}
 
 TEST_F(Patches, CreateNothing) {
   // (A PUT creates services and leases.)

@@ -225,6 +225,10 @@ INSTANTIATE_TEST_SUITE_P(
             {R"(spec.volumes[0].iscsi.iqn: Invalid value: "iqn.2001-4.x": must be valid format)",
              R"(spec.volumes[0].iscsi.initiatorname: Invalid value: "x": must be valid format )"
              "starting with iqn, eui, or naa"}},
+        Refused{add_to_spec("/volumes", R"([{"name":"v","image":{"pullPolicy":"x"}}])"),
+                {"spec.volumes[0].image.reference: Required value",
+                 R"(spec.volumes[0].image.pullPolicy: Unsupported value: "x": supported values: )"
+                 R"("Always", "IfNotPresent", "Never")"}},
         Refused{add_to_spec("/volumes", R"([{"name":"v","scaleIO":{}}])"),
                 {"spec.volumes[0].scaleIO.gateway: Required value",
                  "spec.volumes[0].scaleIO.system: Required value",
@@ -243,6 +247,29 @@ INSTANTIATE_TEST_SUITE_P(
                  "true",
                  "spec.hostnameOverride: Forbidden: may not be specified when hostNetwork is "
                  "true"}}));
+
+/// The first container with rules when to restart it, or one rule with exit codes.
+std::string restart_rules(std::size_t rules, std::size_t codes) {
+  std::string values = "1";
+  for (std::size_t i = 1; i < codes; ++i) values += ",1";
+  const std::string rule =
+      R"({"action":"Restart","exitCodes":{"operator":"In","values":[)" + values + "]}}";
+  std::string list = rule;
+  for (std::size_t i = 1; i < rules; ++i) list += "," + rule;
+  return add_to_spec("/containers/0/restartPolicy", R"("Never")") + "," +
+         add_to_spec("/containers/0/restartPolicyRules", "[" + list + "]");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Restarts, RefusedPods,
+    testing::Values(
+        Refused{restart_rules(20, 255), {}},
+        Refused{
+            restart_rules(21, 1),
+            {"spec.containers[0].restartPolicyRules: Too many: 21: must have at most 20 items"}},
+        Refused{restart_rules(1, 256),
+                {"spec.containers[0].restartPolicyRules[0].exitCodes.values: Too many: 256: must "
+                 "have at most 255 items"}}));
 
 /// A pod with a volume, and a variable from a file in the volume v.
 std::string variable_from_file(const std::string& volume) {

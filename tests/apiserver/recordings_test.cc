@@ -1,4 +1,4 @@
-// The recorded requests that fail, against the embedded server: the same answers.
+// The recorded failed requests must have the same responses from the embedded server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
@@ -29,7 +29,7 @@ std::string without_server_fields(const std::string& json) {
   return Object::from(document).to_json();
 }
 
-/// The objects that the recorded requests are about.
+/// The objects of the recorded requests.
 void load(Server& server) {
   const auto post = [&](const std::string& path, const std::string& body) {
     const auto answer = http(server.port(), "POST", path, body);
@@ -52,10 +52,10 @@ void load(Server& server) {
   }
 }
 
-/// Recorded answers that the embedded server gives in other words.
+/// Recorded responses whose text differs in the embedded server.
 struct Exception {
-  /// The message that is expected instead, as a regular expression; empty if the whole answer is
-  /// another one and looked at below.
+  /// The expected message, as a regular expression; empty if the whole response differs and is checked
+  /// below.
   const char* message;
 };
 const std::map<std::string, Exception>& exceptions() {
@@ -65,8 +65,6 @@ const std::map<std::string, Exception>& exceptions() {
       // Names the encodings that there are. YAML is none of them.
       {"not_acceptable",
        {R"(406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch)"}},
-      // Followed, in the original, by the complaint of Go's JSON parser.
-      {"bad_continue", {R"(invalid continue token: continue key is not valid)"}},
       // Followed, in the original, by a comparison of Go's structures.
       {"immutable",
        {R"(Pod "p1" is invalid: spec: Forbidden: pod updates may not change fields other than [^@]*)"}},
@@ -80,7 +78,7 @@ class RecordedStatus : public testing::Test {
     ServerOptions options;
     // As low as those of the recorded server: 999999999 lies in the future.
     options.first_revision = 100;
-    // So that the resourceVersion 1 lies behind the history.
+    // So that the resourceVersion 1 is before the history.
     options.history = 12;
     options.future_wait = std::chrono::milliseconds(50);
     server_ = new Server(options);

@@ -92,7 +92,7 @@ TEST_F(SchemaChanges, AnUpdateThatChangesNothingWritesWhatIsShown) {
   EXPECT_EQ(written["metadata"]["generation"].as_int(), 1);
   // Once.
   EXPECT_EQ(in(kThings).update(written).resource_version(), written.resource_version());
-  // What the old schema knew is gone, even for a schema that knows it again.
+  // A pruned field does not reappear when a schema has it again.
   redefine(version_with("v1", true, R"("size":{"type":"integer"},"color":{"type":"string"})"));
   EXPECT_EQ(spec_of(kThings), R"({"color":"red"})");
 }
@@ -104,7 +104,7 @@ TEST_F(SchemaChanges, AVersionShowsAndKeepsWhatItKnows) {
   EXPECT_EQ(spec_of(kThings), R"({"color":"red"})");
   EXPECT_EQ(spec_of(kSecondThings), R"({})");
   in(kThings).remove("t");
-  // It is stored in v1, which knows no size.
+  // It is stored in v1, which has no size.
   const Object made = in(kSecondThings).create(thing_of("v2", R"({"size":3})"));
   EXPECT_EQ(made["spec"].to_json(), R"({})");
   EXPECT_EQ(spec_of(kThings), R"({"color":"red"})");
@@ -112,7 +112,7 @@ TEST_F(SchemaChanges, AVersionShowsAndKeepsWhatItKnows) {
 
 TEST_F(SchemaChanges, AnUpdateThatChangesNothingMovesAnObjectToTheStorageVersion) {
   const auto versions = [](bool second) {
-    return version_with("v1", !second, R"("color":{"type":"string"},"size":{"type":"integer"})") +
+    return version_with("v1", !second, R"("size":{"type":"integer"},"color":{"type":"string"})") +
            "," + version_with("v2", second, R"("color":{"type":"string","default":"blue"})");
   };
   define(versions(false));
@@ -191,7 +191,7 @@ TEST(SettledObjects, AreThoseThatASchemaDoesNotChange) {
     ++settled;
     EXPECT_TRUE(same) << object.to_json() << " " << schema.to_json();
   }
-  // Nearly all that are not changed are known to be so, and there are many of both.
+  // Nearly all unchanged values are detected, and there are many of both kinds.
   EXPECT_GT(settled, 250);
   EXPECT_LT(unchanged, 4750);
   EXPECT_GT(settled * 10, unchanged * 9);

@@ -1,4 +1,4 @@
-// Cluster IPs and node ports: handed out, kept, refused and released.
+// Cluster IPs and node ports: allocated, kept, rejected and released.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "lookout/apiserver/storage/memory.h"
 #include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
 #include "tests/apiserver/storage/storage_client.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/held.h"
@@ -40,7 +41,7 @@ Object with_ports(const std::string& name, const std::string& ports,
                    spec + "}}");
 }
 
-/// A service with a port for health checks; any, if none is given.
+/// A service with a health check port; by default, any port.
 Object balancer(const std::string& name, int health_check_port = 0,
                 const std::string& ports = R"({"port":80})") {
   const std::string wanted = health_check_port == 0
@@ -91,6 +92,14 @@ class Services : public ClientTest {
   }
 };
 
+/// The error for a node port that is already allocated.
+void expect_allocated(const api::Status& status, int port, const char* field) {
+  EXPECT_EQ(status.code, 422);
+  const std::string message =
+      "Invalid value: " + std::to_string(port) + ": provided port is already allocated";
+  EXPECT_THAT(status.causes, ElementsAre(api::StatusCause{"FieldValueInvalid", message, field}));
+}
+
 TEST_F(Services, GetAnAddressOfTheirOwn) {
   const Object created = services().create(service("a"));
   const api::Value spec = created["spec"];
@@ -111,7 +120,7 @@ TEST_F(Services, WithoutAnAddressNeedNone) {
       services().create(from_json(R"({"metadata":{"name":"e"},"spec":{"type":"ExternalName",)"
                                   R"("externalName":"example.com"}})"));
   EXPECT_FALSE(external["spec"]["clusterIP"].exists());
-  // Nobody knows what is behind a service that selects nothing.
+  // The endpoints of a service without a selector are unknown.
   const Object any = services().create(
       from_json(R"({"metadata":{"name":"any"},"spec":{"clusterIP":"None","ports":[{"port":1}]}})"));
   EXPECT_EQ(any["spec"]["ipFamilies"].to_json(), R"(["IPv4","IPv6"])");
@@ -151,7 +160,7 @@ TEST_F(Services, GetTheAddressTheyAskForIfItIsFree) {
 
 TEST_F(Services, KeepTheirAddress) {
   const std::string address = address_of(services().create(service("a")));
-  // A PUT that leaves it out, and a change to it.
+  // A PUT that omits it, and a change of it.
   EXPECT_EQ(address_of(services().update(service("a"))), address);
   const std::string other = address == "10.9.0.14" ? "10.9.0.13" : "10.9.0.14";
   const api::Status status = status_of([&] {
@@ -256,12 +265,7 @@ TEST_F(Services, DoNotShareHealthCheckPorts) {
   const api::Status swapped =
       refused_change(R"({"spec":{"externalTrafficPolicy":"Cluster","healthCheckNodePort":null,)"
                      R"("ports":[{"port":80,"nodePort":30123}]}})");
-  EXPECT_EQ(swapped.code, 422);
-  ASSERT_EQ(swapped.causes.size(), 1u);
-  EXPECT_EQ(swapped.causes[0],
-            (api::StatusCause{"FieldValueInvalid",
-                              "Invalid value: 30123: provided port is already allocated",
-                              "spec.ports[0].nodePort"}));
+  expect_allocated(swapped, 30123, "spec.ports[0].nodePort");
   services().create(with_ports("n", R"({"port":80,"nodePort":30125})"));
   const api::Status mine = status_of([&] {
     services().patch("n", rest::PatchType::kMerge,
@@ -308,12 +312,7 @@ TEST_F(Services, ThatAreNewDoNotShareANodePortAmongOtherPorts) {
       with_ports("a", R"({"name":"a","port":80,"nodePort":30080},)"
                       R"({"name":"b","port":81,"protocol":"UDP","nodePort":30080})");
   const api::Status status = refused(shared);
-  EXPECT_EQ(status.code, 422);
-  ASSERT_EQ(status.causes.size(), 1u);
-  EXPECT_EQ(status.causes[0],
-            (api::StatusCause{"FieldValueInvalid",
-                              "Invalid value: 30080: provided port is already allocated",
-                              "spec.ports[1].nodePort"}));
+  expect_allocated(status, 30080, "spec.ports[1].nodePort");
   rest::CreateOptions dry;
   dry.dry_run = true;
   EXPECT_EQ(status_of([&] { services().create(shared, dry); }).code, 422);
@@ -341,7 +340,7 @@ TEST_F(Services, KeepNodePortsByTheNamesOfTheirPorts) {
   EXPECT_GE(renamed[0], 30000);
   EXPECT_NE(renamed[0], 30111);
   EXPECT_TRUE(is_free(30111));
-  // Another port asks for the one that it would keep.
+  // Another port requests the one that it would keep.
   const std::vector<std::int64_t> moved = node_ports_of(services().update(
       with_ports("a", R"({"name":"b","port":81,"nodePort":)" + std::to_string(renamed[0]) +
                           R"(},{"name":"web","port":8080})")));
@@ -400,6 +399,18 @@ TEST_F(Services, WithAnExternalNameShowNoInternalPolicy) {
   EXPECT_THAT(status.message, HasSubstr("spec.internalTrafficPolicy: Unsupported value: \"Bad\""));
   const Object changed = services().patch("a", rest::PatchType::kMerge, external + R"("Local"}})");
   EXPECT_FALSE(changed["spec"]["internalTrafficPolicy"].exists());
+}
+
+TEST_F(Services, DoNotExposeThePortOfTheKubelet) {
+  const auto create = [&](const std::string& type) {
+    return http(
+        server_.port(), "POST", "/api/v1/namespaces/default/services?dryRun=All",
+        R"({"metadata":{"name":"s"},"spec":{"type":")" + type + R"(","ports":[{"port":10250}]}})");
+  };
+  EXPECT_EQ(create("NodePort").code, 201);
+  EXPECT_EQ(causes_of(create("LoadBalancer")),
+            std::vector<std::string>{"spec.ports[0]: Invalid value: 10250: may not expose port "
+                                     "10250 externally since it is used by kubelet"});
 }
 
 TEST_F(Services, HaveSourceRangesWithinWhiteSpace) {

@@ -70,7 +70,7 @@ TEST_F(Subresources, BrokenPatchesAreRefused) {
   EXPECT_EQ(message("{", "application/merge-patch+json"),
             "error decoding patch: unexpected end of JSON input");
   EXPECT_EQ(message("[1,]", "application/json-patch+json"),
-            "error decoding patch: Invalid value. at byte 3");
+            "error decoding patch: invalid character ']' looking for beginning of value");
   EXPECT_EQ(call("PATCH", path, "{}", "application/apply-patch+yaml").code, 422);
   EXPECT_EQ(
       call("PATCH", path, R"({"metadata":{"labels":{"a":1}}})", "application/merge-patch+json")
@@ -96,7 +96,7 @@ TEST_F(Subresources, ScaleShowsAndSetsTheReplicas) {
   EXPECT_EQ(lookout::test::held(in(kDeployments).get("d"))["spec"]["replicas"].as_int(), 5);
   EXPECT_EQ(lookout::test::held(in(kDeployments).get("d"))["metadata"]["generation"].as_int(), 2);
 
-  // A write based on an older state is refused.
+  // A write based on an older state is rejected.
   EXPECT_EQ(call("PUT", path, changed(scale, R"({"spec":{"replicas":7}})").to_json()).code, 409);
   const Object fresh = Object::parse(http(server_.port(), "GET", path).body);
   EXPECT_EQ(call("PUT", path, changed(fresh, R"({"spec":{"replicas":7}})").to_json()).code, 200);
@@ -178,7 +178,7 @@ TEST_F(Subresources, ABindingPutsAPodOnANode) {
   const Object bound = pods().get("p");
   EXPECT_EQ(bound["spec"]["nodeName"].as_string(), "n1");
   EXPECT_EQ(bound.annotations()["by"].as_string(), "me");
-  // Nobody has to act on another spec.
+  // The spec has not changed for controllers.
   EXPECT_EQ(bound["metadata"]["generation"].as_int(), 1);
   EXPECT_EQ(bound["status"]["conditions"][0]["type"].as_string(), "PodScheduled");
   const auto again = call("POST", path, binding);
@@ -225,7 +225,7 @@ TEST_F(Subresources, APodOnANodeHasItsZone) {
   const auto labels = [&](const char* name) {
     return lookout::test::held(pods().get(name))["metadata"]["labels"].to_json();
   };
-  // A scheduler's own labels win.
+  // A scheduler's labels take precedence.
   EXPECT_EQ(labels("p"), R"({"app":"web","topology.kubernetes.io/region":"r1",)"
                          R"("topology.kubernetes.io/zone":"z2"})");
   pods().create(pod("q", R"(,"nodeName":"n1")"));

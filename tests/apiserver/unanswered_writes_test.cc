@@ -1,4 +1,4 @@
-// Writes that the storage does not answer: what becomes of cluster IPs, ports and quotas.
+// Writes without a response from the storage: effects on cluster IPs, ports and quotas.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,70 +14,49 @@
 #include "lookout/apiserver/storage/memory.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/apiserver/passing_storage.h"
 
 namespace lookout::apiserver {
 namespace {
 
 using api::Object;
 
-/// A storage in memory that does not answer some requests for one of its resources.
-class SilentBackend final : public storage::Backend {
+/// A memory storage that does not respond to some requests for one resource.
+class SilentBackend final : public PassingBackend {
  public:
   enum class Loss { kNone, kRequest, kAnswer };
 
-  explicit SilentBackend(std::string place) : place_(std::move(place)) {}
+  explicit SilentBackend(std::string place) : PassingBackend(std::move(place)) {}
 
-  /// The next write of the resource fails: it is not made, or it is made and not answered.
+  /// The next write of the resource fails: it is not executed, or executed without a response.
   void lose_next(Loss loss) { next_ = loss; }
   /// Until comes_back(), the objects of the resource cannot be read either.
   void goes_away() { is_away_ = true; }
   void comes_back() { is_away_ = false; }
 
-  storage::Interface& resource(std::string_view place, std::chrono::seconds ttl,
-                               std::string_view group_resource) override {
-    storage::Interface& inner = memory_.resource(place, ttl, group_resource);
-    if (place != place_) return inner;
-    const std::lock_guard lock(mutex_);
-    if (silent_ == nullptr) silent_ = std::make_unique<Silent>(*this, inner);
-    return *silent_;
-  }
-  Awaitable<storage::Revision> current_revision() override { return memory_.current_revision(); }
-  void close() override { memory_.close(); }
-  void maintain() override { memory_.maintain(); }
-
  private:
-  class Silent final : public storage::Interface {
+  class Silent final : public storage::PassingInterface {
    public:
-    Silent(SilentBackend& all, storage::Interface& inner) : all_(all), inner_(inner) {}
+    Silent(SilentBackend& all, storage::Interface& inner) : PassingInterface(inner), all_(all) {}
 
-    const std::string& prefix() const override { return inner_.prefix(); }
     Awaitable<Object> create(std::string key, Object object) override {
-      return write(inner_.create(std::move(key), std::move(object)));
+      return write(PassingInterface::create(std::move(key), std::move(object)));
     }
     Awaitable<Object> get(std::string key, storage::Revision revision) override {
       if (all_.is_away_) throw no_answer();
-      return inner_.get(std::move(key), revision);
-    }
-    Awaitable<storage::ListResult> list(std::string key, bool recursive,
-                                        storage::ListOptions options) override {
-      return inner_.list(std::move(key), recursive, std::move(options));
+      return PassingInterface::get(std::move(key), revision);
     }
     Awaitable<Object> guaranteed_update(std::string key, bool create_if_absent,
                                         storage::Preconditions preconditions,
                                         Update update) override {
-      return write(inner_.guaranteed_update(std::move(key), create_if_absent,
-                                            std::move(preconditions), std::move(update)));
+      return write(PassingInterface::guaranteed_update(
+          std::move(key), create_if_absent, std::move(preconditions), std::move(update)));
     }
     Awaitable<Object> remove(std::string key, storage::Preconditions preconditions,
                              Validate validate) override {
-      return write(inner_.remove(std::move(key), std::move(preconditions), std::move(validate)));
+      return write(
+          PassingInterface::remove(std::move(key), std::move(preconditions), std::move(validate)));
     }
-    Awaitable<std::unique_ptr<storage::Watch>> watch(std::string key, bool recursive,
-                                                     storage::WatchOptions options) override {
-      return inner_.watch(std::move(key), recursive, std::move(options));
-    }
-    Awaitable<storage::Revision> current_revision() override { return inner_.current_revision(); }
-    Awaitable<std::size_t> count() override { return inner_.count(); }
 
    private:
     static storage::StorageError no_answer() {
@@ -92,15 +71,14 @@ class SilentBackend final : public storage::Backend {
     }
 
     SilentBackend& all_;
-    storage::Interface& inner_;
   };
 
-  const std::string place_;
-  storage::MemoryBackend memory_;
+  std::unique_ptr<storage::Interface> wrap(storage::Interface& inner) override {
+    return std::make_unique<Silent>(*this, inner);
+  }
+
   std::atomic<Loss> next_{Loss::kNone};
   std::atomic<bool> is_away_{false};
-  std::mutex mutex_;
-  std::unique_ptr<Silent> silent_;  // guarded by mutex_
 };
 
 using Loss = SilentBackend::Loss;
@@ -120,7 +98,7 @@ std::string with_node_port(int port) {
   return fmt::format(R"("type":"NodePort","ports":[{{"port":80,"nodePort":{}}}])", port);
 }
 
-/// A server on such a storage, and clients that ask once.
+/// A server on such a storage, and clients without retries.
 class SilentServer {
  public:
   explicit SilentServer(const std::string& place)
@@ -203,7 +181,7 @@ TEST_F(UnansweredServiceWrites, AnUpdatedServiceHasWhatItAskedFor) {
   server_.storage().lose_next(Loss::kAnswer);
   EXPECT_EQ(server_.patch(path_of("a"), with_node_port(30500)), 500);
   EXPECT_TRUE(is_taken(30500));
-  // What it does not need any more is free.
+  // Unused allocations are released.
   server_.storage().lose_next(Loss::kAnswer);
   EXPECT_EQ(server_.patch(path_of("a"), with_node_port(30501)), 500);
   EXPECT_TRUE(is_taken(30501));

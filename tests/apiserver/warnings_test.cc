@@ -17,7 +17,7 @@ using api::Object;
 
 constexpr const char* kDryRunPods = "/api/v1/namespaces/default/pods?dryRun=All";
 
-/// The last warning of an answer, without its frame; empty if there is none.
+/// The text of the last warning of a response; empty if there is none.
 std::string warning_of(const HttpAnswer& answer) {
   const auto found = answer.headers.find("warning");
   if (found == answer.headers.end()) return {};
@@ -150,6 +150,72 @@ TEST_F(DoubtfulObjects, AreAccepted) {
     ++compared;
   }
   EXPECT_GT(compared, 20u);
+}
+
+/// A certificate, its key, and another key, in the base64 of a secret.
+constexpr const char* kPairedCertificate =
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJGRENCdXdJVWZYNitGbGtCOHhFZ2kxKzU3b1ZUU2VVclFH"
+    "b3dDZ1lJS29aSXpqMEVBd0l3RERFS01BZ0cKQTFVRUF3d0JZVEFnRncweU5qRXhNamd4TWpRM05UbGFHQTh5TVRJ"
+    "Mk1URXdOREV5TkRjMU9Wb3dEREVLTUFnRwpBMVVFQXd3QllUQlpNQk1HQnlxR1NNNDlBZ0VHQ0NxR1NNNDlBd0VI"
+    "QTBJQUJMMENFTDlORmtacUY0TENoV1VsCmJOUk1DQkk0bkhuVXpZaFljUXEydytoQ2VlTlRjZGJkTHhLaW1iV3Zi"
+    "REZ3OGVuQXNBSW5WMGo3RTZtdkRlbXAKbnEwd0NnWUlLb1pJemowRUF3SURTQUF3UlFJaEFKK3hNSWZ1Ullpazhj"
+    "WWdQOFF4S1JHcHByREkrYm4yVWk5LwpYZW11cUtQaUFpQklhU2ZQTmFQQnlCNTdtbTluRXYrazNXSkxoTjAvdEpv"
+    "MFUvS1RPOG55R0E9PQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==";
+constexpr const char* kPairedKey =
+    "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk1JR0hBZ0VBTUJNR0J5cUdTTTQ5QWdFR0NDcUdTTTQ5QXdFSEJH"
+    "MHdhd0lCQVFRZ04yd2xWRE9QcStQanJlWWMKVWhjcVBlOVFReTB4SzBoL3BOT0NxVnNsZVFhaFJBTkNBQVM5QWhD"
+    "L1RSWkdhaGVDd29WbEpXelVUQWdTT0p4NQoxTTJJV0hFS3RzUG9Rbm5qVTNIVzNTOFNvcG0xcjJ3eGNQSHB3TEFD"
+    "SjFkSSt4T3BydzNwcVo2dAotLS0tLUVORCBQUklWQVRFIEtFWS0tLS0tCg==";
+constexpr const char* kForeignKey =
+    "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk1JR0hBZ0VBTUJNR0J5cUdTTTQ5QWdFR0NDcUdTTTQ5QXdFSEJH"
+    "MHdhd0lCQVFRZzd6cThyalpXMGx1ODZ3MC8KYW1Odmo0VGtEWUJ4TWd1d055dFFkL3VuMGtxaFJBTkNBQVFxbmow"
+    "aVpiUysvbENTdXBzV1E2VTJPYVI1ajFxegpLaFlQN1BYTk55cENybU05NzcvRWEzTkJWNUVCcXNmYVFOSlVOaVAy"
+    "ZjJlbW1QNElMT3FEUC9hVgotLS0tLUVORCBQUklWQVRFIEtFWS0tLS0tCg==";
+
+TEST_F(DoubtfulObjects, ASecretHasACertificateAndItsKey) {
+  const auto warning = [&](const std::string& certificate, const std::string& key) {
+    const HttpAnswer answer =
+        http(server_.port(), "POST", "/api/v1/namespaces/default/secrets?dryRun=All",
+             R"({"metadata":{"name":"s"},"type":"kubernetes.io/tls","data":{"tls.crt":")" +
+                 certificate + R"(","tls.key":")" + key + R"("}})");
+    EXPECT_EQ(answer.code, 201) << answer.body;
+    return warning_of(answer);
+  };
+  EXPECT_EQ(warning(kPairedCertificate, kPairedKey), "");
+  EXPECT_EQ(warning(kPairedCertificate, kForeignKey), "tls: private key does not match public key");
+  EXPECT_EQ(warning("YQ==", kPairedKey), "tls: failed to find any PEM data in certificate input");
+  EXPECT_EQ(warning(kPairedCertificate, "YQ=="), "tls: failed to find any PEM data in key input");
+  EXPECT_EQ(warning(kPairedKey, kPairedCertificate),
+            "tls: failed to find certificate PEM data in certificate input, but did find a private "
+            "key; PEM inputs may have been switched");
+  EXPECT_EQ(warning(kPairedCertificate, kPairedCertificate),
+            "tls: found a certificate rather than a key in the PEM for the private key");
+}
+
+TEST_F(DoubtfulObjects, AQuotaLimitsWhatIsRequested) {
+  const auto warning = [&](const std::string& hard) {
+    const HttpAnswer answer =
+        http(server_.port(), "POST", "/api/v1/namespaces/default/resourcequotas?dryRun=All",
+             R"({"metadata":{"name":"q"},"spec":{"hard":{)" + hard + "}}}");
+    EXPECT_EQ(answer.code, 201) << answer.body;
+    return warning_of(answer);
+  };
+  EXPECT_EQ(warning(R"("requests.cpu":"1","limits.cpu":"1000m")"), "");
+  EXPECT_EQ(warning(R"("cpu":"2","limits.cpu":"1")"),
+            "ResourceQuota cpu (2) should be less than limits.cpu (1)");
+  EXPECT_EQ(warning(R"("requests.memory":"2Gi","limits.memory":"1Gi")"),
+            "ResourceQuota requests.memory (2Gi) should be less than limits.memory (1Gi)");
+}
+
+TEST_F(DoubtfulObjects, AClaimOfAPodIsForWholeBytes) {
+  const HttpAnswer answer = http(
+      server_.port(), "POST", kDryRunPods,
+      R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}],"volumes":[)"
+      R"({"name":"v","ephemeral":{"volumeClaimTemplate":{"spec":{"accessModes":["ReadWriteOnce"],)"
+      R"("resources":{"requests":{"storage":"1500m"}}}}}}]}})");
+  EXPECT_EQ(warning_of(answer),
+            "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests[storage]: "
+            "fractional byte value \"1500m\" is invalid, must be an integer");
 }
 
 class DoubtfulStatus : public ClientTest {};

@@ -1,29 +1,26 @@
-// A storage whose watches can be cut off, and whose lists can be held up.
+// A storage whose watches can be disconnected, and whose lists can be blocked.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lookout/apiserver/server.h"
-#include "lookout/apiserver/storage/memory.h"
 #include "lookout/rest/client.h"
+#include "tests/apiserver/passing_storage.h"
 
 namespace lookout::apiserver {
 
-/// Passes everything on to a storage in memory, but for what a test does to one of its resources.
-class WrappedBackend final : public storage::Backend {
+/// Forwards to a memory storage, except for a test's interference with one resource.
+class WrappedBackend final : public PassingBackend {
  public:
-  explicit WrappedBackend(std::string place) : place_(std::move(place)) {}
+  explicit WrappedBackend(std::string place) : PassingBackend(std::move(place)) {}
 
-  /// Ends all watches of the resource; until reconnect() there are no others.
+  /// Ends all watches of the resource, and rejects new ones until reconnect().
   void cut_watches() {
     const std::lock_guard lock(mutex_);
     cut_ = true;
@@ -33,26 +30,11 @@ class WrappedBackend final : public storage::Backend {
     const std::lock_guard lock(mutex_);
     cut_ = false;
   }
-  /// Called with the key before a list of the resource is made. Before the first request.
+  /// Called with the key before each list of the resource. Set it before the first request.
   std::function<Awaitable<void>(std::string key)> on_list;
   /// The same before an object of the resource is read, or deleted.
   std::function<Awaitable<void>(std::string key)> on_get;
   std::function<Awaitable<void>(std::string key)> on_remove;
-
-  /// The storage behind it: without hooks and cuts.
-  storage::MemoryBackend& memory() { return memory_; }
-
-  storage::Interface& resource(std::string_view place, std::chrono::seconds ttl,
-                               std::string_view group_resource) override {
-    storage::Interface& inner = memory_.resource(place, ttl, group_resource);
-    if (place != place_) return inner;
-    const std::lock_guard lock(mutex_);
-    if (wrapped_ == nullptr) wrapped_ = std::make_unique<Wrapped>(*this, inner);
-    return *wrapped_;
-  }
-  Awaitable<storage::Revision> current_revision() override { return memory_.current_revision(); }
-  void close() override { memory_.close(); }
-  void maintain() override { memory_.maintain(); }
 
  private:
   class CutWatch final : public storage::Watch {
@@ -77,34 +59,24 @@ class WrappedBackend final : public storage::Backend {
     const std::unique_ptr<storage::Watch> inner_;
   };
 
-  class Wrapped final : public storage::Interface {
+  class Wrapped final : public storage::PassingInterface {
    public:
-    Wrapped(WrappedBackend& all, storage::Interface& inner) : all_(all), inner_(inner) {}
+    Wrapped(WrappedBackend& all, storage::Interface& inner) : PassingInterface(inner), all_(all) {}
 
-    const std::string& prefix() const override { return inner_.prefix(); }
-    Awaitable<api::Object> create(std::string key, api::Object object) override {
-      return inner_.create(std::move(key), std::move(object));
-    }
     Awaitable<api::Object> get(std::string key, storage::Revision revision) override {
       co_await call(all_.on_get, key);
-      co_return co_await inner_.get(std::move(key), revision);
+      co_return co_await PassingInterface::get(std::move(key), revision);
     }
     Awaitable<storage::ListResult> list(std::string key, bool recursive,
                                         storage::ListOptions options) override {
       co_await call(all_.on_list, key);
-      co_return co_await inner_.list(std::move(key), recursive, std::move(options));
-    }
-    Awaitable<api::Object> guaranteed_update(std::string key, bool create_if_absent,
-                                             storage::Preconditions preconditions,
-                                             Update update) override {
-      return inner_.guaranteed_update(std::move(key), create_if_absent, std::move(preconditions),
-                                      std::move(update));
+      co_return co_await PassingInterface::list(std::move(key), recursive, std::move(options));
     }
     Awaitable<api::Object> remove(std::string key, storage::Preconditions preconditions,
                                   Validate validate) override {
       co_await call(all_.on_remove, key);
-      co_return co_await inner_.remove(std::move(key), std::move(preconditions),
-                                       std::move(validate));
+      co_return co_await PassingInterface::remove(std::move(key), std::move(preconditions),
+                                                  std::move(validate));
     }
     Awaitable<std::unique_ptr<storage::Watch>> watch(std::string key, bool recursive,
                                                      storage::WatchOptions options) override {
@@ -113,11 +85,9 @@ class WrappedBackend final : public storage::Backend {
         if (all_.cut_)
           throw storage::StorageError(storage::StorageError::Code::kUnreachable, prefix());
       }
-      auto inner = co_await inner_.watch(std::move(key), recursive, std::move(options));
+      auto inner = co_await PassingInterface::watch(std::move(key), recursive, std::move(options));
       co_return std::make_unique<CutWatch>(all_, std::move(inner));
     }
-    Awaitable<storage::Revision> current_revision() override { return inner_.current_revision(); }
-    Awaitable<std::size_t> count() override { return inner_.count(); }
 
    private:
     static Awaitable<void> call(const std::function<Awaitable<void>(std::string)>& hook,
@@ -128,15 +98,15 @@ class WrappedBackend final : public storage::Backend {
     }
 
     WrappedBackend& all_;
-    storage::Interface& inner_;
   };
 
-  const std::string place_;
-  storage::MemoryBackend memory_;
+  std::unique_ptr<storage::Interface> wrap(storage::Interface& inner) override {
+    return std::make_unique<Wrapped>(*this, inner);
+  }
+
   std::mutex mutex_;
   bool cut_ = false;  // guarded by mutex_, as are those below
   std::set<storage::Watch*> watches_;
-  std::unique_ptr<Wrapped> wrapped_;
 };
 
 /// A server on such a storage. Its hooks must have been set.

@@ -25,6 +25,24 @@ namespace lookout::apiserver {
 using ServiceResolver = std::function<std::optional<std::string>(
     const std::string& ns, const std::string& name, std::uint16_t port)>;
 
+/// A request for a resource, for the functions of ServerOptions that make requests fail.
+struct ServedRequest {
+  /// "get", "list", "watch", "create", "update", "patch", "delete" or "deletecollection".
+  LOOKOUT_OPTION std::string verb = {};
+  LOOKOUT_OPTION std::string group = {};
+  /// The plural: "pods".
+  LOOKOUT_OPTION std::string resource = {};
+  LOOKOUT_OPTION std::string subresource = {};
+  LOOKOUT_OPTION std::string ns = {};
+  /// Empty for lists, watches and creations.
+  LOOKOUT_OPTION std::string name = {};
+  LOOKOUT_OPTION std::string user = {};
+};
+
+/// Called on the server's threads, possibly several times at once, without a lock; must not block. An
+/// api::StatusError that it throws is the answer to the request; any other exception is a 500.
+using RequestFunction = std::function<void(const ServedRequest& request)>;
+
 /// Which requests of authenticated users the server allows.
 enum class Authorization {
   kAlwaysAllow,  ///< all
@@ -122,6 +140,18 @@ struct ServerOptions {
   /// Resolves webhooks that name a service. If it is null or returns nothing, the server uses a
   /// ready endpoint from the service's EndpointSlices, or else the service's cluster IP.
   LOOKOUT_OPTION ServiceResolver resolve_service = nullptr;
+  /// Makes requests fail, for tests: controller-runtime's interceptor.Funcs, for all clients of the
+  /// server. `before_request` is called when the request has been authorized, before anything is done;
+  /// `after_request` when it has succeeded, before the answer is sent: a failure of a write that was
+  /// stored.
+  ///
+  ///     std::atomic<int> n{0};
+  ///     options.before_request = [&](const apiserver::ServedRequest& request) {
+  ///       if (request.verb == "update" && request.resource == "deployments" && ++n == 2)
+  ///         throw api::StatusError::conflict("apps", "deployments", request.name, "try again");
+  ///     };
+  LOOKOUT_OPTION RequestFunction before_request = nullptr;
+  LOOKOUT_OPTION RequestFunction after_request = nullptr;
   /// After a stop is requested, the server keeps serving for this long while /readyz fails, so that
   /// load balancers can react.
   std::chrono::milliseconds shutdown_delay{0};

@@ -8,9 +8,11 @@
 #include <thread>
 
 #include "tests/apiserver/grpc/grpc_server.h"
+#include "tests/apiserver/grpc/read_all.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/http_server.h"
 #include "tests/support/matchers.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::apiserver::grpc {
 namespace {
@@ -29,6 +31,10 @@ class Asker {
                   std::string message = {}) {
     return loop_.run(answer(std::move(certificate), std::move(message)));
   }
+  /// The failure of a call that must fail.
+  rest::TransportError failure() {
+    return test::thrown<rest::TransportError>([&] { ask(); }).value();
+  }
 
  private:
   static Server server(const std::string& url, milliseconds ping_after) {
@@ -46,13 +52,7 @@ class Asker {
     request.certificate = std::move(certificate);
     request.message = std::move(message);
     const auto call = channel_->start(std::move(request), executor);
-    std::string out;
-    for (;;) {
-      const std::string piece = co_await call->read();
-      if (piece.empty()) break;
-      out += piece;
-    }
-    co_return out;
+    co_return co_await test::read_all(call);
   }
 
   EventLoop loop_{1};
@@ -61,18 +61,14 @@ class Asker {
 
 TEST(ChannelTest, AServerThatFallsSilentIsNoticed) {
   test::HttpServer mute([](test::HttpConnection& connection) {
-    // Settings: it is there. Then it hangs.
+    // Sends settings, then hangs.
     connection.write(std::string("\0\0\0\4\0\0\0\0\0", 9));
     connection.wait_for_close();
   });
   Asker asker(mute.url(), milliseconds(20));
-  try {
-    asker.ask();
-    FAIL();
-  } catch (const rest::TransportError& e) {
-    EXPECT_EQ(e.kind(), rest::TransportError::Kind::kBroken);
-    EXPECT_THAT(e.what(), HasSubstr("the server is silent"));
-  }
+  const rest::TransportError error = asker.failure();
+  EXPECT_EQ(error.kind(), rest::TransportError::Kind::kBroken);
+  EXPECT_THAT(error.what(), HasSubstr("the server is silent"));
 }
 
 TEST(ChannelTest, OneThatTakesItsTimeAndAnswersPingsIsLeftInPeace) {
@@ -90,20 +86,15 @@ TEST(ChannelTest, AServerThatRefusesItsPingsGetsFewer) {
   test::HttpServer strict([](test::HttpConnection& connection) {
     connection.write(std::string("\0\0\0\4\0\0\0\0\0", 9));
     if (connection.index() > 0) return connection.wait_for_close();
-    // It goes away, with ENHANCE_YOUR_CALM.
+    // It sends a GOAWAY with ENHANCE_YOUR_CALM.
     connection.write(std::string("\0\0\x16\7\0\0\0\0\0\0\0\0\0\0\0\0\x0b", 17) + "too_many_pings");
     connection.wait_for_close();
   });
   Asker asker(strict.url(), kPingAfter);
   EXPECT_THROW(asker.ask(), rest::TransportError);
   const auto begin = std::chrono::steady_clock::now();
-  try {
-    asker.ask();
-    FAIL();
-  } catch (const rest::TransportError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("the server is silent"));
-  }
-  // (The time out of the ping is 500 ms.)
+  EXPECT_THAT(asker.failure().what(), HasSubstr("the server is silent"));
+  // (The ping timeout is 500 ms.)
   EXPECT_GE(std::chrono::steady_clock::now() - begin, kPingAfter * 2 + milliseconds(500));
 }
 
@@ -115,7 +106,7 @@ TEST(ChannelTest, ARenewedCertificateGetsAConnectionOfItsOwn) {
     out->client_certificate = std::move(text);
     return out;
   };
-  // (Without TLS nobody looks at it.)
+  // (It is not used without TLS.)
   for (const char* text : {"one", "one", "two", "two"})
     EXPECT_EQ(asker.ask(certificate(text)), framed("done"));
   EXPECT_EQ(server.connections(), 2) << "equal ones share it";
@@ -126,7 +117,7 @@ TEST(ChannelTest, RenewedAuthoritiesGetAConnectionOfTheirOwn) {
   auto authorities = std::make_shared<const std::string>("one");
   Server options;
   options.url = server.url();
-  // (Without TLS nobody looks at them.)
+  // (They are not used without TLS.)
   options.ca = [&] { return authorities; };
   Asker asker(options);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(asker.ask(), framed("done"));
@@ -145,26 +136,18 @@ TEST(ChannelTest, AServerThatTakesNoCallsIsNotConnectedToAgainAndAgain) {
     connection.wait_for_close();
   });
   Asker asker(full.url(), milliseconds(5000));
-  try {
-    asker.ask();
-    FAIL();
-  } catch (const rest::TransportError& e) {
-    EXPECT_EQ(e.kind(), rest::TransportError::Kind::kUnreachable);
-    EXPECT_THAT(e.what(), HasSubstr("the server takes no calls"));
-  }
+  const rest::TransportError error = asker.failure();
+  EXPECT_EQ(error.kind(), rest::TransportError::Kind::kUnreachable);
+  EXPECT_THAT(error.what(), HasSubstr("the server takes no calls"));
   EXPECT_EQ(connections, 1);
 }
 
 TEST(ChannelTest, AnAddressThatNoCertificateCanNameIsRefused) {
   // (A certificate cannot contain a zone. Without the comparison, any certificate would do.)
   Asker asker("https://[fe80::1%lo]:1", milliseconds(5000));
-  try {
-    asker.ask();
-    FAIL();
-  } catch (const rest::TransportError& e) {
-    EXPECT_EQ(e.kind(), rest::TransportError::Kind::kTls);
-    EXPECT_THAT(e.what(), HasSubstr("cannot be compared"));
-  }
+  const rest::TransportError error = asker.failure();
+  EXPECT_EQ(error.kind(), rest::TransportError::Kind::kTls);
+  EXPECT_THAT(error.what(), HasSubstr("cannot be compared"));
 }
 
 TEST(ChannelTest, ALargeMessageComesWholeThoughTheServerHasLittleRoom) {

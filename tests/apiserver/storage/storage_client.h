@@ -41,20 +41,28 @@ class TestThread {
   std::thread thread_;
 };
 
+/// Options of a watch for changes after the revision.
+inline WatchOptions from_revision(Revision revision) {
+  WatchOptions options;
+  options.start = WatchOptions::Start::kRevision;
+  options.revision = revision;
+  return options;
+}
+
 /// "ADDED shop/web" for each event.
 std::vector<std::string> describe(const std::vector<Event>& events);
 
-/// A watch with a thread of its own, so that it may outlive everything but the backend.
+/// A watch with its own thread, which may outlive everything except the backend.
 class WatchReader {
  public:
   WatchReader(Interface& storage, std::string key, bool recursive, WatchOptions options);
   ~WatchReader();
 
   void on_stuck(std::function<void()> callback) { watch_->on_stuck = std::move(callback); }
-  /// The next `count` events; fewer if they do not come within a long time or the watch ends.
+  /// The next `count` events; fewer on timeout or if the watch ends.
   std::vector<Event> take_events(std::size_t count);
   std::vector<std::string> take(std::size_t count) { return describe(take_events(count)); }
-  /// Everything up to the end of the watch.
+  /// All events up to the end of the watch.
   std::vector<Event> take_until_the_end();
   /// Returns the events that are available. Afterwards the watcher is parked.
   std::vector<Event> poll();
@@ -99,8 +107,7 @@ class StorageClient {
     std::vector<api::Object> objects;
   };
   Page list(std::string key, ListOptions options = {}, bool recursive = true);
-  /// Waits until lists are served: a cache that fills slowly refuses them first. False if that takes
-  /// very long.
+  /// Waits until lists are served, as a cache rejects them until it is filled. False on timeout.
   bool wait_until_served();
 
   std::unique_ptr<WatchReader> watch(std::string key, WatchOptions options, bool recursive = true) {

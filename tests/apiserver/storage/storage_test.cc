@@ -31,12 +31,12 @@ using testing::Values;
 
 struct BackendKind {
   const char* name;
-  /// A backend that remembers `history` changes of a resource.
+  /// A backend that keeps `history` changes of a resource.
   std::function<std::unique_ptr<Backend>(std::size_t history)> make;
-  /// Watchers share one history, which ends where it has been told to. Otherwise each has its own
-  /// watch of an etcd, which remembers until it is told to forget.
+  /// Whether watchers share one history with a limit. Otherwise each has its own watch of an etcd, which
+  /// keeps its history until it is compacted.
   bool shares_history = true;
-  /// Makes it forget what was before a revision, if it does not do so by itself.
+  /// Drops the history before a revision, unless that is automatic.
   std::function<void(Backend& backend, Revision revision)> forget = [](Backend&, Revision) {};
   /// Why it cannot be tested here; empty if it can.
   std::function<std::string()> missing = [] { return std::string(); };
@@ -57,7 +57,7 @@ class StorageTest : public testing::TestWithParam<BackendKind> {
     remake(1000);
   }
 
-  /// Until what has been written is known to everybody.
+  /// Waits until all writes are visible everywhere.
   void settle() { ASSERT_TRUE(client_->wait_until_served()); }
   void forget(Revision revision) { GetParam().forget(*backend_, revision); }
 
@@ -122,7 +122,7 @@ TEST_P(StorageTest, UpdatesByCompareAndSwap) {
   const api::Object created = pods().create("shop/web", pod("shop", "web"));
   int calls = 0;
   const api::Object updated = pods().update("shop/web", [&](const api::Object& present) {
-    // Somebody else is faster the first time.
+    // A concurrent write wins the first time.
     if (++calls == 1)
       pods().update("shop/web", [](const api::Object& o) { return with_app(o, "theirs"); });
     return with_app(present, std::string(present.labels()["app"].as_string()) + "+ours");
@@ -266,7 +266,7 @@ TEST_P(StorageTest, PagesShowOneMoment) {
   EXPECT_EQ(keys_of(page), (Keys{"n1/p0", "n1/p1", "n1/p2"}));
   EXPECT_EQ(page.remaining, 4);
 
-  // Changes of all kinds, behind and before the place where the list goes on.
+  // Changes of all kinds, before and after the continue token's position.
   pods().remove("n1/p0");
   pods().remove("n1/p4");
   pods().update("n1/p5", [](const api::Object& o) { return with_app(o, "after"); });
@@ -309,7 +309,7 @@ TEST_P(StorageTest, ThePastIsForgotten) {
   for (int i = 0; i < 4; ++i)
     pods().update("n1/a",
                   [&](const api::Object& o) { return with_app(o, "v" + std::to_string(i)); });
-  settle();  // a cache that is behind still knows the first state
+  settle();  // a lagging cache still has the first state
   forget(pods().current_revision() - 1);
   ListOptions options;
   options.match = VersionMatch::kExact;
@@ -346,12 +346,16 @@ TEST_P(StorageTest, TheFutureIsWaitedForAWhile) {
 
 using Told = std::vector<std::string>;
 
+/// The error of a watch that fails immediately.
+std::optional<api::Status> only_error(const std::vector<Event>& events) {
+  EXPECT_EQ(describe(events), Told{"ERROR"});
+  return events.empty() ? std::nullopt : api::Status::from(events[0].object);
+}
+
 TEST_P(StorageTest, AWatchFromARevisionSeesEveryLaterChange) {
   const auto first = pods().create("n1/a", pod("n1", "a"));
   pods().create("n1/b", pod("n1", "b"));
-  WatchOptions options;
-  options.start = WatchOptions::Start::kRevision;
-  options.revision = revision_of(first);
+  const WatchOptions options = from_revision(revision_of(first));
   auto watch = pods().watch("", options);
   EXPECT_EQ(watch->take(1), Told{"ADDED n1/b"});
   pods().update("n1/a", [](const api::Object& o) { return with_app(o, "x"); });
@@ -473,13 +477,9 @@ TEST_P(StorageTest, AWatchFromTooFarBackGetsOneErrorAndEnds) {
                   [&](const api::Object& o) { return with_app(o, "v" + std::to_string(i)); });
   settle();
   forget(pods().current_revision() - 1);
-  WatchOptions options;
-  options.start = WatchOptions::Start::kRevision;
-  options.revision = revision_of(first);
+  const WatchOptions options = from_revision(revision_of(first));
   auto watch = pods().watch("", options);
-  const auto events = watch->take_until_the_end();
-  ASSERT_EQ(describe(events), Told{"ERROR"});
-  const auto status = api::Status::from(events[0].object);
+  const auto status = only_error(watch->take_until_the_end());
   ASSERT_TRUE(status);
   EXPECT_EQ(status->code, 410);
   EXPECT_EQ(status->reason, "Expired");
@@ -487,7 +487,7 @@ TEST_P(StorageTest, AWatchFromTooFarBackGetsOneErrorAndEnds) {
     EXPECT_EQ(status->message, "The resourceVersion for the provided watch is too old.");
     return;
   }
-  // Names what was asked for and where a watch could begin.
+  // Names the requested revision and where a watch could start.
   EXPECT_EQ(status->message, "too old resource version: " + std::to_string(revision_of(first)) +
                                  " (" + std::to_string(pods().current_revision() - 3) + ")");
 }
@@ -539,7 +539,7 @@ TEST_P(StorageTest, ARequestedBookmarkComesAfterEverythingBefore) {
   const auto bookmark = watch->take_events(1);
   EXPECT_EQ(describe(added), Told{"ADDED n1/a"});
   EXPECT_EQ(describe(bookmark), Told{"BOOKMARK"});
-  // Without a shared history it knows of what it has seen itself.
+  // Without a shared history, it has only its own events.
   EXPECT_GE(bookmark[0].revision, added[0].revision);
   EXPECT_LE(bookmark[0].revision, pods().current_revision());
   if (GetParam().shares_history) {
@@ -553,22 +553,20 @@ TEST_P(SharedHistoryTest, AListOfTheNewestStateMovesTheCacheOn) {
   StorageClient others(backend_->resource("others"));
   const Revision written = revision_of(others.create("n1/x", pod("n1", "x")));
   EXPECT_GE(pods().list("").revision, written);
-  // Everybody knows now that there was nothing, and nobody has to ask again.
+  // Now it is known that there were no changes, without further queries.
   watch->request_bookmark();
   EXPECT_GE(watch->take_events(1).at(0).revision, written);
 }
 
 TEST_P(StorageTest, AWatchFromTheFutureSkipsWhatComesBefore) {
   pods().create("n1/a", pod("n1", "a"));
-  WatchOptions options;
-  options.start = WatchOptions::Start::kRevision;
-  options.revision = pods().current_revision() + 2;
+  const WatchOptions options = from_revision(pods().current_revision() + 2);
   auto watch = pods().watch("", options);
   watch->request_bookmark();
   EXPECT_TRUE(watch->poll().empty());  // no bookmark that would go back
   for (const char* name : {"b", "c", "d"})
     pods().create(std::string("n1/") + name, pod("n1", name));
-  // The bookmark that was asked for may come as soon as it does not go back.
+  // The requested bookmark may arrive as soon as its revision does not decrease.
   auto events = watch->take_events(1);
   if (!events.empty() && events[0].type == api::EventType::kBookmark) {
     EXPECT_GE(events[0].revision, options.revision);
@@ -579,13 +577,9 @@ TEST_P(StorageTest, AWatchFromTheFutureSkipsWhatComesBefore) {
 
 TEST_P(StorageTest, AWatchFromAFutureThatDoesNotComeGetsOneErrorAndEnds) {
   const auto last = pods().create("n1/a", pod("n1", "a"));
-  WatchOptions options;
-  options.start = WatchOptions::Start::kRevision;
-  options.revision = pods().current_revision() + 1000;
+  const WatchOptions options = from_revision(pods().current_revision() + 1000);
   auto watch = pods().watch("", options);
-  const auto events = watch->take_until_the_end();
-  ASSERT_EQ(describe(events), Told{"ERROR"});
-  const auto status = api::Status::from(events[0].object);
+  const auto status = only_error(watch->take_until_the_end());
   ASSERT_TRUE(status);
   EXPECT_EQ(status->code, 504);
   EXPECT_EQ(status->reason, "Timeout");
@@ -595,13 +589,11 @@ TEST_P(StorageTest, AWatchFromAFutureThatDoesNotComeGetsOneErrorAndEnds) {
       << status->message;
 }
 
-// With etcd, the newest revision may be that of another resource, of which the cache does not know.
+// With etcd, the newest revision may be that of another resource, unknown to the cache.
 TEST_P(StorageTest, AWatchFromARevisionOfAnotherResourceIsNotOneFromTheFuture) {
   pods().create("n1/a", pod("n1", "a"));
   StorageClient others(backend_->resource("others"));
-  WatchOptions options;
-  options.start = WatchOptions::Start::kRevision;
-  options.revision = revision_of(others.create("n1/x", pod("n1", "x")));
+  const WatchOptions options = from_revision(revision_of(others.create("n1/x", pod("n1", "x"))));
   auto watch = pods().watch("", options);
   // Longer than a future is waited for.
   std::thread reader([&] { EXPECT_EQ(watch->take(1), Told{"ADDED n1/b"}); });
@@ -620,7 +612,7 @@ TEST_P(StorageTest, ABookmarkDoesNotOvertakePresentObjects) {
   const bool all = test::eventually([&] {
     watch->request_bookmark();
     for (const Event& event : watch->poll()) {
-      // A watch that goes on from here would miss the rest.
+      // A watch that resumes from here would miss the rest.
       if (event.type == api::EventType::kBookmark) {
         EXPECT_EQ(added, 300u);
       }
@@ -686,7 +678,7 @@ TEST_P(StorageTest, WatchersSeeAllChangesOfManyWritersInOrder) {
   }
   for (auto& watch : watches) {
     Revision before = 0;
-    // (Each call has a bound, and on a slow machine all of it would not come within one.)
+    // (Each call has a time limit, which is too short for everything on a slow machine.)
     for (int i = 0; i < kWriters; ++i) {
       const auto events = watch->take_events(kEach);
       ASSERT_EQ(events.size(), kEach);

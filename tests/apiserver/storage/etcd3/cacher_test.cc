@@ -27,8 +27,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-/// An etcd with 30 pods in the namespace "m" and one in "n", in which something else changes all
-/// the time.
+/// An etcd with 30 pods in the namespace "m" and one in "n", with continual writes to another resource.
 class BusyEtcd {
  public:
   explicit BusyEtcd(std::string version = "3.4.23")
@@ -38,7 +37,7 @@ class BusyEtcd {
   }
 
   std::string url() const { return server_.url(); }
-  /// Ranges for which it has to look at the whole resource, although hardly anything is given.
+  /// Ranges that read the whole resource, although they return little.
   int scans() const { return scans_; }
   int probes() const { return probes_; }
   int watches() const { return watches_; }
@@ -49,11 +48,11 @@ class BusyEtcd {
   void be_quiet() { busy_ = false; }
   void change_something_else() { ++revision_; }
   int revision() const { return revision_; }
-  /// Requests for progress are answered as by a member that has come no further.
+  /// Progress requests get the responses of a lagging member.
   void stay_behind_at(int revision) { progress_ = revision; }
-  /// So many of the next requests for its version are refused.
+  /// This many of the next requests for its version fail.
   void refuse_status(int times) { refused_status_ = times; }
-  /// Ranges of what has changed since a revision are refused, as kine does.
+  /// Ranges of changes since a revision fail, as in kine.
   void know_no_filters() { knows_filters_ = false; }
   /// Whether what there is can be read.
   void answer_lists(bool answer) { answers_lists_ = answer; }
@@ -161,7 +160,7 @@ TEST_F(CacherTest, TheNewestStateOfALittlePartIsReadItself) {
   one.limit = 1;
   pods_->list("", one);
   EXPECT_EQ(etcd_.scans(), before);
-  // For most of it, it is better to look whether what is known is still so.
+  // For most of the resource, a query for changes is cheaper.
   EXPECT_EQ(pods_->list("m/").objects.size(), 30u);
   EXPECT_EQ(pods_->list("").objects.size(), 31u);
   EXPECT_EQ(etcd_.scans(), before + 2);
@@ -175,12 +174,12 @@ TEST_F(CacherTest, WhereNobodyKnowsWhetherSomethingHasChangedEtcdIsAsked) {
   EXPECT_GT(etcd_.scans(), 0);
 }
 
-/// With an etcd that can be asked for its progress.
+/// With an etcd that supports progress requests.
 class ProgressTest : public CacherTest {
  protected:
   ProgressTest() : CacherTest("3.5.16") {}
 
-  /// The watch has been created, and may be asked.
+  /// The watch was created, so progress may be requested.
   void be_ready() {
     ASSERT_TRUE(pods_->wait_until_served());
     ASSERT_TRUE(eventually([&] {
@@ -205,7 +204,7 @@ TEST_F(ProgressTest, TheNewestStateIsThatOfTheCacheOnceItsWatchHasComeSoFar) {
 
 TEST_F(ProgressTest, AListOfAnIdleResourceCostsOneRequestForProgress) {
   cacher::Options options;
-  options.progress_patience = std::chrono::hours(1);  // late answers are no reason for another one
+  options.progress_patience = std::chrono::hours(1);  // late responses do not cause another one
   cache(std::chrono::hours(1), options);
   be_ready();
   etcd_.be_quiet();
@@ -221,7 +220,7 @@ TEST_F(ProgressTest, AListOfAnIdleResourceCostsOneRequestForProgress) {
   }
 }
 
-// Otherwise it would cost etcd a look at everything for each list, as long as the watch lasts.
+// Otherwise etcd would read everything for each list, for the lifetime of the watch.
 TEST_F(ProgressTest, AMemberThatDoesNotTellItsVersionIsAskedAgain) {
   etcd_.refuse_status(2);
   cache(std::chrono::hours(1));
@@ -238,7 +237,7 @@ TEST_F(ProgressTest, AMemberThatIsBehindIsNotAskedWithoutAPause) {
   const int asked = etcd_.progress_requests();
   etcd_.change_something_else();
   EXPECT_EQ(pods_->list("").objects.size(), 31u) << "from etcd, after 300 ms";
-  // After 0, 20, 60, 140 and 300 ms; and once more if an answer was late.
+  // After 0, 20, 60, 140 and 300 ms; and once more after a late response.
   EXPECT_LE(etcd_.progress_requests(), asked + 8);
 }
 
@@ -284,7 +283,7 @@ TEST_F(CacherTest, WithoutAStateListsAndWatchesAreRefused) {
   EXPECT_TRUE(eventually([&] { return !refused([&] { pods_->list(""); }); }));
 }
 
-/// A cache over a real etcd, into which others write what cannot be read.
+/// A cache of a real etcd with unreadable values from other writers.
 class UnreadableTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -295,7 +294,7 @@ class UnreadableTest : public testing::Test {
     backend_ = std::make_unique<EtcdBackend>(options);
     etcd_ = std::make_unique<EtcdClient>(options);
     open();
-    // A watch can begin at any revision from here on.
+    // A watch can start at any revision from here on.
     ASSERT_TRUE(eventually([&] { return listed("").empty(); })) << listed("");
   }
   void TearDown() override {
@@ -313,12 +312,9 @@ class UnreadableTest : public testing::Test {
     test::shared_etcd().etcdctl({"del", prefix_ + "/pods/" + key});
   }
   WatchReader& watch(const std::string& key, Revision revision) {
-    WatchOptions options;
-    options.start = WatchOptions::Start::kRevision;
-    options.revision = revision;
-    return *watches_.emplace_back(pods_->watch(key, options));
+    return *watches_.emplace_back(pods_->watch(key, from_revision(revision)));
   }
-  /// The list, or the message that there is in its place.
+  /// The list, or the error message.
   std::string listed(const std::string& key, ListOptions options = {}) {
     std::string out;
     try {
@@ -335,7 +331,7 @@ class UnreadableTest : public testing::Test {
     options.revision = revision;
     return options;
   }
-  /// The message of the error that is all that comes.
+  /// The message of the only event, an error.
   static std::string last_words(WatchReader& watch) {
     const std::vector<Event> events = watch.take_until_the_end();
     if (events.size() != 1 || events[0].type != api::EventType::kError) return "no single error";

@@ -1,4 +1,4 @@
-// The etcd client: members that come and go, users, certificates, and answers that are none.
+// The etcd client: failing members, users, certificates, and malformed responses.
 #include "apiserver/storage/etcd3/client.h"
 
 #include <atomic>
@@ -33,7 +33,7 @@ constexpr const char* kRangePath = "/etcdserverpb.KV/Range";
 
 std::string gone() { return "http://127.0.0.1:" + std::to_string(test::free_port()); }
 
-/// Answers every call with this message.
+/// Responds to every call with this message.
 GrpcServer::Script answers(test::Proto message) {
   return [message](GrpcCall& call) { call.send(message.text()); };
 }
@@ -146,7 +146,7 @@ TEST(EtcdClientTest, AWriteGoesToAnotherMemberIfNobodyTookIt) {
   const test::Proto done = test::answer(8).number(2, 1);
   GrpcServer server(answers(done));
   GrpcServer refusing([](GrpcCall& call) { call.reset(Http2Error::kRefusedStream); });
-  // What follows the last stream that it has begun, it has not begun.
+  // Streams after the last processed one were not processed.
   GrpcServer leaving([](GrpcCall& call) {
     call.go_away(call.id() - 1);
     call.wait_for_end();
@@ -168,7 +168,7 @@ TEST(EtcdClientTest, AMemberWithoutALeaderIsLeft) {
   EXPECT_EQ(client.range("/a").revision, 7u);
 }
 
-/// What a read ends with.
+/// The result of a read.
 rest::TransportError failure_of(EtcdClient& client) {
   try {
     client.range("/a");
@@ -221,7 +221,7 @@ TEST(EtcdClientTest, WhenTheTimeIsOverItSaysWhatWentWrongBefore) {
   std::atomic<int> calls{0};
   GrpcServer server([&](GrpcCall& call) {
     if (++calls == 1)
-      call.end_body();  // an answer without a status, after which it is asked again
+      call.end_body();  // a response without a status, which is retried
     else
       call.wait_for_end();
   });
@@ -323,10 +323,10 @@ TEST(EtcdClientTest, AMemberThatCannotBeUsedIsLeft) {
   EtcdOptions options = options_for({stranger.url(), web.url(), good.url()});
   options.ca_file = (dir / "ca.crt").string();
   EXPECT_EQ(EtcdClient(options).range("/a").revision, 7u);
-  // With TLS nothing has begun before the certificate is accepted.
+  // With TLS, no request starts before the certificate is accepted.
   options.endpoints = {stranger.url(), good.url()};
   EXPECT_EQ(EtcdClient(options).put("/a", "x"), 7u);
-  // Time is no help.
+  // Retries do not help.
   options.endpoints = {stranger.url(), web.url()};
   options.request_timeout = std::chrono::minutes(10);
   EtcdClient nobody(options);
@@ -347,10 +347,7 @@ TEST(EtcdClientTest, NeedsNoTokenUntilEtcdAuthenticates) {
       call.send(test::answer(7).text());
     }
   });
-  EtcdOptions options = options_for({server.url()});
-  options.username = "ann";
-  options.password = "secret";
-  EtcdClient client(options);
+  EtcdClient client(options_of_user({server.url()}, "ann", "secret"));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.range("/a").revision, 7u);
   EXPECT_EQ(questions, 1);
   authenticates = true;
@@ -363,9 +360,7 @@ TEST(EtcdClientTest, AUserWithoutAPasswordDoesNotAuthenticate) {
     EXPECT_EQ(call.path(), kRangePath);
     call.send(test::answer(7).text());
   });
-  EtcdOptions options = options_for({server.url()});
-  options.username = "ann";
-  EXPECT_EQ(EtcdClient(options).range("/a").revision, 7u);
+  EXPECT_EQ(EtcdClient(options_of_user({server.url()}, "ann", "")).range("/a").revision, 7u);
 }
 
 TEST(EtcdClientTest, ShowsATokenAndAsksForAnotherOneWhenItIsNoLongerGood) {
@@ -376,17 +371,14 @@ TEST(EtcdClientTest, ShowsATokenAndAsksForAnotherOneWhenItIsNoLongerGood) {
       EXPECT_EQ(test::bytes_of(message, 1), "ann");
       EXPECT_EQ(test::bytes_of(message, 2), "se\"cret");
       call.send(test::Proto().bytes(2, "t" + std::to_string(++tokens)).text());
-      // The first one is forgotten, as after a restart.
+      // The first token becomes invalid, as after a restart.
     } else if (call.header("token") != "t2") {
       call.end(kUnauthenticated, "etcdserver: invalid auth token");
     } else {
       call.send(test::answer(7).text());
     }
   });
-  EtcdOptions options = options_for({server.url()});
-  options.username = "ann";
-  options.password = "se\"cret";
-  EtcdClient client(options);
+  EtcdClient client(options_of_user({server.url()}, "ann", "se\"cret"));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.range("/a").revision, 7u);
   EXPECT_EQ(tokens, 2);
 }
@@ -413,7 +405,7 @@ TEST(EtcdClientTest, ARevisionThatIsForgottenIsExpired) {
 }
 
 TEST(EtcdClientTest, AMemberThatTakesFewCallsGetsAnotherConnection) {
-  // Of 200 watches that one stream each would take, a server in front of etcd may allow 100.
+  // A proxy may allow only 100 of the 200 watches, which need a stream each.
   std::atomic<int> open{0};
   GrpcServer server(
       [&](GrpcCall& call) {
@@ -530,7 +522,7 @@ TEST(EtcdClientTest, AnAnswerThatIsTooLargeIsRefused) {
   EXPECT_THAT(client.range("/a").kvs, SizeIs(1)) << "others are not troubled";
 }
 
-/// An etcd whose list of members is what a test says.
+/// An etcd with a test's list of members.
 class ListedEtcd {
  public:
   std::string url() const { return server_.url(); }
@@ -711,10 +703,7 @@ TEST_F(RealEtcdTest, AWatchLeavesAMemberThatCannotBeUsed) {
   std::vector<std::string> endpoints = test::shared_etcd().endpoints();
   endpoints.insert(endpoints.begin(), web.url());
   EtcdStore both(options_for(endpoints), prefix);
-  WatchOptions options;
-  options.start = WatchOptions::Start::kRevision;
-  options.revision = good->current_revision();
-  auto watch = both->watch("", options);
+  auto watch = both->watch("", from_revision(good->current_revision()));
   good->create("n/b", pod("b"));
   EXPECT_EQ(watch->take(1), std::vector<std::string>{"ADDED n/b"});
 }
@@ -726,17 +715,15 @@ TEST_F(RealEtcdTest, UsersAndPasswords) {
   etcd.etcdctl({"auth", "enable"});
   EtcdClient nobody(options_for(etcd.endpoints()));
   EXPECT_THROW(nobody.range("/a"), EtcdError);
-  EtcdOptions options = options_for(etcd.endpoints());
-  options.username = "root";
-  options.password = "wrong";
+  EtcdOptions options = options_of_user(etcd.endpoints(), "root", "wrong");
   EtcdClient wrong(options);
   EXPECT_THROW(wrong.range("/a"), EtcdError);
   options.password = "pass word";
   EtcdClient root(options);
   const Revision revision = root.put("/a", "x");
   EXPECT_EQ(root.range("/a").revision, revision);
-  // Watches show a token, too; and tokens are forgotten when etcd starts again.
-  options.future_wait = std::chrono::seconds(30);  // etcd takes its time over passwords
+  // Watches have tokens, too; a restart of etcd invalidates them.
+  options.future_wait = std::chrono::seconds(30);  // etcd's password check is slow
   EtcdBackend backend(options);
   StorageClient pods(backend.resource("pods"));
   auto watch = pods.watch("", {});
@@ -749,15 +736,13 @@ TEST_F(RealEtcdTest, UsersAndPasswords) {
   EXPECT_EQ(watch->take(1).at(0), "DELETED n/a");
 }
 
-// A restarted etcd knows no tokens. It refuses them within the stream of a watch.
+// A restarted etcd has no tokens. It rejects them within a watch's stream.
 TEST_F(RealEtcdTest, AWatchWhoseTokenIsForgottenGoesOnWithAnotherOne) {
   test::EtcdCluster etcd;
   etcd.etcdctl({"user", "add", "root:pw"});
   etcd.etcdctl({"user", "grant-role", "root", "root"});
   etcd.etcdctl({"auth", "enable"});
-  EtcdOptions options = options_for(etcd.endpoints());
-  options.username = "root";
-  options.password = "pw";
+  EtcdOptions options = options_of_user(etcd.endpoints(), "root", "pw");
   options.watch_cache = false;
   EtcdBackend watching(options);
   EtcdBackend writing(options);
@@ -807,7 +792,7 @@ TEST_F(RealEtcdTest, TlsWithClientCertificates) {
   const Revision revision = client.put("/a", "x");
   EXPECT_EQ(client.range("/a").revision, revision);
   {
-    // Over HTTP/2 watches share a connection with everything else.
+    // With HTTP/2, watches share a connection with other requests.
     EtcdBackend backend(options);
     StorageClient pods(backend.resource("pods"));
     auto watch = pods.watch("", {});
@@ -816,7 +801,7 @@ TEST_F(RealEtcdTest, TlsWithClientCertificates) {
     EXPECT_EQ(watch->take(2), (std::vector<std::string>{"ADDED n/a", "DELETED n/a"}));
   }
   {
-    // A certificate that nobody takes, until another one is put in its place.
+    // A certificate that is rejected until it is replaced.
     EtcdOptions renewed = options;
     const test::KeyPair stranger =
         test::CertificateAuthority().issue({.common_name = "lookout", .names = {}});
@@ -836,8 +821,8 @@ TEST_F(RealEtcdTest, TlsWithClientCertificates) {
     }));
   }
   {
-    // Authorities that have not signed the server's certificate, until the right ones are put in
-    // their place. What is no certificate changes nothing.
+    // Authorities that have not signed the server's certificate, until they are replaced by the right ones.
+    // A file without a certificate changes nothing.
     EtcdOptions renewed = options;
     renewed.ca_file = file("renewed-ca.crt", test::CertificateAuthority().certificate());
     renewed.request_timeout = std::chrono::milliseconds(2000);

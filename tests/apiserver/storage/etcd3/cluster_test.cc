@@ -1,5 +1,5 @@
-// Three etcds, of which some are killed, frozen and cut off: what was acknowledged reaches
-// everybody once and in order.
+// Three etcds, some of which are killed, frozen and partitioned: acknowledged writes reach all watchers
+// once and in order.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -47,7 +47,7 @@ class ClusterTest : public testing::Test {
   void begin(EtcdOptions reach) {
     std::vector<std::string>& endpoints = reach.endpoints;
     writing_ = std::make_unique<EtcdBackend>(options_for(reach, true));
-    // Each begins with another member.
+    // Each starts with a different member.
     std::rotate(endpoints.begin(), endpoints.begin() + 1, endpoints.end());
     cached_ = std::make_unique<EtcdBackend>(options_for(reach, true));
     std::rotate(endpoints.begin(), endpoints.begin() + 1, endpoints.end());
@@ -64,7 +64,7 @@ class ClusterTest : public testing::Test {
     followers_.push_back(std::make_unique<Follower>(backend.resource("pods")));
   }
 
-  /// Until more has been written, and everybody has seen it.
+  /// Waits for further writes that all watchers have received.
   bool progress() {
     std::size_t before = 0;
     for (const auto& writer : writers_) before += writer->count();
@@ -196,7 +196,7 @@ TEST_P(AnyClusterTest, CompactionAndDefragmentationDoNotTroubleWatchers) {
 TEST_F(ClusterTest, AWatcherThatMissedACompactionBeginsWithTheStateAgain) {
   cluster_ = std::make_unique<test::EtcdCluster>();
   writing_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
-  // The others see etcd through a line that can be cut.
+  // The others reach etcd through a proxy that can be cut off.
   std::atomic<bool> open{true};
   test::HttpServer gate([&, port = cluster_->port()](test::HttpConnection& c) {
     if (open) c.tunnel_to(port);
@@ -208,7 +208,7 @@ TEST_F(ClusterTest, AWatcherThatMissedACompactionBeginsWithTheStateAgain) {
   follow(*direct_);
   writers_.push_back(std::make_unique<Writer>(writing_->resource("pods"), 0));
   ASSERT_TRUE(progress());
-  // They are cut off; what happens meanwhile is forgotten.
+  // They are cut off, and the history in the meantime is compacted.
   open = false;
   gate.reset_all();
   const std::size_t before = writers_[0]->count();
@@ -257,7 +257,7 @@ TEST_F(ClusterTest, ConnectionsMayBreakAtAnyTime) {
   EXPECT_EQ(watches_, followers_.size()) << "no watch had to begin again";
 }
 
-/// A watch that has told of the pod n/a.
+/// A watch that has delivered the pod n/a.
 auto watch_of_a(StorageClient& client) {
   auto watch = client.watch("", {});
   EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
@@ -301,7 +301,7 @@ TEST_F(ClusterTest, AMemberThatLosesItsLeaderEndsItsWatches) {
   const auto cached_watch = watch_of_a(cached);
   cluster_->kill(1);
   cluster_->kill(2);
-  // It would be silent for ever.
+  // Otherwise it would be silent forever.
   const auto events = watch->take_until_the_end();
   ASSERT_EQ(describe(events), std::vector<std::string>{"ERROR"});
   EXPECT_EQ(api::Status::from(events[0].object)->message,
@@ -309,7 +309,7 @@ TEST_F(ClusterTest, AMemberThatLosesItsLeaderEndsItsWatches) {
   cluster_->restart(1);
   cluster_->restart(2);
   cluster_->wait_until_ready();
-  // Those of a cache do not notice.
+  // A cache's watches are not affected.
   EXPECT_TRUE(eventually([&] {
     try {
       cached.create("n/b", pod("b", 1));
@@ -321,7 +321,7 @@ TEST_F(ClusterTest, AMemberThatLosesItsLeaderEndsItsWatches) {
   EXPECT_EQ(cached_watch->take(1).at(0), "ADDED n/b");
 }
 
-/// Every watch of these gets 410, and what is read is what is there now.
+/// Every watch gets 410, and reads return the current state.
 void expect_a_new_history(WatchReader& watch) {
   const auto events = watch.take_until_the_end();
   ASSERT_FALSE(events.empty());
@@ -332,7 +332,7 @@ void expect_a_new_history(WatchReader& watch) {
 }
 
 TEST_F(ClusterTest, AnotherEtcdInThePlaceOfTheFirstIsNoticed) {
-  // The second one is further than the first: no revision goes back.
+  // The second one is ahead of the first, so no revision decreases.
   test::EtcdCluster first;
   test::EtcdCluster second;
   {
@@ -391,13 +391,10 @@ TEST_F(ClusterTest, AnEtcdThatWasRestoredToAnOlderStateIsNoticed) {
     EXPECT_EQ(list.objects[0], old);
     EXPECT_EQ(client->get("n/a"), old);
   }
-  // A client that was away meanwhile comes back with what it last saw.
-  WatchOptions lost;
-  lost.start = WatchOptions::Start::kRevision;
-  lost.revision = last;
-  auto late = cached.watch("", lost);
+  // A client that was disconnected resumes from its last revision.
+  auto late = cached.watch("", from_revision(last));
   expect_a_new_history(*late);
-  // Life goes on.
+  // Writes continue.
   auto watch = cached.watch("", {});
   EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
   cached.update("n/a", [&](const api::Object&) { return pod("a", 99); });
@@ -416,7 +413,7 @@ TEST_F(ClusterTest, ARequestThatMeetsAnotherEtcdEndsTheWatchesOfTheFirst) {
   pods.create("n/a", pod("a", 1));
   EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
   const auto before = client->lineage();
-  // The watch hangs with the first one; a request goes on to the second one.
+  // The watch hangs with the first member; a request switches to the second one.
   first.freeze(0);
   EXPECT_TRUE(eventually([&] {
     try {

@@ -1,5 +1,5 @@
-// The simulator's model of etcd, beside a real one: the same requests, and answers that must be the
-// same.
+// The simulator's model of etcd, compared with a real one: the same requests must have the same
+// responses.
 #include "testing/sim/etcd_model.h"
 
 #include <fmt/format.h>
@@ -17,6 +17,7 @@
 #include "apiserver/storage/etcd3/messages.h"
 #include "lookout/api/detail/wire_reader.h"
 #include "lookout/base/event_loop.h"
+#include "tests/apiserver/grpc/read_all.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/tested_etcd.h"
 
@@ -78,11 +79,11 @@ class Peer {
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  /// The answer as a text.
+  /// The response as text.
   std::string ask(const std::string& method, const std::string& message) {
     return loop_.run(ask_once(method, message));
   }
-  /// Everything that a watch of all keys tells, from a revision on, until it ends or until `last`.
+  /// All messages of a watch of all keys, from a revision on, until it ends or until `last`.
   std::vector<std::string> watch(Revision from, Revision last) {
     return loop_.run(watch_all(from, last));
   }
@@ -95,12 +96,7 @@ class Peer {
     request.deadline = steady_clock::now() + kPatience;
     const auto executor = co_await boost::asio::this_coro::executor;
     const auto call = channel_->start(std::move(request), executor);
-    std::string all;
-    for (;;) {
-      const std::string piece = co_await call->read();
-      if (piece.empty()) break;
-      all += piece;
-    }
+    const std::string all = co_await test::read_all(call);
     const grpc::Status status = call->status();
     if (status.code != 0) co_return fmt::format("{} {}", status.code, status.message);
     co_return told(std::string_view(all).substr(grpc::kMessageHead), method == "KV/Txn");
@@ -155,7 +151,7 @@ class Peer {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-/// Requests at random, some of which make no sense.
+/// Random requests, some of them invalid.
 class Requests {
  public:
   explicit Requests(unsigned seed) : random_(seed) {}
@@ -242,7 +238,7 @@ class Requests {
     Proto out;
     const std::uint64_t target = below(5);
     out.number(1, below(4)).number(2, target).bytes(3, key());
-    // The union of what it is compared with.
+    // The operand of the comparison.
     if (target == 3) return out.bytes(7, std::string(1 + below(3), 'x'));
     constexpr unsigned kFields[] = {4, 5, 6, 7, 8};
     const std::uint64_t value = target == 0   ? 1 + below(3)
@@ -260,7 +256,7 @@ class Requests {
   }
   Request compaction(Revision now) {
     if (below(3) != 0) return {"KV/Range", range(now).text()};
-    // Physically: what is forgotten is gone when the answer comes.
+    // Physical compaction: it is complete when the response arrives.
     return {"KV/Compact", Proto().number(1, some_revision(now)).number(2, 1).text()};
   }
 
@@ -299,7 +295,7 @@ TEST_P(EtcdModelTest, AnswersAsARealOne) {
     ASSERT_EQ(here.ask(request.method, request.message), expected)
         << "request " << i << ": " << request.method << told(request.message);
   }
-  // Watches from every revision see the same, or are refused in the same way.
+  // Watches from every revision have the same events or the same errors.
   const std::string last = Proto().bytes(1, "/k/z").bytes(2, "last").text();
   ASSERT_EQ(here.ask("KV/Put", last), there.ask("KV/Put", last));
   const Revision now = model->revision();

@@ -53,6 +53,13 @@ inline EtcdOptions options_for(std::vector<std::string> endpoints) {
   options.endpoints = std::move(endpoints);
   return options_for(std::move(options));
 }
+inline EtcdOptions options_of_user(std::vector<std::string> endpoints, std::string username,
+                                   std::string password) {
+  EtcdOptions options = options_for(std::move(endpoints));
+  options.username = std::move(username);
+  options.password = std::move(password);
+  return options;
+}
 
 /// The context of a store for the resource under `prefix`.
 inline std::shared_ptr<Context> context_for(const EtcdClient& client, std::string prefix,

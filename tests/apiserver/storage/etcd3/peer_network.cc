@@ -3,33 +3,21 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 
-#include "tests/support/bounded_wait.h"
+#include "tests/support/relayed_connection.h"
 
 namespace lookout::test {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
 namespace {
-
-tcp::endpoint loopback(int port) {
-  return {asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(port)};
-}
 
 /// The inode of the socket that is connected from one port of this machine to another; empty if there
 /// is none.
@@ -76,75 +64,39 @@ class PeerNetwork::Impl {
 
   int port(std::size_t member) const { return acceptors_[member].local_endpoint().port(); }
 
-  template <class Function>
-  void run(Function function) {
-    std::promise<void> done;
-    asio::post(context_, [&] {
-      function();
-      done.set_value();
-    });
-    wait_for(done.get_future());
-  }
   void set_process(std::size_t member, pid_t pid) {
-    run([&] { processes_[member] = pid; });
+    call_on(context_, [&] { processes_[member] = pid; });
   }
   void set_isolated(std::optional<std::size_t> member) {
-    run([&] { isolated_ = member; });
+    call_on(context_, [&] { isolated_ = member; });
   }
 
  private:
-  struct Connection {
-    explicit Connection(tcp::socket accepted)
-        : client(std::move(accepted)), server(client.get_executor()) {}
-    void close() {
-      boost::system::error_code ignored;
-      client.close(ignored);
-      server.close(ignored);
-    }
-    tcp::socket client;
-    tcp::socket server;
-    std::optional<std::size_t> from;
-    std::size_t to = 0;
-  };
-
   asio::awaitable<void> accept(std::size_t member) {
     for (;;) {
-      auto made = std::make_shared<Connection>(
+      auto made = std::make_shared<RelayedConnection>(
           co_await acceptors_[member].async_accept(asio::use_awaitable));
-      made->to = member;
-      asio::co_spawn(context_, serve(made), [made](std::exception_ptr) { made->close(); });
+      asio::co_spawn(context_, serve(made, member), [made](std::exception_ptr) { made->close(); });
     }
   }
 
-  asio::awaitable<void> serve(std::shared_ptr<Connection> connection) {
-    const std::string inode = inode_of(connection->client.remote_endpoint().port(),
-                                       connection->client.local_endpoint().port());
+  asio::awaitable<void> serve(std::shared_ptr<RelayedConnection> connection, std::size_t to) {
+    const auto from = member_at(connection->client);
+    const std::function<bool()> is_cut = [this, from, to] {
+      return isolated_ && (from == isolated_ || to == *isolated_);
+    };
+    co_await relay(connection, targets_[to], is_cut);
+  }
+
+  /// The member whose process has opened the connection; nullopt for other processes.
+  std::optional<std::size_t> member_at(const tcp::socket& client) const {
+    std::optional<std::size_t> out;
+    const std::string inode =
+        inode_of(client.remote_endpoint().port(), client.local_endpoint().port());
     for (std::size_t i = 0; i < processes_.size() && !inode.empty(); ++i) {
-      if (has_socket(processes_[i], inode)) connection->from = i;
+      if (has_socket(processes_[i], inode)) out = i;
     }
-    co_await connection->server.async_connect(targets_[connection->to], asio::use_awaitable);
-    asio::co_spawn(context_, copy(connection, connection->server, connection->client),
-                   [connection](std::exception_ptr) { connection->close(); });
-    co_await copy(connection, connection->client, connection->server);
-  }
-
-  bool is_cut(const Connection& connection) const {
-    return isolated_ && (connection.from == isolated_ || connection.to == *isolated_);
-  }
-
-  asio::awaitable<void> copy(std::shared_ptr<Connection> connection, tcp::socket& from,
-                             tcp::socket& to) {
-    std::array<char, 16384> buffer;
-    asio::steady_timer pause(context_);
-    for (;;) {
-      const std::size_t size =
-          co_await from.async_read_some(asio::buffer(buffer), asio::use_awaitable);
-      while (is_cut(*connection)) {
-        pause.expires_after(std::chrono::milliseconds(5));
-        co_await pause.async_wait(asio::use_awaitable);
-      }
-      co_await asio::async_write(to, asio::buffer(buffer, size), asio::use_awaitable);
-    }
+    return out;
   }
 
   asio::io_context context_{1};

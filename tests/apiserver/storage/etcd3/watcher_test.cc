@@ -1,4 +1,4 @@
-// The etcd watcher, bullet by bullet: with a real etcd, and with one that does what a test says.
+// The documented behaviour of the etcd watcher, with a real etcd and with a scripted one.
 #include "apiserver/storage/etcd3/watcher.h"
 
 #include <atomic>
@@ -22,13 +22,6 @@ namespace {
 using test::eventually;
 using test::GrpcCall;
 
-WatchOptions from(Revision revision) {
-  WatchOptions options;
-  options.start = WatchOptions::Start::kRevision;
-  options.revision = revision;
-  return options;
-}
-
 api::Status status_of(const Event& event) {
   EXPECT_EQ(event.type, api::EventType::kError);
   return api::Status::from(event.object).value_or(api::Status{});
@@ -46,10 +39,10 @@ class WatcherFixture : public testing::Test {
   }
   EtcdStore& pods() { return *pods_; }
   std::string whole(const std::string& key) const { return prefix_ + "/pods/" + key; }
-  /// A watch that sees only the deletion of this value, which is no object.
+  /// A watch that receives only the deletion of this value, which is not an object.
   auto watch_deletion(const std::string& key, std::string value) {
     pods().etcd().put(whole(key), std::move(value));
-    auto watch = pods()->watch("", from(pods()->current_revision()));
+    auto watch = pods()->watch("", from_revision(pods()->current_revision()));
     auto& etcd = pods().etcd();
     etcd.run(etcd->remove(whole(key)));
     return watch;
@@ -83,7 +76,7 @@ class TransitionTest
 TEST_P(TransitionTest, OldAndNewMembershipDecide) {
   const Transition& t = std::get<1>(GetParam());
   if (*t.before != '\0') pods()->create("n/a", pod("a", t.before));
-  WatchOptions options = from(pods()->current_revision());
+  WatchOptions options = from_revision(pods()->current_revision());
   options.predicate = app_is("x");
   auto watch = pods()->watch("", options);
   api::Object last;
@@ -131,7 +124,7 @@ TEST_P(WatcherTest, ProgressNotificationsBecomeBookmarks) {
     co_return pods().store().watch_all(start, pods().etcd()->lineage(), reader);
   };
   auto watch = thread.run(open());
-  // Something that the watch does not see.
+  // A change that the watch does not receive.
   const Revision other = pods().etcd().put(prefix_ + "/other", "x");
   std::vector<Event> events;
   Revision told = 0;
@@ -150,7 +143,7 @@ TEST_P(WatcherTest, ProgressNotificationsBecomeBookmarks) {
 }
 
 TEST_P(WatcherTest, BookmarksAreToldWhenTheyAreAskedFor) {
-  auto watch = pods()->watch("", from(pods()->current_revision()));
+  auto watch = pods()->watch("", from_revision(pods()->current_revision()));
   const Revision other = pods().etcd().put(prefix_ + "/other", "x");
   EXPECT_TRUE(eventually([&] {
     watch->request_bookmark();
@@ -167,7 +160,7 @@ TEST_P(WatcherTest, AWatchOfTheForgottenPastGetsOneErrorAndEnds) {
     pods()->update("n/a", [&](const api::Object&) { return pod("a", std::to_string(i)); });
   auto& etcd = pods().etcd();
   etcd.run(etcd->compact(pods()->current_revision()));
-  const auto events = pods()->watch("", from(start))->take_until_the_end();
+  const auto events = pods()->watch("", from_revision(start))->take_until_the_end();
   ASSERT_THAT(events, SizeIs(1));
   EXPECT_EQ(status_of(events[0]).code, 410);
   EXPECT_EQ(status_of(events[0]).reason, "Expired");
@@ -188,7 +181,7 @@ TEST_P(WatcherTest, WhatWasCompactedRightBehindTheStartIsNotLost) {
     auto& etcd = pods().etcd();
     etcd.run(etcd->compact(start + 1));
     pods()->create(key + "-later", pod("later"));
-    const auto events = pods()->watch("", from(start))->take_until_the_end();
+    const auto events = pods()->watch("", from_revision(start))->take_until_the_end();
     ASSERT_THAT(events, SizeIs(1)) << key;
     EXPECT_EQ(status_of(events[0]).code, 410) << key;
   }
@@ -205,7 +198,7 @@ TEST_P(WatcherTest, ACompactionDoesNotTroubleAWatchThatIsUpToDate) {
 }
 
 TEST_P(WatcherTest, AValueThatCannotBeReadEndsTheWatchAndIsNamed) {
-  auto watch = pods()->watch("", from(pods()->current_revision()));
+  auto watch = pods()->watch("", from_revision(pods()->current_revision()));
   pods()->create("n/a", pod("a"));
   pods().etcd().put(whole("n/bad"), "nonsense");
   pods()->create("n/b", pod("b"));
@@ -235,8 +228,8 @@ TEST_P(WatcherTest, PreviousValuesAreDecodedOnlyWhereTheyDecide) {
   const Revision start = pods()->current_revision();
   const std::string good = json_codec()->encode(pod("a", "x"));
   pods().etcd().put(whole("n/a"), good);
-  EXPECT_EQ(pods()->watch("", from(start))->take(1).at(0), "MODIFIED n/a");
-  WatchOptions selecting = from(start);
+  EXPECT_EQ(pods()->watch("", from_revision(start))->take(1).at(0), "MODIFIED n/a");
+  WatchOptions selecting = from_revision(start);
   selecting.predicate = app_is("x");
   EXPECT_EQ(pods()->watch("", selecting)->take(1).at(0), "ERROR");
 }
@@ -271,9 +264,9 @@ TEST_P(WatcherTest, ALargeObjectComesWhole) {
   EXPECT_EQ(watch->take_events(1).at(0).object, created);
 }
 
-// --- with an etcd that does what a test says
+// --- with a scripted etcd
 
-/// Its watches run a script each, in the order in which they come.
+/// Each watch runs a script, in order.
 class ScriptedEtcd {
  public:
   using Script = std::function<void(GrpcCall&)>;
@@ -346,7 +339,7 @@ TEST(ScriptedWatcherTest, ABrokenConnectionIsReplacedByOneThatGoesOnBehindWhatCa
                      },
                      [](GrpcCall& c) { c.send(message(9, {event_of("e", 9)})); }});
   EtcdStore pods(options_for({etcd.url()}), "/p");
-  auto watch = pods->watch("", from(4));
+  auto watch = pods->watch("", from_revision(4));
   EXPECT_THAT(watch->take(5),
               ElementsAre("ADDED n/a", "ADDED n/b", "ADDED n/c", "ADDED n/d", "ADDED n/e"));
   const auto requests = etcd.requests();
@@ -368,7 +361,7 @@ TEST(ScriptedWatcherTest, ARevisionThatCameHalfIsCompletedAndNothingIsRepeated) 
                        c.send(message(8, {event_of("d", 8)}));
                      }});
   EtcdStore pods(options_for({etcd.url()}), "/p");
-  auto watch = pods->watch("", from(4));
+  auto watch = pods->watch("", from_revision(4));
   const auto events = watch->take_events(4);
   EXPECT_THAT(describe(events), ElementsAre("ADDED n/a", "ADDED n/b", "ADDED n/c", "ADDED n/d"));
   EXPECT_TRUE(events[0].revision_continues);
@@ -383,7 +376,7 @@ TEST(ScriptedWatcherTest, AFragmentedAnswerIsOneRevision) {
     c.send(message(7, {event_of("b", 7)}, false));
   }});
   EtcdStore pods(options_for({etcd.url()}), "/p");
-  const auto events = pods->watch("", from(4))->take_events(2);
+  const auto events = pods->watch("", from_revision(4))->take_events(2);
   EXPECT_TRUE(events.at(0).revision_continues);
   EXPECT_FALSE(events.at(1).revision_continues);
 }
@@ -412,9 +405,7 @@ class EtcdWithUsers {
         }) {}
 
   EtcdOptions options() const {
-    EtcdOptions out = options_for({server_.url()});
-    out.username = "ann";
-    out.password = "secret";
+    EtcdOptions out = options_of_user({server_.url()}, "ann", "secret");
     out.watch_cache = false;
     out.prefix = "/p";
     return out;
@@ -455,7 +446,7 @@ TEST_P(RefusedTokenTest, IsRenewedAndTheWatchGoesOn) {
   EtcdWithUsers etcd(2, GetParam().how);
   EtcdBackend backend(etcd.options());
   StorageClient pods(backend.resource("pods"));
-  auto watch = pods.watch("", from(4));
+  auto watch = pods.watch("", from_revision(4));
   EXPECT_THAT(watch->take(3), ElementsAre("ADDED n/pod5", "ADDED n/pod6", "ADDED n/pod7"));
 }
 
@@ -482,7 +473,7 @@ TEST(ScriptedWatcherTest, ATokenThatIsNeverTakenEndsTheWatch) {
                            : ends(EtcdError::kPermissionDenied, "etcdserver: permission denied"));
     EtcdBackend backend(etcd.options());
     StorageClient pods(backend.resource("pods"));
-    const auto events = pods.watch("", from(4))->take_until_the_end();
+    const auto events = pods.watch("", from_revision(4))->take_until_the_end();
     ASSERT_THAT(describe(events), ElementsAre("ERROR"));
     EXPECT_EQ(etcd.tokens(), bad ? 6 : 2);
   }
@@ -505,7 +496,7 @@ TEST_P(EndingTest, IsOneErrorBehindWhatCameBefore) {
     c.send(message(6, {event_of("b", 6)}));
   }});
   EtcdStore pods(options_for({etcd.url()}), "/p");
-  const auto events = pods->watch("", from(4))->take_until_the_end();
+  const auto events = pods->watch("", from_revision(4))->take_until_the_end();
   ASSERT_THAT(describe(events), ElementsAre("ADDED n/a", "ERROR"));
   EXPECT_EQ(status_of(events[1]).code, GetParam().code);
   EXPECT_THAT(status_of(events[1]).message, HasSubstr(GetParam().message));
@@ -539,7 +530,7 @@ TEST(ScriptedWatcherTest, AnEventBehindTheProgressThatContainsItEndsTheWatch) {
     c.send(message(7, {event_of("b", 7)}));
   }});
   EtcdStore pods(options_for({etcd.url()}), "/p");
-  const auto events = pods->watch("", from(4))->take_until_the_end();
+  const auto events = pods->watch("", from_revision(4))->take_until_the_end();
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(describe(events).front(), "ADDED n/a");
   ASSERT_EQ(events.back().type, api::EventType::kError);
@@ -549,10 +540,10 @@ TEST(ScriptedWatcherTest, AnEventBehindTheProgressThatContainsItEndsTheWatch) {
 }
 
 TEST(ScriptedWatcherTest, AnEtcdThatDoesNotSayHowFarItHasComeIsBelieved) {
-  // As kine: no cluster ID, no revision in the first answer, and old ones in others.
+  // Like kine: no cluster ID, no revision in the first response, and old ones in others.
   ScriptedEtcd etcd({[](GrpcCall& c) { c.send(message(105, {event_of("a", 105)})); }}, 0);
   EtcdStore pods(options_for({etcd.url()}), "/p");
-  EXPECT_EQ(pods->watch("", from(104))->take(1).at(0), "ADDED n/a");
+  EXPECT_EQ(pods->watch("", from_revision(104))->take(1).at(0), "ADDED n/a");
 }
 
 TEST(ScriptedWatcherTest, WhoDoesNotReadMakesEtcdWaitAndNobodyElse) {
@@ -567,15 +558,15 @@ TEST(ScriptedWatcherTest, WhoDoesNotReadMakesEtcdWaitAndNobodyElse) {
                      [](GrpcCall& c) { c.send(message(5, {event_of("a", 5)})); }});
   EtcdStore pods(options_for({etcd.url()}), "/p");
   {
-    auto watch = pods->watch("", from(4));
+    auto watch = pods->watch("", from_revision(4));
     watch->take(1);
     EXPECT_TRUE(eventually([&] { return slow != nullptr && slow.load()->stalled(); }));
     // Two queues of 100, and the window of the stream.
     EXPECT_LT(slow.load()->written(), 4u << 20);
-    // Over the same connection others get what is theirs.
-    EXPECT_EQ(pods->watch("", from(4))->take(1).at(0), "ADDED n/a");
+    // Other streams on the same connection are not affected.
+    EXPECT_EQ(pods->watch("", from_revision(4))->take(1).at(0), "ADDED n/a");
     EXPECT_EQ(etcd.server().connections(), 1);
-    // The events that were held back arrive in order, and those behind them.
+    // The delayed events and later ones arrive in order.
     const std::uint64_t held_back = slow.load()->written();
     std::int64_t revision = 5;
     while (slow.load()->written() < 2 * held_back) {
@@ -591,7 +582,7 @@ TEST(ScriptedWatcherTest, WhoDoesNotReadMakesEtcdWaitAndNobodyElse) {
 TEST(ScriptedWatcherTest, CancellingEndsItWithoutAnError) {
   ScriptedEtcd etcd({});
   EtcdStore pods(options_for({etcd.url()}), "/p");
-  auto watch = pods->watch("", from(4));
+  auto watch = pods->watch("", from_revision(4));
   EXPECT_TRUE(eventually([&] { return !etcd.requests().empty(); }));
   watch->cancel();
   EXPECT_THAT(watch->take_until_the_end(), SizeIs(0));
@@ -613,7 +604,7 @@ TEST(BlockLoggerTest, SaysNowAndThenHowLongSomebodyWaited) {
   logger.record_wait(milliseconds(0), start + milliseconds(5000));
   EXPECT_THAT(lines, ElementsAre("/registry/pods: it is slow: waited 110 ms for 3 events within "
                                  "5000 ms"));
-  // Short waits are nobody's business.
+  // Short waits are not logged.
   logger.record_wait(milliseconds(100), start + milliseconds(10000));
   EXPECT_THAT(lines, SizeIs(1));
 }

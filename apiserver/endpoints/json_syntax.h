@@ -1,0 +1,13 @@
+// What Go's encoding/json says about text that is no JSON.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lookout::apiserver::endpoints {
+
+/// The first syntax error, such as "invalid character '}' looking for beginning of value"; empty if
+/// the text is one JSON value.
+std::string json_syntax_error(std::string_view text);
+
+}  // namespace lookout::apiserver::endpoints
