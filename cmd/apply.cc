@@ -39,10 +39,10 @@ class Kinds {
  public:
   explicit Kinds(const rest::Client& client) : client_(client) {}
 
-  /// From now on, kinds may be about to appear.
+  /// Expects new kinds to appear soon.
   void expect_more() { deadline_ = std::chrono::steady_clock::now() + kEstablishing; }
 
-  /// Nothing if the server has no such kind. Throws what discovery throws.
+  /// Empty if the server has no such kind. Throws what discovery throws.
   std::optional<api::Resource> find(const api::Object& object) {
     const api::GroupVersionKind kind = object.gvk();
     for (;;) {
@@ -77,7 +77,7 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
   bool failed = !manifests.errors.empty();
   bool conflicted = false;
   for (const auto& [object, place] : manifests.objects) {
-    // If this fails, the manifest is not the reason, and nothing else would succeed.
+    // If discovery fails, applying other objects would fail, too.
     const std::optional<api::Resource> found = kinds.find(object);
     try {
       if (!found) {
@@ -93,7 +93,7 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
                                     : client.config().default_namespace;
       }
       client.resource(resource, ns).apply(object, options);
-      // Unlike fmt::print(), this does not throw if nobody reads: the object is applied.
+      // Unlike fmt::print(), this does not throw on a closed pipe: the object has been applied.
       const std::string line =
           fmt::format("{} serverside-applied{}\n", name_of(resource, object.name()),
                       flags.dry_run ? " (server dry run)" : "");
@@ -101,7 +101,7 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
       std::fflush(stdout);
       if (!flags.dry_run && resource.kind == "CustomResourceDefinition") kinds.expect_more();
     } catch (const std::exception& e) {
-      // Nothing else would succeed.
+      // Other objects would fail, too.
       if (rest::is_connection_refused(e) || api::is_unauthorized(e)) throw;
       say("lookout: {}: {}\n", place, e.what());
       failed = true;
@@ -139,7 +139,7 @@ void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action)
       ->capture_default_str();
   command->add_flag("--force-conflicts", flags->force, "Take over fields that other managers own");
   command->add_flag("--dry-run", flags->dry_run,
-                    "Let the server check the objects, and change nothing");
+                    "Let the server check the objects without storing them");
   command->footer(
       "Fields that this manager applied before and that are missing now are removed. Objects are\n"
       "applied in the order of the files. If one is malformed or the server refuses it, the "

@@ -27,13 +27,13 @@ struct DeleteFlags {
   bool dry_run = false;
 };
 
-/// Why an object that the server has marked for deletion is still there; ends the sentence.
+/// The reason why an object still exists after its deletion; completes the message.
 std::string what_it_waits_for(const api::Object& object) {
   std::vector<std::string> finalizers;
   for (const auto finalizer : object.metadata().finalizers()) finalizers.emplace_back(finalizer);
   if (!finalizers.empty())
     return fmt::format(": it waits for finalizers {}", fmt::join(finalizers, ", "));
-  // Those of a namespace.
+  // The finalizers of a namespace.
   if (!object["spec"]["finalizers"].empty()) return ": it waits until its contents are deleted";
   const auto seconds = object.metadata().deletion_grace_period_seconds();
   return seconds ? fmt::format(": it waits for its grace period of {} s", *seconds) : "";
@@ -95,9 +95,11 @@ void add_delete(CLI::App& app, const ConnectionFlags& connection, Action& action
                    "Give a pod this many seconds to end (default: the pod's own grace period)")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->type_name("SECONDS");
-  command->add_flag("--dry-run", flags->dry_run, "Let the server check the request only");
+  command->add_flag("--dry-run", flags->dry_run,
+                    "Let the server check the request without deleting the object");
   command->footer(
-      "Does not wait until an object with finalizers or a grace period is gone, and says so.\n\n"
+      "Does not wait until an object with finalizers or a grace period is gone; prints the "
+      "reason.\n\n"
       "Examples:\n"
       "  lookout delete pods web-1 -n shop\n"
       "  lookout delete deploy web --cascade foreground\n"

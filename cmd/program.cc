@@ -27,11 +27,11 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
-/// Closed standard streams get /dev/null, as Go's runtime has it: else the next file that the program
-/// opens would take the number of one, and get what is meant for it.
+/// Opens closed standard streams as /dev/null, as Go's runtime does. Otherwise the next opened file would
+/// get the number of a standard stream, and its output.
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest free number is this one.
+    // open() returns the lowest free number, which is this one.
     if (fcntl(stream, F_GETFD) == -1 && errno == EBADF) open("/dev/null", O_RDWR);
   }
 }
@@ -45,13 +45,13 @@ void set_up_logging(const std::string& level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-/// Whether nobody reads standard output any more: `lookout get pods | head -1`.
+/// True if the reader of standard output has closed the pipe: `lookout get pods | head -1`.
 bool reader_has_gone() {
   pollfd out{STDOUT_FILENO, POLLOUT, 0};
   return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/// The exit status, once all output is written.
+/// Flushes the output and returns the exit status.
 int finished(int status) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (written || reader_has_gone()) return status;
@@ -59,7 +59,7 @@ int finished(int status) {
   return kFailed;
 }
 
-/// Throws for a word where a command is expected.
+/// Throws for an unknown word in place of a command.
 void check_command(const CLI::App& app) {
   const CLI::App* at = &app;
   std::string command = "lookout";
@@ -78,7 +78,7 @@ void check_command(const CLI::App& app) {
                   meant.empty() ? "" : fmt::format(": did you mean \"{}\"?", meant)));
 }
 
-/// An option of the program that only some commands have; all commands have the others.
+/// A common option that only some commands support.
 struct SomeCommandsOption {
   const char* name;
   std::vector<std::string> commands;  // including their subcommands
@@ -95,7 +95,7 @@ std::vector<SomeCommandsOption> some_commands_options() {
           {"--metrics-listen", {"watch"}}};
 }
 
-/// "bench sync": the command that was chosen. Empty if its program has to find out.
+/// The chosen command, such as "bench sync". Empty if another program parses it.
 std::string chosen_command(const CLI::App& app) {
   std::string out;
   for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
@@ -106,8 +106,7 @@ std::string chosen_command(const CLI::App& app) {
   return out;
 }
 
-/// Options of the program may follow the command and then look like the command's own. Throws for
-/// one that the command does not have.
+/// Common options may follow the command. Throws for a common option that the command does not support.
 void check_options(const CLI::App& app, int argc) {
   if (app.count("--version") > 0 && argc > 2) {
     throw CLI::ValidationError("--version",
@@ -129,7 +128,7 @@ void check_options(const CLI::App& app, int argc) {
 
 int run_program(int argc, char** argv, AddCommands add_commands) {
   open_standard_streams();
-  // Without this, a closed pipe would end the program; now the write fails.
+  // Make writes to a closed pipe fail instead of ending the program.
   signal(SIGPIPE, SIG_IGN);
 
   CLI::App app{"A live view of a Kubernetes cluster, and a small API server to try it on.",
@@ -156,10 +155,10 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
       "the\n"
       "pod that they run in, or else to http://127.0.0.1:8001. ~/.kube/config is not read.\n\n"
       "Examples:\n"
-      "  lookout demo                      # a controller and an informer at work, in a terminal\n"
+      "  lookout demo                      # a live view of a simulated cluster\n"
       "  lookout serve                     # an API server at http://127.0.0.1:8001\n"
       "  lookout apply -f config/          # create or change objects\n"
-      "  lookout watch pods -A             # follow its pods\n"
+      "  lookout watch pods -A             # watch all pods\n"
       "  lookout watch pods -A --kubeconfig ~/.kube/config\n"
       "  lookout new website               # a controller project\n\n"
       "Exit status: 0 success, 1 the operation failed, 2 wrong usage.");
@@ -169,7 +168,7 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
   try {
     try {
       std::vector<std::string> arguments = with_long_options(app, flags.arguments);
-      // CLI11 takes them from the end.
+      // CLI11 expects the arguments in reverse order.
       std::ranges::reverse(arguments);
       app.parse(std::move(arguments));
     } catch (const CLI::ExtrasError&) {
@@ -203,7 +202,7 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
       const std::string hint = advice(e, flags.connection);
       if (!hint.empty()) say("lookout: {}\n", hint);
     } catch (const std::exception&) {
-      // The configuration is what is wrong, and its message has said so.
+      // The configuration is invalid; the original message describes the problem.
     }
     return kFailed;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lookout/api/error.h"
+#include "lookout/base/ascii.h"
 #include "lookout/rest/discovery.h"
 
 namespace lookout::cmd {
@@ -16,26 +17,11 @@ constexpr const char* kAccept =
     "json;as=Table;v=v1beta1;g=meta.k8s.io,"
     "application/json";
 
-/// As URLs have it: everything but letters, digits and -._~ becomes %XX.
-std::string encoded(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain) {
-      out += c;
-    } else {
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
-}
-
 std::string path_of(const api::Resource& resource, const std::string& ns, const std::string& name) {
   std::string out = resource.root_path();
-  if (!ns.empty()) out += "/namespaces/" + encoded(ns);
+  if (!ns.empty()) out += "/namespaces/" + base::percent_encode(ns);
   out += "/" + resource.plural;
-  if (!name.empty()) out += "/" + encoded(name);
+  if (!name.empty()) out += "/" + base::percent_encode(name);
   return out;
 }
 
@@ -55,7 +41,7 @@ ServerTable::ServerTable(const rest::Client& client, const api::Resource& resour
   do {
     std::string query = fmt::format("?limit={}", kPageSize);
     const auto add = [&](std::string_view key, const std::string& value) {
-      if (!value.empty()) query += fmt::format("&{}={}", key, encoded(value));
+      if (!value.empty()) query += fmt::format("&{}={}", key, base::percent_encode(value));
     };
     add("labelSelector", selection.label_selector);
     add("fieldSelector", selection.field_selector);
@@ -87,7 +73,7 @@ void ServerTable::add_page(const api::Object& answer) {
 }
 
 void ServerTable::add_table(const api::Object& table) {
-  // Servers send the columns with the first page only.
+  // Servers send the columns only with the first page.
   std::vector<bool> shown;
   Row names;
   for (const api::Value column : table["columnDefinitions"].elements()) {

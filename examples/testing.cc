@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -25,7 +26,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Waits with a bound: a test that hangs says less than one that fails.
+/// Polls with a time limit: a test should fail, not hang.
 bool eventually(const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + 30s;
   while (!condition()) {
@@ -43,6 +44,25 @@ void mark(const rest::Client& client, const k8s::core::v1::ConfigMap& map,
   change.metadata().labels().set("owner", "nobody");
   client.resource<k8s::core::v1::ConfigMap>(std::string(map.ns())).patch(change);
   recorder.normal(map, "Marked", "nobody owns it");
+}
+
+TEST(MarkTest, SaysNothingOfAFailure) {
+  std::atomic<int> patches{0};
+  apiserver::ServerOptions options;
+  options.before_request = [&](const apiserver::ServedRequest& request) {
+    if (request.verb == "patch" && ++patches == 1)
+      throw api::StatusError::internal_error("the disk is full");
+  };
+  const apiserver::Server server(options);
+  const rest::Client client{server.client_config()};
+  const auto maps = client.resource<k8s::core::v1::ConfigMap>("default");
+  const auto made = maps.create(k8s::core::v1::ConfigMap::draft("settings", "default"));
+
+  test::FakeRecorder recorder;
+  EXPECT_THROW(mark(client, made, recorder), api::StatusError);
+  EXPECT_TRUE(recorder.events().empty());
+  mark(client, made, recorder);
+  EXPECT_EQ(recorder.events().size(), 1u);
 }
 
 TEST(MarkTest, MarksWhatNobodyOwns) {

@@ -31,16 +31,17 @@ void check(bool ok, std::string_view what) {
 
 void add_extension(X509* certificate, int id, const std::string& value) {
   const Extension extension(X509V3_EXT_conf_nid(nullptr, nullptr, id, value.c_str()));
-  check(extension != nullptr, fmt::format("\"{}\" is not understood", value));
-  check(X509_add_ext(certificate, extension.get(), -1) == 1, "the certificate takes no extension");
+  check(extension != nullptr, fmt::format("\"{}\" is not a valid name", value));
+  check(X509_add_ext(certificate, extension.get(), -1) == 1,
+        "cannot add an extension to the certificate");
 }
 
-/// Two certificates of one issuer must not have the same number.
+/// Sets a random serial number, because certificates of one issuer must have different ones.
 void number(X509* certificate) {
   std::uint64_t serial = 0;
   check(RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) == 1, "no randomness");
   check(ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), serial >> 1) == 1,
-        "the certificate takes no number");
+        "cannot set the serial number of the certificate");
 }
 
 std::string text_of(const Bio& bio) {
@@ -65,7 +66,7 @@ SelfSignedCertificate::SelfSignedCertificate(const std::vector<std::string>& nam
   const Certificate certificate(X509_new());
   check(key != nullptr && certificate != nullptr, "no key or no certificate");
   X509* const x509 = certificate.get();
-  check(X509_set_version(x509, X509_VERSION_3) == 1, "no certificate of version 3");
+  check(X509_set_version(x509, X509_VERSION_3) == 1, "cannot set the version of the certificate");
   number(x509);
   constexpr long kMinute = 60;
   constexpr long kDay = 24 * 60 * kMinute;
@@ -77,7 +78,7 @@ SelfSignedCertificate::SelfSignedCertificate(const std::vector<std::string>& nam
                                    reinterpret_cast<const unsigned char*>(common_name.c_str()), -1,
                                    -1, 0) == 1 &&
             X509_set_issuer_name(x509, name) == 1 && X509_set_pubkey(x509, key.get()) == 1,
-        "the certificate takes no name or no key");
+        "cannot set the name or the key of the certificate");
   std::string alternatives;
   for (const auto& each : names) alternatives += (alternatives.empty() ? "" : ",") + each;
   if (!alternatives.empty()) add_extension(x509, NID_subject_alt_name, alternatives);

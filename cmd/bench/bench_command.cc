@@ -1,4 +1,4 @@
-// lookout bench: the figures of docs/performance.md, to be measured again.
+// lookout bench: measures the figures of docs/performance.md.
 #include "cmd/bench/bench_command.h"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ constexpr std::int64_t kMostInformers = 1'000'000;
 
 using Job = bench::Result (*)(const bench::JobOptions&, std::stop_token);
 
-/// How many changes the server is to send.
+/// The number of changes that the server sends.
 std::uint64_t events_of(const BenchFlags& flags, Job job) {
   if (job == bench::events_job) return flags.job.events;
   if (job != bench::soak_job) return 0;
@@ -51,7 +51,7 @@ int run(const ConnectionFlags& connection, BenchFlags flags, Job job, bool needs
   std::optional<bench::LoadChild> server;
   if (needs_server) {
     flags.load.events = events_of(flags, job);
-    // Changes begin when the state has long been there.
+    // Changes start well after the initial state has been received.
     flags.load.delay = 1000;
     if (connection.server.empty() && connection.kubeconfig.empty() && connection.context.empty()) {
       server.emplace(flags.server);
@@ -101,7 +101,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   flags->controller.rate = 200;
   flags->controller.load_time = std::chrono::seconds(5);
 
-  // Far more than a machine can hold, so that a slip of the keyboard is an error at once.
+  // Far more than a machine can hold, so that a typing error is detected.
   const auto up_to = [](std::int64_t most) { return CLI::Range(std::int64_t{0}, most); };
   const auto positive = [](std::int64_t most) { return CLI::Range(std::int64_t{1}, most); };
   const auto add = [&](const char* name, const char* what, Job job, const char* example,
@@ -139,10 +139,10 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
     return command;
   };
 
-  add("sync", "From nothing to a complete store", bench::sync_job,
+  add("sync", "Initial sync: from the start to a complete store", bench::sync_job,
       "--objects 20000 --mode list -o json");
-  CLI::App* events = add("events", "Changes: how many a second, and how long each takes",
-                         bench::events_job, "--events 100000 --rate 5000");
+  CLI::App* events = add("events", "Watch events: throughput and latency", bench::events_job,
+                         "--events 100000 --rate 5000");
   events->add_option("--events", flags->job.events, "The number of changes")
       ->check(positive(kMostEvents))
       ->capture_default_str();
@@ -164,7 +164,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
       ->check(CLI::Range(bench::kFewestStored, kMostObjects))
       ->capture_default_str();
 
-  CLI::App* storage = add("storage", "A server on etcd: many watchers of one resource that changes",
+  CLI::App* storage = add("storage", "A server on etcd: many watchers of one changing resource",
                           bench::storage_job, "--watchers 200 --rate 2000", false);
   storage
       ->add_option("--watchers", flags->storage.watchers, "The number of watchers, each over HTTP")
@@ -173,7 +173,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   storage->add_option("--rate", flags->storage.rate, "Writes per second; 0: as fast as possible")
       ->check(up_to(kMostEvents))
       ->capture_default_str();
-  add_duration(*storage, "--for", flags->storage.load_time, "How long: 20s");
+  add_duration(*storage, "--for", flags->storage.load_time, "The duration of the load: 20s");
   storage->add_option("--objects", flags->storage.objects, "The number of objects")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
@@ -193,7 +193,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
       ->type_name("URL,...");
 
   CLI::App* controller =
-      add("controller", "A controller: reconciles a second, and how long each change takes",
+      add("controller", "A controller: reconciles per second, and latency of changes",
           bench::controller_job, "--objects 10000 -o json", false);
   controller->add_option("--objects", flags->controller.objects, "The number of objects")
       ->check(CLI::Range(1, 1'000'000))

@@ -1,16 +1,14 @@
 #include "cmd/bench/child_program.h"
 
-#include <fmt/format.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <csignal>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 
+#include "cmd/bench/processor_time.h"
 #include "cmd/bench/usage.h"
 #include "cmd/start_program.h"
 
@@ -37,18 +35,7 @@ std::string ChildProgram::output() const {
 
 std::int64_t ChildProgram::status(const char* name) const { return process_status(name, child_); }
 
-std::chrono::duration<double> ChildProgram::cpu() const {
-  std::ifstream in(fmt::format("/proc/{}/stat", child_));
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  // The name, in parentheses, may hold anything.
-  std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
-  std::string skipped;
-  for (int field = 3; field < 14; ++field) rest >> skipped;
-  double user = 0;
-  double system = 0;
-  rest >> user >> system;
-  return std::chrono::duration<double>((user + system) / static_cast<double>(sysconf(_SC_CLK_TCK)));
-}
+std::chrono::duration<double> ChildProgram::cpu() const { return processor_time_of(child_); }
 
 std::uint16_t free_port() {
   boost::asio::io_context context;

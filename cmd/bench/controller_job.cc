@@ -1,4 +1,4 @@
-// A controller over many objects, on a server of its own process.
+// The controller benchmark: a controller with many objects, and a server in another process.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,13 +37,13 @@ using k8s::core::v1::ConfigMap;
 using Steady = std::chrono::steady_clock;
 
 constexpr const char* kNamespace = "default";
-/// When a change was sent, in microseconds; what the reconciler of the patches sets.
+/// The data key with the time when a change was sent, in microseconds; the patching reconciler sets it.
 constexpr std::string_view kSent = "sent";
 constexpr std::string_view kPatched = "patched";
-/// How often each object is reconciled in a measurement: fewer than what counts as a hot loop.
+/// Reconciles per object in a measurement; stays below the limit for hot loops.
 constexpr std::size_t kRounds = 10;
 constexpr unsigned kWriters = 8;
-/// For what a machine does at all.
+/// The time limit for steps that should always succeed.
 constexpr std::chrono::minutes kLongestJob{5};
 
 std::int64_t steady_us() {
@@ -67,7 +67,7 @@ class Server {
         config_.server = text.substr(at + 4, end - at - 4);
         return;
       }
-      if (!program_.running()) throw Error("the server does not run: " + text);
+      if (!program_.running()) throw Error("the server has exited: " + text);
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
@@ -93,8 +93,8 @@ void in_parallel(std::size_t count, const std::stop_token& stop,
   for (auto& each : all) each.get();
 }
 
-/// A manager with one controller, while this object lives. Its requests are those that a
-/// measurement sends, and the events of the config maps.
+/// Runs a manager with one controller while this object exists. Its requests come from the
+/// measurement and from events of the config maps.
 class Running {
  public:
   Running(const rest::Client& client,
@@ -145,7 +145,7 @@ class Running {
   std::future<void> ended_;
 };
 
-/// Reconciles that do nothing, all objects again and again.
+/// Measures no-op reconciles of all objects, repeatedly.
 void measure_nothing(const std::string& name, const rest::Client& client, bool coroutine,
                      const JobOptions& options, const std::stop_token& stop, Result& result) {
   std::atomic<std::uint64_t> count{0};
@@ -187,7 +187,7 @@ void measure_nothing(const std::string& name, const rest::Client& client, bool c
   result.set(name + "_cpu_us", end.cpu_seconds_since(begin) * 1e6 / reconciles);
 }
 
-/// Reconciles that patch their object, each once.
+/// Measures reconciles that patch their object once.
 void measure_patches(const rest::Client& client, const JobOptions& options,
                      const std::stop_token& stop, Result& result) {
   std::atomic<bool> enabled{false};
@@ -220,7 +220,7 @@ void measure_patches(const rest::Client& client, const JobOptions& options,
   result.set("patch_cpu_us", end.cpu_seconds_since(begin) * 1e6 / all);
 }
 
-/// From the moment before a change is sent to the server to the reconcile that sees it.
+/// Measures the time from before a change is sent until the reconcile that sees it.
 void measure_latency(const rest::Client& client, const JobOptions& options,
                      const std::stop_token& stop, Result& result) {
   std::mutex mutex;
@@ -255,7 +255,7 @@ void measure_latency(const rest::Client& client, const JobOptions& options,
   std::size_t sent = 0;
   for (auto at = begin; at - begin < options.load_time && sent < options.objects; at += pause) {
     std::this_thread::sleep_until(at);
-    if (stop.stop_requested()) throw Error("stopped before all had been changed");
+    if (stop.stop_requested()) throw Error("stopped before all objects had been changed");
     maps.patch(object_name(sent), rest::PatchType::kMerge,
                fmt::format(R"({{"data":{{"{}":"{}"}}}})", kSent, steady_us()));
     ++sent;
@@ -271,7 +271,7 @@ void measure_latency(const rest::Client& client, const JobOptions& options,
   result.set("latency_max_ms", lags.max_ms());
 }
 
-/// As many coroutines as there are objects, which all wait at the same time.
+/// Measures one waiting coroutine per object, all at the same time.
 void measure_waiting(const rest::Client& client, const JobOptions& options,
                      const std::stop_token& stop, Result& result) {
   std::atomic<std::uint64_t> waiting{0};
@@ -316,7 +316,7 @@ Result controller_job(const JobOptions& options, std::stop_token stop) {
     draft.data().set("data", std::string(options.object_bytes, 'x'));
     maps.create(draft);
   });
-  if (stop.stop_requested()) throw Error("stopped before the objects were there");
+  if (stop.stop_requested()) throw Error("stopped before the objects had been created");
 
   Result result;
   result.set("job", "controller");

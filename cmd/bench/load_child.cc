@@ -16,7 +16,7 @@ namespace lookout::cmd::bench {
 LoadChild::LoadChild(lookout::bench::LoadServerOptions options) {
   const bool tls = !options.cert_file.empty();
   int pipe_ends[2];
-  if (pipe(pipe_ends) != 0) throw Error("no pipe can be made");
+  if (pipe(pipe_ends) != 0) throw Error("cannot create a pipe");
   child_ = fork();
   if (child_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,4 +1,4 @@
-// Load on a storage in etcd: a server of its own process, watchers and writers over HTTP.
+// The storage benchmark: a server on etcd in another process, watchers and writers over HTTP.
 #include <fmt/format.h>
 #include <rapidjson/document.h>
 
@@ -45,7 +45,7 @@ using Steady = std::chrono::steady_clock;
 
 constexpr std::size_t kReadBytes = 256u << 10;
 constexpr std::size_t kStampDigits = lookout::bench::marker::kSent.size();
-/// For what has been written to reach the last watcher.
+/// The time limit for the last write to reach all watchers.
 constexpr std::chrono::seconds kLongestDelay{30};
 
 std::int64_t wall_clock_us() {
@@ -54,7 +54,7 @@ std::int64_t wall_clock_us() {
       .count();
 }
 
-/// etcd, unless there is one, and the API server on it.
+/// etcd, unless a running one is given, and the API server on it.
 class Servers {
  public:
   explicit Servers(const JobOptions& options) {
@@ -87,7 +87,7 @@ class Servers {
   const std::string& url() const { return url_; }
   std::uint16_t port() const { return port_; }
   ChildProgram& server() { return *server_; }
-  /// Null if it is somebody else's.
+  /// Null if a running etcd was given.
   ChildProgram* etcd() { return etcd_ ? &*etcd_ : nullptr; }
 
  private:
@@ -103,8 +103,8 @@ class Servers {
         return;
       }
       if (etcd_ && !etcd_->running())
-        throw Error("etcd does not run; --etcd-endpoints names another one: " + etcd_->output());
-      if (!server_->running()) throw Error("the server does not run: " + server_->output());
+        throw Error("etcd has exited; use --etcd-endpoints for a running one: " + etcd_->output());
+      if (!server_->running()) throw Error("the server has exited: " + server_->output());
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
@@ -116,7 +116,7 @@ class Servers {
   std::uint16_t port_ = 0;
 };
 
-/// A connection that reads a watch and looks for nothing but the stamps of the events.
+/// A connection that reads a watch and only searches for the time stamps of events.
 class Watcher {
  public:
   Watcher(asio::io_context& context, std::uint16_t port) : socket_(context) {
@@ -128,7 +128,7 @@ class Watcher {
     const std::string request = fmt::format(
         "GET {} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n", target);
     asio::write(socket_, asio::buffer(request));
-    // The head; no event can have come yet.
+    // The response head; there are no events yet.
     const std::size_t size = socket_.read_some(asio::buffer(buffer_));
     if (std::string_view(buffer_.data(), size).find(" 200 ") == std::string_view::npos)
       throw Error(fmt::format("a watch was refused: {}", std::string_view(buffer_.data(), size)));
@@ -158,7 +158,7 @@ class Watcher {
         read = static_cast<std::size_t>(digits - text.data()) + kStampDigits;
       }
       events.fetch_add(found, std::memory_order_relaxed);
-      // A stamp may be cut in two.
+      // A stamp may be split between two reads.
       kept = std::min(text.size() - read, stamp_.size() + kStampDigits - 1);
       std::memmove(buffer_.data(), text.data() + text.size() - kept, kept);
     }
@@ -173,11 +173,11 @@ class Watcher {
   std::vector<char> buffer_ = std::vector<char>(kReadBytes);
 };
 
-/// An object that is written again and again, with another stamp each time.
+/// An object that is written repeatedly, with a new stamp each time.
 struct Written {
   std::string target;
   std::string body;
-  std::size_t stamp = 0;  // where it is in the body
+  std::size_t stamp = 0;  // its position in the body
 };
 
 std::vector<Written> create_objects(const rest::Client& client,
@@ -219,7 +219,7 @@ std::vector<Written> create_objects(const rest::Client& client,
   return out;
 }
 
-/// Writes at a rate over a few connections; each has objects of its own.
+/// Writes at a given rate over a few connections, each with its own objects.
 class Writers {
  public:
   Writers(std::uint16_t port, std::vector<Written> objects, const JobOptions& options,

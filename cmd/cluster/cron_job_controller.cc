@@ -12,6 +12,7 @@
 #include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/jobs.h"
+#include "cmd/cluster/names.h"
 #include "lookout/api/status.h"
 #include "lookout/api/time.h"
 #include "lookout/base/cron_schedule.h"
@@ -23,9 +24,6 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-using controller::Context;
-using controller::Request;
-using controller::Result;
 using k8s::batch::v1::CronJob;
 using k8s::batch::v1::CronJobDraft;
 using k8s::batch::v1::Job;
@@ -43,7 +41,7 @@ std::vector<Job> jobs_of(const CronJob& cron_job, Context& context) {
     const auto of = controller::controller_of(job);
     return !of || of->uid() != cron_job.uid() || controller::is_being_deleted(job);
   });
-  // As in kube-controller-manager: a job that has not begun counts as the youngest.
+  // As in kube-controller-manager, a job that has not started counts as the youngest.
   std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
     const auto started_a = a.status().start_time();
     const auto started_b = b.status().start_time();
@@ -66,7 +64,7 @@ void remove(const CronJob& cron_job, const Job& job, Context& context) {
   context.event(cron_job, "SuccessfulDelete", "Deleted job {}", job.name());
 }
 
-/// Deletes the oldest jobs that ended in this way, beyond the limit.
+/// Deletes the oldest jobs with this outcome, beyond the limit.
 void clean_up(const CronJob& cron_job, const std::vector<Job>& jobs, std::string_view ended,
               std::optional<std::int32_t> limit, Context& context) {
   if (!limit) return;
@@ -89,8 +87,8 @@ void refer_to(const Job& job, const CronJobDraft& change) {
       .set_uid(job.uid());
 }
 
-/// The jobs that this controller has started and that are still at work; not those that others have
-/// made in the CronJob's name (`kubectl create job --from`).
+/// The active jobs that this controller has started, not those that others have created for the CronJob
+/// (`kubectl create job --from`).
 std::vector<Job> active_of(const CronJob& cron_job, const std::vector<Job>& jobs) {
   std::vector<Job> out;
   std::copy_if(jobs.begin(), jobs.end(), std::back_inserter(out),
@@ -103,7 +101,7 @@ void set_active(const std::vector<Job>& jobs, const CronJobDraft& change) {
   for (const Job& job : jobs) refer_to(job, change);
 }
 
-/// Notes which jobs have ended.
+/// Reports ended jobs.
 void report(const CronJob& cron_job, const std::vector<Job>& jobs, const std::vector<Job>& active,
             const CronJobDraft& change, Context& context) {
   auto last_success = cron_job.status().last_successful_time();
@@ -121,7 +119,7 @@ void report(const CronJob& cron_job, const std::vector<Job>& jobs, const std::ve
   if (active.size() != cron_job.status().active().size()) set_active(active, change);
 }
 
-/// A job's name follows from its time, so that none is started twice.
+/// The name of a job is derived from its time, so that no job is started twice.
 std::string name_of_job(const CronJob& cron_job, Time time) {
   const auto minutes = std::chrono::floor<std::chrono::minutes>(time).time_since_epoch().count();
   return fmt::format("{}-{}", cron_job.name(), minutes);
@@ -139,8 +137,7 @@ k8s::batch::v1::JobDraft job_for(const CronJob& cron_job, Time time) {
   return job;
 }
 
-/// The time that was missed last: since the last job, or the CronJob's creation, and within the
-/// deadline.
+/// The last missed time: after the last job or the CronJob's creation, and within the deadline.
 std::optional<Time> missed(const CronJob& cron_job, const CronSchedule& schedule, Time now) {
   Time earliest =
       std::chrono::floor<std::chrono::seconds>(cron_job.status().last_schedule_time().value_or(
@@ -169,7 +166,7 @@ std::optional<CronSchedule> schedule_of(const CronJob& cron_job, Context& contex
   }
 }
 
-/// Starts the job of that time.
+/// Starts the job for this time.
 Job start_job(const CronJob& cron_job, Time time, Context& context) {
   try {
     Job job = context.create(job_for(cron_job, time));
@@ -178,13 +175,13 @@ Job start_job(const CronJob& cron_job, Time time, Context& context) {
   } catch (const api::StatusError& e) {
     if (!api::is_already_exists(e)) throw;
   }
-  // It was started before, but the status was not written.
+  // The job was started before, but the status was not written.
   return context.uncached()
       .resource<Job>(std::string(cron_job.ns()))
       .get(name_of_job(cron_job, time));
 }
 
-/// Does what is due: starts a job, unless the policy says that those at work keep it from being so.
+/// Starts the due job, unless the concurrency policy forbids it while others are active.
 void run(const CronJob& cron_job, Time due, std::vector<Job> active, const CronJobDraft& change,
          Context& context) {
   const std::string_view policy = cron_job.spec().concurrency_policy();

@@ -8,6 +8,7 @@
 
 #include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
+#include "cmd/cluster/names.h"
 #include "cmd/cluster/nodes.h"
 #include "cmd/cluster/pods.h"
 #include "cmd/cluster/revisions.h"
@@ -18,10 +19,6 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-using controller::Context;
-using controller::Enqueue;
-using controller::Request;
-using controller::Result;
 using k8s::apps::v1::ControllerRevision;
 using k8s::apps::v1::DaemonSet;
 using k8s::core::v1::Node;

@@ -9,6 +9,7 @@
 
 #include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
+#include "cmd/cluster/names.h"
 #include "cmd/cluster/pods.h"
 #include "lookout/base/numbers.h"
 #include "lookout/controller/builder.h"
@@ -18,9 +19,6 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-using controller::Context;
-using controller::Request;
-using controller::Result;
 using k8s::apps::v1::Deployment;
 using k8s::apps::v1::ReplicaSet;
 
@@ -35,8 +33,8 @@ std::int64_t revision_of(const api::Object& object) {
   return base::parse_number<std::int64_t>(object.annotations()[kRevision].as_string()).value_or(0);
 }
 
-/// One look at a Deployment and its ReplicaSets. A step changes one thing; its effect brings the
-/// next look. The rules are those of k8s.io/kubernetes/pkg/controller/deployment.
+/// One reconcile of a Deployment and its ReplicaSets. Each step makes one change, which triggers the next
+/// reconcile. The rules are those of k8s.io/kubernetes/pkg/controller/deployment.
 class Rollout {
  public:
   Rollout(Deployment deployment, Context& context)
@@ -89,7 +87,7 @@ class Rollout {
     context_.patch(change);
   }
 
-  /// Creates the ReplicaSet of the present template, or makes it the newest revision.
+  /// Creates the ReplicaSet of the current template, or makes it the newest revision.
   void ensure_current(std::int32_t replicas) {
     const std::int64_t revision = (old_.empty() ? 0 : revision_of(old_.back())) + 1;
     if (!current_) {
@@ -130,7 +128,7 @@ class Rollout {
     context_.create(set);
   }
 
-  /// A paused Deployment is only scaled: the ReplicaSet that has its pods is.
+  /// A paused Deployment is only scaled: scales the ReplicaSet that has its pods.
   void scale_when_paused() {
     std::vector<ReplicaSet> active;
     for (const ReplicaSet& set : old_) {
@@ -140,7 +138,7 @@ class Rollout {
     if (active.size() == 1 && replicas_of(active[0]) != desired()) scale(active[0], desired());
   }
 
-  /// False while old pods are there: no event of a ReplicaSet tells when the last one has left.
+  /// Returns false while old pods exist: no event of a ReplicaSet reports the end of the last one.
   bool recreate() {
     bool gone = true;
     for (const ReplicaSet& set : old_) {
@@ -180,8 +178,7 @@ class Rollout {
     }
   }
 
-  /// Takes pods from the old ReplicaSets, as long as `least` stay available: those first that are
-  /// not available.
+  /// Scales down the old ReplicaSets as long as `least` pods stay available; unavailable pods first.
   void shrink_old(std::int32_t all, std::int32_t least) {
     const std::int32_t starting =
         replicas_of(*current_) - current_->status().available_replicas().value_or(0);
@@ -218,7 +215,7 @@ class Rollout {
     }
   }
 
-  /// Comes back when the deadline of the rollout has passed.
+  /// Writes the status; requeues at the progress deadline.
   Result report() {
     const std::int32_t available =
         sum([](const ReplicaSet& set) { return set.status().available_replicas().value_or(0); });
@@ -252,7 +249,7 @@ class Rollout {
     return later;
   }
 
-  /// True if the status is nearer to the end of the rollout than the one before.
+  /// True if the new status shows progress compared with the previous one.
   bool has_progressed(const k8s::apps::v1::DeploymentDraft& change) const {
     const auto before = deployment_.status();
     const Deployment reported(change.build());
@@ -286,7 +283,7 @@ class Rollout {
       message = condition.message();
       since = condition.last_update_time().value_or(since);
     }
-    // Pods that come or go later, by scaling for example, begin no new rollout.
+    // Later changes of pods, for example by scaling, do not start a new rollout.
     if (reason == "NewReplicaSetAvailable" && message.find(current_->name()) != std::string::npos)
       return {};
     const bool is_known = reason == "ReplicaSetUpdated" || reason == kDeadlineExceeded;
@@ -312,8 +309,7 @@ class Rollout {
         std::max(left, std::chrono::system_clock::duration::zero())));
   }
 
-  /// `holds`: empty for "Unknown". A condition that says the same as before keeps its times, unless
-  /// it is said `again`.
+  /// `holds`: empty for "Unknown". An unchanged condition keeps its times, unless `again` is set.
   static void set_condition(const k8s::apps::v1::DeploymentDraft& change, std::string_view type,
                             std::optional<bool> holds, std::string_view reason,
                             const std::string& message, bool again = false) {
@@ -330,7 +326,7 @@ class Rollout {
 
   const Deployment deployment_;
   Context& context_;
-  std::optional<ReplicaSet> current_;  // with the present template
+  std::optional<ReplicaSet> current_;  // with the current template
   std::vector<ReplicaSet> old_;        // by revision
 };
 

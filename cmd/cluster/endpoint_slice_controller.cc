@@ -6,6 +6,7 @@
 
 #include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
+#include "cmd/cluster/names.h"
 #include "cmd/cluster/pods.h"
 #include "lookout/api/labels.h"
 #include "lookout/controller/builder.h"
@@ -15,10 +16,6 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-using controller::Context;
-using controller::Enqueue;
-using controller::Request;
-using controller::Result;
 using k8s::core::v1::Pod;
 using k8s::core::v1::Service;
 using k8s::core::v1::ServicePort;
@@ -26,7 +23,7 @@ using k8s::discovery::v1::EndpointSlice;
 using k8s::discovery::v1::EndpointSliceDraft;
 
 constexpr const char* kServiceName = "kubernetes.io/service-name";
-/// The most endpoints of a slice that an API server takes.
+/// The maximum number of endpoints in a slice.
 constexpr std::size_t kMost = 1000;
 
 bool selects(const Service& service, const Pod& pod) {

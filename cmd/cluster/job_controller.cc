@@ -9,6 +9,7 @@
 #include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/jobs.h"
+#include "cmd/cluster/names.h"
 #include "cmd/cluster/pods.h"
 #include "lookout/api/time.h"
 #include "lookout/controller/builder.h"
@@ -18,9 +19,6 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-using controller::Context;
-using controller::Request;
-using controller::Result;
 using k8s::batch::v1::Job;
 using k8s::core::v1::Pod;
 
@@ -31,15 +29,15 @@ void add_condition(const k8s::batch::v1::JobDraft& change, std::string_view type
   condition.set_reason(reason).set_message(message);
 }
 
-/// The pods of a job, by what has become of them.
+/// The pods of a job, by outcome.
 struct Pods {
   std::vector<Pod> active;
   std::int32_t ready = 0;
   std::int32_t succeeded = 0;
   std::int32_t failed = 0;
-  /// Of containers that begin again in the same pod.
+  /// Restarts of containers within a pod.
   std::int32_t restarts = 0;
-  /// When the last one failed.
+  /// The time of the last failure.
   api::Time last_failure = {};
 };
 
@@ -68,7 +66,7 @@ struct Failure {
   std::string_view message;
 };
 
-/// Why the job is given up, if it is.
+/// The reason why the job has failed; empty if it has not.
 std::optional<Failure> failure_of(const Job& job, const Pods& pods) {
   const std::int32_t limit = job.spec().backoff_limit().value_or(6);
   const bool restarts = job["spec"]["template"]["spec"]["restartPolicy"].as_string() == "OnFailure";
@@ -81,8 +79,8 @@ std::optional<Failure> failure_of(const Job& job, const Pods& pods) {
   return std::nullopt;
 }
 
-/// After a failure, the next pod has to wait: a second, two, four, up to a minute. (A real cluster
-/// begins with ten.)
+/// The delay of the next pod after a failure: 1 s, 2 s, 4 s, up to a minute. (A real cluster starts with
+/// 10 s.)
 std::chrono::seconds backoff(const Pods& pods) {
   if (pods.failed == 0) return {};
   const std::chrono::seconds pause(std::min(60, 1 << std::min(pods.failed - 1, 6)));

@@ -4,6 +4,7 @@
 #include <boost/asio/ip/address_v4.hpp>
 #include <string_view>
 
+#include "cmd/cluster/names.h"
 #include "cmd/cluster/nodes.h"
 #include "cmd/cluster/pods.h"
 #include "lookout/base/numbers.h"
@@ -12,9 +13,6 @@
 
 namespace lookout::cmd::cluster {
 
-using controller::Context;
-using controller::Request;
-using controller::Result;
 using k8s::core::v1::Pod;
 using k8s::core::v1::PodDraft;
 
@@ -24,7 +22,7 @@ using namespace std::chrono_literals;
 
 enum class Phase { kNew, kCreating, kRunning, kCrashed, kEnded, kLeaving };
 
-/// A deleted pod leaves soon, whatever its grace period.
+/// A deleted pod is removed after this time, regardless of its grace period.
 constexpr auto kLeavesAfter = 100ms;
 
 Phase phase_of(const Pod& pod) {
@@ -46,7 +44,7 @@ int exit_code(const Pod& pod) {
   return base::parse_number<int>(pod.annotations()[kExitCode].as_string()).value_or(0);
 }
 
-/// Whether containers that have ended begin again.
+/// True if ended containers are restarted.
 bool restarts(const Pod& pod) {
   return runs_for_ever(pod) || (pod.spec().restart_policy() == "OnFailure" && exit_code(pod) != 0);
 }
@@ -58,8 +56,7 @@ void set_condition(const PodDraft& change, std::string_view type, bool holds) {
   condition.set_status(status).set_last_transition_time(now());
 }
 
-/// True if a running pod's status says nothing of what has been resized, or of a container that was
-/// added for debugging.
+/// True if the status of a running pod does not reflect a resize or a new ephemeral container yet.
 bool has_news(const Pod& pod) {
   const api::Value spec = pod["spec"];
   const api::Value status = pod["status"];
@@ -73,7 +70,7 @@ bool has_news(const Pod& pod) {
   return false;
 }
 
-/// The node gives each container what it asks for.
+/// Sets the actual resources of each container to the requested ones.
 void set_resources(const PodDraft& change, const Pod& pod) {
   const api::Value containers = pod["spec"]["containers"];
   const auto statuses = change["status"]["containerStatuses"];
@@ -85,7 +82,7 @@ void set_resources(const PodDraft& change, const Pod& pod) {
   }
 }
 
-/// Containers for debugging begin at once, and run as long as the pod.
+/// Ephemeral containers start immediately and run as long as the pod.
 void set_ephemeral_containers(const PodDraft& change, const Pod& pod) {
   const api::Value containers = pod["spec"]["ephemeralContainers"];
   const std::size_t present = pod["status"]["ephemeralContainerStatuses"].size();
@@ -101,7 +98,7 @@ void set_ephemeral_containers(const PodDraft& change, const Pod& pod) {
   }
 }
 
-/// Sets the state of all containers; `next` is the phase that begins.
+/// Sets the state of all containers for the next phase.
 void set_containers(const PodDraft& change, const Pod& pod, Phase next) {
   std::int32_t restarts = 0;
   for (const auto container : pod.status().container_statuses())
@@ -212,7 +209,7 @@ void Kubelet::advance(const Pod& pod, Context& context) {
 
 std::string Kubelet::new_address(Context& context) {
   if (last_address_ == 0) {
-    // The cluster may be older than this process.
+    // The cluster may have pods from before this process started.
     for (const Pod& pod : context.list<Pod>()) {
       boost::system::error_code error;
       const auto address = boost::asio::ip::make_address_v4(pod.status().pod_ip(), error);

@@ -4,6 +4,7 @@
 
 #include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
+#include "cmd/cluster/names.h"
 #include "cmd/cluster/pods.h"
 #include "lookout/controller/builder.h"
 #include "lookout/controller/finalizers.h"
@@ -12,9 +13,6 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-using controller::Context;
-using controller::Request;
-using controller::Result;
 using k8s::apps::v1::ReplicaSet;
 using k8s::core::v1::Pod;
 

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "cmd/cluster/names.h"
 #include "lookout/controller/owner_references.h"
 #include "lookout/k8s/apps/v1_draft.h"
 
 namespace lookout::cmd::cluster {
 namespace {
 
-using controller::Context;
 using k8s::apps::v1::ControllerRevision;
 
 void create(const api::Object& owner, const std::string& name, std::string_view hash,

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "cmd/cluster/names.h"
 #include "cmd/cluster/nodes.h"
 #include "lookout/api/status.h"
 #include "lookout/controller/builder.h"
@@ -10,9 +11,6 @@
 
 namespace lookout::cmd::cluster {
 
-using controller::Context;
-using controller::Request;
-using controller::Result;
 using k8s::core::v1::Node;
 using k8s::core::v1::Pod;
 
@@ -31,7 +29,7 @@ bool is_pending(const Pod& pod) {
 
 void Scheduler::add_to(controller::Manager& manager) {
   controller::Builder<Pod>(manager)
-      .watches<Node>([](const Node&, controller::Enqueue&) {})
+      .watches<Node>([](const Node&, Enqueue&) {})
       .named("scheduler")
       .reconcile(
           [this](const Request& request, Context& context) { return reconcile(request, context); });
@@ -48,7 +46,7 @@ Result Scheduler::reconcile(const Request& request, Context& context) {
       rest::bind(context.uncached().resource(api::Resource(Pod::kResource), std::string(pod->ns())),
                  std::string(pod->name()), std::string(node.name()));
     } catch (const api::StatusError& e) {
-      // The cache may be behind: it has a node already, or has gone.
+      // The cache may be stale: the pod already has a node or was deleted.
       if (!api::is_conflict(e) && !api::is_not_found(e)) throw;
     }
     return {};

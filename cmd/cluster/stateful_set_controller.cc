@@ -8,6 +8,7 @@
 
 #include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
+#include "cmd/cluster/names.h"
 #include "cmd/cluster/pods.h"
 #include "cmd/cluster/revisions.h"
 #include "lookout/api/status.h"
@@ -19,24 +20,21 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-using controller::Context;
-using controller::Request;
-using controller::Result;
 using k8s::apps::v1::ControllerRevision;
 using k8s::apps::v1::StatefulSet;
 using k8s::core::v1::PersistentVolumeClaim;
 using k8s::core::v1::Pod;
 
-/// Of ControllerRevisions; pods have the revision's name instead.
+/// The hash label of ControllerRevisions; pods have the revision's name instead.
 constexpr const char* kHashLabel = "controller.kubernetes.io/hash";
 
-/// The number behind the last '-' of a pod's name.
+/// The number after the last '-' of a pod's name.
 std::optional<std::int32_t> ordinal_of(const Pod& pod) {
   const std::string_view name = pod.name();
   return base::parse_number<std::int32_t>(name.substr(name.rfind('-') + 1));
 }
 
-/// One look at a StatefulSet and its pods.
+/// One reconcile of a StatefulSet and its pods.
 class Replicas {
  public:
   Replicas(StatefulSet set, Context& context)
@@ -44,7 +42,7 @@ class Replicas {
         context_(context),
         hash_(hash_of(set_["spec"]["template"])),
         revision_(revision_name(set_, hash_)) {
-    // Those that are being deleted, too: their names are taken.
+    // Includes pods that are being deleted: their names are still in use.
     for (auto& pod : context.list<Pod>(set_.ns())) {
       const auto owner = controller::controller_of(pod);
       const auto ordinal = ordinal_of(pod);
@@ -69,7 +67,7 @@ class Replicas {
     return pod.labels()[kRevisionHash].as_string() == revision_;
   }
 
-  /// True if all pods are there and, in order, ready.
+  /// Returns true if all pods exist and are ready, in order.
   bool create_missing() {
     bool complete = true;
     for (std::int32_t i = first(); i < first() + wanted(); ++i) {
@@ -114,7 +112,7 @@ class Replicas {
     }
   }
 
-  /// True if there are none.
+  /// Returns true if there are no surplus pods.
   bool remove_surplus() {
     bool none = true;
     for (auto pod = pods_.rbegin(); pod != pods_.rend(); ++pod) {

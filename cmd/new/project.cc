@@ -13,6 +13,7 @@
 
 #include "api/codegen/crd_names.h"
 #include "lookout/api/error.h"
+#include "lookout/base/ascii.h"
 #include "lookout/version.h"
 
 namespace lookout::cmd {
@@ -22,12 +23,12 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxLabel = 63;
 constexpr std::size_t kMaxSubdomain = 253;
-// "-leader-election" is the longest that the templates add to the name.
+// "-leader-election" is the longest suffix that the templates append to the name.
 constexpr std::size_t kMaxName = kMaxLabel - std::string_view("-leader-election").size();
 
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using base::is_digit;
 
 /// RFC 1123: what Kubernetes calls a DNS label.
 bool is_label(std::string_view text) {
@@ -78,7 +79,7 @@ std::string snake(std::string_view kind) {
   return out;
 }
 
-/// As kubectl and kubebuilder do for English words that are regular.
+/// The plural of regular English words, as in kubectl and kubebuilder.
 std::string plural_of(const std::string& singular) {
   const auto ends = [&](std::string_view end) { return singular.ends_with(end); };
   if (ends("s") || ends("x") || ends("z") || ends("ch") || ends("sh")) return singular + "es";
@@ -90,7 +91,7 @@ std::string plural_of(const std::string& singular) {
   return singular + "s";
 }
 
-/// Unlike the namespace of the version inside of it.
+/// Must differ from the nested namespace of the version.
 std::string cpp_namespace_of(const std::string& name) {
   const std::string out = codegen::namespace_name(name);
   return out == "v1" ? out + "_" : out;
@@ -192,7 +193,7 @@ std::vector<fs::path> write_project(const fs::path& folder, const ProjectNames& 
       written.push_back(relative);
     }
   } catch (const Error&) {
-    // Another try finds the folder as this one did.
+    // Restore the folder, so that another attempt can succeed.
     if (existed) {
       for (const auto& entry : fs::directory_iterator(folder, error))
         fs::remove_all(entry.path(), error);

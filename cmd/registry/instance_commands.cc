@@ -51,7 +51,7 @@ std::string joined(const std::set<std::string>& values) {
   return or_none(fmt::format("{}", fmt::join(values, ",")));
 }
 
-/// What `ls` says of a service.
+/// The row of a service in `ls`.
 Row summary(const InstanceSet& set) {
   std::size_t ready = 0;
   std::set<std::string> versions;
@@ -69,20 +69,20 @@ std::string json_of(const InstanceSet& set) {
   return json_text([&](JsonWriter& writer) { write_set(writer, set); });
 }
 
-/// What `watch` says above the table.
+/// The line above the table in `watch`.
 std::string headline(const InstanceSet& set) {
   const registry::Freshness freshness = set.freshness();
   std::string out = fmt::format("{}: {} instance{}", printable(set.service()), set.size(),
                                 set.size() == 1 ? "" : "s");
   if (!freshness.live) {
     out += fmt::format(
-        " (stale: the server has not been heard since {})",
+        " (stale: no contact with the server since {})",
         api::format_time(std::chrono::time_point_cast<std::chrono::microseconds>(freshness.since)));
   }
   return out;
 }
 
-/// Why a pod that announces a kratos service is not served.
+/// The reason why a pod that announces a kratos service is not served.
 std::string obstacle(const k8s::core::v1::Pod& pod) {
   const auto status = pod.status();
   if (pod.metadata().deletion_timestamp()) return "it is on its way out";
@@ -99,7 +99,7 @@ std::string obstacle(const k8s::core::v1::Pod& pod) {
   return "it is not ready (--include-unready shows it)";
 }
 
-/// What somebody can do who wanted instances and got none; ends the sentence.
+/// Advice if there are no instances; completes the message.
 std::string why_none(const rest::Client& client, const Flags& flags,
                      const std::vector<std::string>& services) {
   const bool announced = std::ranges::find(services, flags.name) != services.end();

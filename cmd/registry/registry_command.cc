@@ -1,4 +1,4 @@
-// lookout registry: announcing and finding services by hand, and showing them.
+// lookout registry: registers, finds and shows services.
 #include "cmd/registry/registry_command.h"
 
 #include <fmt/format.h>
@@ -37,6 +37,17 @@ void add_output(CLI::App& command, Flags& flags) {
       ->capture_default_str();
 }
 
+/// What shows a service.
+void add_lookup(CLI::App& command, Flags& flags) {
+  command
+      .add_option("NAME", flags.name, "The service; for dubbo also a prefix of keys: /dubbo/...")
+      ->required()
+      ->check(check_not_empty);
+  add_scope(command, flags);
+  add_unready(command, flags);
+  add_output(command, flags);
+}
+
 void add_pod(CLI::App& command, Flags& flags) {
   command
       .add_option("-n,--namespace", flags.ns,
@@ -47,7 +58,7 @@ void add_pod(CLI::App& command, Flags& flags) {
       ->type_name("NAME");
 }
 
-/// Options that the other style would ignore.
+/// Rejects options that the other style would ignore.
 void refuse(const CLI::App& command, const Flags& flags, const std::string& style,
             std::initializer_list<const char*> options) {
   if (flags.style == style) return;
@@ -58,7 +69,7 @@ void refuse(const CLI::App& command, const Flags& flags, const std::string& styl
   }
 }
 
-/// Options that are about instances, where there are only keys.
+/// Rejects options for instances when keys are requested.
 void refuse_for_keys(const CLI::App& command) {
   for (const char* option : {"--selector", "--include-unready"}) {
     if (command.count(option) > 0) {
@@ -67,7 +78,7 @@ void refuse_for_keys(const CLI::App& command) {
   }
 }
 
-/// What a record or an instance is made of.
+/// The parts of a record or an instance.
 void add_service(CLI::App& command, Flags& flags) {
   command.add_option("--service-version", flags.version, "The version of the service")
       ->type_name("VERSION");
@@ -79,7 +90,7 @@ void add_service(CLI::App& command, Flags& flags) {
       ->type_name("URL");
 }
 
-/// Options that a provider's key is made of, beside a key.
+/// Rejects a key together with the options that a key is built from.
 void refuse_for_a_key(const CLI::App& command) {
   for (const char* option : {"--service-version", "--metadata", "--endpoint"}) {
     if (command.count(option) > 0)
@@ -104,7 +115,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
     return flags->style == "dubbo" && flags->name.starts_with('/');
   };
 
-  // With dubbo, there is a key or what one is made of.
+  // dubbo needs either a key or the parts of a key.
   const auto check_record = [flags, means_keys](const CLI::App& command) {
     if (means_keys()) refuse_for_a_key(command);
     if (flags->style == "dubbo" && !means_keys() && flags->endpoints.empty())
@@ -173,12 +184,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   });
 
   CLI::App* get = group->add_subcommand("get", "Show the instances of a service");
-  get->add_option("NAME", flags->name, "The service; for dubbo also a prefix of keys: /dubbo/...")
-      ->required()
-      ->check(check_not_empty);
-  add_scope(*get, *flags);
-  add_unready(*get, *flags);
-  add_output(*get, *flags);
+  add_lookup(*get, *flags);
   get->footer(
       "Examples:\n"
       "  lookout registry get web -n shop\n"
@@ -206,12 +212,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   });
 
   CLI::App* watch = group->add_subcommand("watch", "Follow the instances of a service");
-  watch->add_option("NAME", flags->name, "The service; for dubbo also a prefix of keys: /dubbo/...")
-      ->required()
-      ->check(check_not_empty);
-  add_scope(*watch, *flags);
-  add_unready(*watch, *flags);
-  add_output(*watch, *flags);
+  add_lookup(*watch, *flags);
   watch->footer(
       "On a terminal, shows a table and updates it until Ctrl-C. Otherwise, and with -o json, "
       "prints\n"

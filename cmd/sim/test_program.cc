@@ -32,7 +32,7 @@ std::string end_of(std::string log) {
   return log.size() > kLogShown ? "..." + log.substr(log.size() - kLogShown) : log;
 }
 
-/// This process's, with these seeds and no others.
+/// This process's environment with these seeds only.
 std::vector<std::string> environment(const std::optional<Seeds>& seeds) {
   std::vector<std::string> out;
   for (char** at = environ; *at != nullptr; ++at) {
@@ -43,7 +43,7 @@ std::vector<std::string> environment(const std::optional<Seeds>& seeds) {
   return out;
 }
 
-/// How a process has ended, for people; empty: with status 0.
+/// Describes how a process has ended; empty for status 0.
 std::string describe(int status) {
   if (WIFSIGNALED(status))
     return fmt::format("signal {} ({}) ended it", WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -52,7 +52,7 @@ std::string describe(int status) {
   return {};
 }
 
-/// Explore's reports say "NAME: seed 17: ...", the simulator's last words "sim: seed 17: ...".
+/// Reports of explore() begin with "NAME: seed 17: ...", messages of the simulator with "sim: seed 17: ...".
 std::optional<std::uint64_t> seed_in(std::string_view text) {
   constexpr std::string_view kBefore = "seed ";
   for (std::size_t at = text.find(kBefore); at != std::string_view::npos;
@@ -73,7 +73,7 @@ std::uint64_t number(const rapidjson::Value& test, const char* name) {
   return base::parse_number<std::uint64_t>(text).value_or(0);
 }
 
-/// The test itself, in suites of tests; null: it has not run.
+/// The test in GoogleTest's list of suites; null if it has not run.
 const rapidjson::Value* find_test(const rapidjson::Value& document) {
   const auto suites = document.FindMember("testsuites");
   if (suites == document.MemberEnd() || !suites->value.IsArray()) return nullptr;
@@ -87,7 +87,7 @@ const rapidjson::Value* find_test(const rapidjson::Value& document) {
   return nullptr;
 }
 
-/// Without the place in the source, which is the macro's.
+/// Removes the source location, which is the macro's.
 std::string without_place(std::string message) {
   constexpr std::string_view kFailed = "\nFailed\n";
   const std::size_t at = message.find(kFailed);
@@ -122,12 +122,12 @@ std::optional<TestResult> TestRun::poll() {
   if (child_ < 0 || waitpid(child_, &status, WNOHANG) != child_) return std::nullopt;
   child_ = -1;
   TestResult out = parse_result(read(json_));
-  // A world that crashed has said something before.
-  constexpr std::string_view kLastWords = "last words are above";
+  // A world that crashed has printed its reason to the log.
+  constexpr std::string_view kLastWords = "last output is above";
   if (out.report.find(kLastWords) != std::string::npos)
     out.report = end_of(read(log_)) + "\n" + out.report;
   if (!out.passed && out.report.empty()) {
-    // It has crashed, or said nothing that is a result.
+    // The program has crashed or printed no result.
     out.has_worlds = true;
     const std::string log = end_of(read(log_));
     const std::string why = describe(status);
@@ -160,7 +160,7 @@ std::vector<std::string> parse_list(std::string_view text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    // Behind it: the type or the value of a parameter.
+    // After it: the type or the value of a parameter.
     line = line.substr(0, line.find("  #"));
     if (line.starts_with("  ")) {
       if (!suite.empty()) out.push_back(suite + std::string(line.substr(2)));

@@ -36,7 +36,7 @@ class Reader {
 
  private:
   std::string_view take(std::uint64_t size) {
-    if (size > left_.size()) throw Error("a world has not told its end whole");
+    if (size > left_.size()) throw Error("the result of a world is truncated");
     const std::string_view out = left_.substr(0, size);
     left_.remove_prefix(size);
     return out;

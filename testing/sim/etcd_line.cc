@@ -9,13 +9,12 @@
 namespace lookout::sim {
 
 namespace asio = boost::asio;
-namespace grpc = apiserver::grpc;
 using etcd3::EtcdError;
 using std::chrono::milliseconds;
 
 namespace {
 
-/// etcd's request timeout: 5 s, and twice that of an election.
+/// etcd's request timeout: 5 s plus twice the election timeout.
 constexpr milliseconds kRequestTimeout{7000};
 constexpr std::string_view kPrefix = "/etcdserverpb.";
 constexpr const char* kNoLeader = "etcdserver: no leader";
@@ -102,7 +101,7 @@ void EtcdModel::Line::cancel(const std::shared_ptr<grpc::CallState>& call) {
 
 void EtcdModel::Line::close() {
   closed_ = true;
-  // It belongs to the loop, which may go before the last one who has a call.
+  // The timer belongs to the loop, which may be destroyed before the last holder of a call.
   ticker_.reset();
   held_.clear();
   end_all(Kind::kCancelled, "the client was closed");
@@ -213,7 +212,7 @@ void EtcdModel::Line::arrive(F f) {
   serve(model_->latency(), std::move(f));
 }
 
-// --- connections that say nothing
+// --- silent connections
 
 void EtcdModel::Line::wait_for_connection(Begun call) {
   connecting_.push_back(std::move(call));
@@ -253,7 +252,7 @@ void EtcdModel::Line::watch_silence() {
   later(silence_, [this, heard = heard_] {
     watching_silence_ = false;
     if (!deaf_ && (heard != heard_ || !is_frozen())) return watch_silence();
-    // A request that is on its way may still reach the member when it runs again, by chance.
+    // A request in flight may still reach the member when it resumes; chance decides.
     std::erase_if(held_, [this](const auto&) { return model_->draw(2) == 0; });
     end_all(Kind::kBroken, "the server is silent");
   });
@@ -298,7 +297,7 @@ void EtcdModel::Line::end_all(Kind kind, const std::string& why) {
   for (const auto& [id, call] : running) call->fail(kind, why);
   for (const auto& [id, stream] : streams) stream->call->fail(kind, why);
   for (const auto& [id, call] : unheard) call->fail(kind, why);
-  // These were never sent.
+  // Calls that were never sent.
   const Kind not_begun = kind == Kind::kBroken ? Kind::kUnreachable : kind;
   for (const Begun& begun : connecting) begun.call->fail(not_begun, why);
 }
@@ -309,7 +308,7 @@ void EtcdModel::Line::break_off(const Call& call, const EtcdCall& note) {
   call->fail(Kind::kBroken, "the connection broke");
 }
 
-// --- calls with one answer
+// --- unary calls
 
 void EtcdModel::Line::begin_unary(Call call, EtcdCall note, std::optional<Fault> fault) {
   running_.emplace(call->stream, call);
@@ -328,14 +327,14 @@ void EtcdModel::Line::wait_for_leader(const Call& call, const EtcdCall& note,
   const auto now = Clock::now();
   if (now >= until || is_local(note, *call)) return carry_out(call, note, fault, since);
   if (until <= since + kRequestTimeout) {
-    // The new leader carries out writes. Some reads fail with "leader changed", as etcd's do.
+    // The new leader executes writes. Some reads fail with "leader changed", as with etcd.
     serve(until_then(until), [this, call, note, fault, since] {
       if (note.writes() || model_->draw(2) == 0) return carry_out(call, note, fault, since);
       answer(call, note, {}, refusal(1));
     });
     return;
   }
-  // A proposal may still be carried out by the next leader, behind its answer.
+  // The next leader may still execute a proposal after its response.
   const bool zombie = note.writes() && !is_apart() && model_->draw(3) == 0;
   if (zombie) serve(until_then(until), [this, call, note] { execute(call, note); });
   serve(until_then(since + kRequestTimeout),
@@ -368,7 +367,7 @@ void EtcdModel::Line::carry_out(const Call& call, const EtcdCall& note,
   Result result;
   if (!reads) {
     result = execute(call, note);
-    tick_soon();  // there may be a lease now
+    tick_soon();  // the call may have granted a lease
   }
   if (is_local(note, *call)) return reply(call, note, fault, reads ? execute(call, note) : result);
   wait_until_applied(model_->written(), since,
@@ -551,7 +550,7 @@ void EtcdModel::Line::begin_watch(Stream& stream, std::string_view create) {
 
 void EtcdModel::Line::tell_progress(Stream& stream) {
   if (model_->tells_progress_) {
-    // Behind all events; if some are still to come, not at all.
+    // After all events; dropped if events are still pending.
     if (is_silent(stream)) return;
     pump(stream, false);
   }
@@ -599,8 +598,8 @@ bool EtcdModel::Line::pump(Stream& stream, std::int64_t id, EtcdWatchState& watc
     const EtcdData& data = model_->data_of(member_);
     revision = data.revision();
     if (watch.next > revision) return true;
-    // A watch may begin at that very revision. One that was there before might miss a deletion and
-    // could not know; that bug of etcd's has no remedy, so it is refused here.
+    // A new watch may start at the compacted revision itself. An existing watch could miss a
+    // deletion without noticing (a bug of etcd); the model cancels it instead.
     const bool was_there = watch.compacted != data.compacted();
     if (watch.next < data.compacted() || (was_there && watch.next == data.compacted())) {
       compacted = data.compacted();
@@ -628,7 +627,7 @@ void EtcdModel::Line::tell_events(Stream& stream, std::int64_t id, Revision revi
                                   bool fragments, const std::vector<Proto>& events, bool partly) {
   std::size_t next = 0;
   if (partly) {
-    // A connection may break between two fragments, if there are two.
+    // A connection may break between two fragments.
     if (!fragments || events.size() < 2) return;
     Proto some;
     some.number(7, 1);

@@ -30,13 +30,13 @@ struct EtcdWatchState {
   bool fragments = false;
   /// The compacted revision when the watch began.
   Revision compacted = 0;
-  /// The client got an event since the last progress notification.
+  /// The client has received an event since the last progress notification.
   bool told = false;
 };
 
 /// A call of the service Watch.
 struct EtcdModel::Stream {
-  std::shared_ptr<apiserver::grpc::CallState> call;
+  std::shared_ptr<grpc::CallState> call;
   EtcdCall note;
   std::map<std::int64_t, EtcdWatchState> watches = {};
   std::int64_t next_id = 0;
@@ -46,40 +46,39 @@ struct EtcdModel::Stream {
 };
 
 /// The value of a header (gRPC metadata) of a request; empty if it is absent.
-std::string header_of(const apiserver::grpc::CallRequest& request, std::string_view name);
+std::string header_of(const grpc::CallRequest& request, std::string_view name);
 
 /// A client's connections to one member. Any thread may use member(), client(), is_of() and pump_posted;
 /// everything else is called on the strand.
-class EtcdModel::Line : public apiserver::grpc::Carrier {
+class EtcdModel::Line : public grpc::Carrier {
  public:
   Line(std::shared_ptr<EtcdModel> model, boost::asio::io_context& context,
-       const apiserver::grpc::Server& server, int member, unsigned client);
+       const grpc::Server& server, int member, unsigned client);
 
   // --- grpc::Carrier
 
-  void begin(std::shared_ptr<apiserver::grpc::CallState> call) override;
-  void send(const std::shared_ptr<apiserver::grpc::CallState>& call,
-            const std::string& message) override;
-  void consumed(const std::shared_ptr<apiserver::grpc::CallState>&, std::size_t) override {}
+  void begin(std::shared_ptr<grpc::CallState> call) override;
+  void send(const std::shared_ptr<grpc::CallState>& call, const std::string& message) override;
+  void consumed(const std::shared_ptr<grpc::CallState>&, std::size_t) override {}
 
-  void cancel(const std::shared_ptr<apiserver::grpc::CallState>& call) override;
+  void cancel(const std::shared_ptr<grpc::CallState>& call) override;
   void close() override;
 
   // --- for the model
 
   int member() const { return member_; }
   unsigned client() const { return client_; }
-  /// Whether a client with that event loop is the one that has this line.
+  /// True if this line belongs to the client with that event loop.
   bool is_of(const boost::asio::io_context& context) const {
     return !closed_ && context_ == &context;
   }
 
   void lose_connections() { end_all(Kind::kBroken, "the connection broke"); }
 
-  /// The member does not run for this time. With `for_good`, the connections that it has stay silent for ever.
+  /// The member does not run for this time. With `for_good`, its existing connections stay silent forever.
   void freeze(std::chrono::milliseconds duration, bool for_good);
 
-  /// The member notices when it has not heard of a leader for the time of an election.
+  /// Cuts the member off; it notices after an election timeout without a leader.
   void cut_off(std::chrono::milliseconds duration);
   void lose_leader();
   void heal();
@@ -91,7 +90,7 @@ class EtcdModel::Line : public apiserver::grpc::Carrier {
 
  private:
   using Kind = rest::TransportError::Kind;
-  using Call = std::shared_ptr<apiserver::grpc::CallState>;
+  using Call = std::shared_ptr<grpc::CallState>;
   using StreamPtr = std::shared_ptr<Stream>;
   struct Begun {
     Call call;
@@ -112,18 +111,18 @@ class EtcdModel::Line : public apiserver::grpc::Carrier {
   /// Calls f on the strand after that time, or as soon as the member runs.
   template <class F>
   void serve(std::chrono::microseconds time, F f);
-  /// When a message has come to the member.
+  /// The time at which a message sent now reaches the member.
   template <class F>
   void arrive(F f);
 
-  // --- connections that say nothing
+  // --- silent connections
 
   void wait_for_connection(Begun call);
 
-  /// The member runs again, unless it was frozen once more.
+  /// Resumes the member, unless it was frozen again.
   void thaw();
 
-  /// The client pings a server that says nothing while calls run, and gives the connection up.
+  /// The client's keep-alive: closes the connection if the server stays silent while calls run.
   void watch_silence();
   void open(Call call, EtcdCall note, std::optional<Fault> fault);
   static std::string key_of(const std::string& method, std::string_view message);
@@ -131,14 +130,14 @@ class EtcdModel::Line : public apiserver::grpc::Carrier {
   void end_all(Kind kind, const std::string& why);
   void break_off(const Call& call, const EtcdCall& note);
 
-  // --- calls with one answer
+  // --- unary calls
 
   void begin_unary(Call call, EtcdCall note, std::optional<Fault> fault);
   void wait_for_leader(const Call& call, const EtcdCall& note, const std::optional<Fault>& fault,
                        Clock::time_point since);
 
-  /// Whether the member answers from its own state, without the leader.
-  static bool is_local(const EtcdCall& note, const apiserver::grpc::CallState& call);
+  /// True if the member responds from its own state, without the leader.
+  static bool is_local(const EtcdCall& note, const grpc::CallState& call);
   static std::chrono::microseconds until_then(Clock::time_point then);
 
   struct Result {
@@ -147,12 +146,12 @@ class EtcdModel::Line : public apiserver::grpc::Carrier {
   };
   Result execute(const Call& call, const EtcdCall& note);
 
-  /// Reads see at least what had been written when they came; whatever is written is answered when the
-  /// member has applied it, too.
+  /// Executes a call. A read sees all writes before its arrival; a write completes when the member has
+  /// applied it, too.
   void carry_out(const Call& call, const EtcdCall& note, const std::optional<Fault>& fault,
                  Clock::time_point since);
 
-  /// Calls done(true) when the member has applied so much; done(false) if that takes too long.
+  /// Calls done(true) when the member has applied that many entries, or done(false) after a timeout.
   template <class F>
   void wait_until_applied(std::uint64_t written, Clock::time_point since, F done);
   void reply(const Call& call, const EtcdCall& note, const std::optional<Fault>& fault,
@@ -160,19 +159,19 @@ class EtcdModel::Line : public apiserver::grpc::Carrier {
   void answer(const Call& call, const EtcdCall& note, const std::string& message,
               const std::optional<etcd3::EtcdError>& error);
 
-  /// In pieces, as they would come from a connection.
-  void give(apiserver::grpc::CallState& call, const std::string& message);
+  /// Delivers a message in pieces, as from a connection.
+  void give(grpc::CallState& call, const std::string& message);
 
   // --- watches
 
   void begin_stream(Call call, EtcdCall note, const std::optional<Fault>& fault);
 
-  /// What a watch has missed is forgotten: most of it, and the watch goes on; or as much as leaves it
-  /// a place to go on, and it breaks.
+  /// Compacts the history that a watch has missed: either most of it, and the watch continues; or up to
+  /// the point where the watch can still resume, and the watch breaks.
   void expire(const StreamPtr& stream);
   void compact_to(Revision revision) const;
   void end(const StreamPtr& stream, const etcd3::EtcdError& why);
-  /// In the middle of something, perhaps.
+  /// Breaks a stream, possibly in the middle of a message.
   void cut(const StreamPtr& stream);
   void break_stream(const StreamPtr& stream);
   bool forget(const StreamPtr& stream) { return streams_.erase(stream->call->stream) > 0; }
@@ -181,12 +180,12 @@ class EtcdModel::Line : public apiserver::grpc::Carrier {
   void begin_watch(Stream& stream, std::string_view create);
   void tell_progress(Stream& stream);
 
-  /// One message: `rest` behind what all have.
+  /// Sends one message: the common fields, followed by `rest`.
   void tell(Stream& stream, std::int64_t id, Revision revision, const Proto& rest);
   bool is_silent(const Stream& stream) const;
   void pump_soon(const StreamPtr& stream);
 
-  /// Tells all watches of a stream what they do not know yet. With `partly`, only some of it.
+  /// Sends pending events to all watches of a stream. With `partly`, only some of them.
   void pump(Stream& stream, bool partly);
 
   /// False if the watch has ended.
@@ -196,13 +195,13 @@ class EtcdModel::Line : public apiserver::grpc::Carrier {
 
   // --- time
 
-  /// When leases end, and when watches want to be told how far etcd has come.
+  /// Schedules the expiry of leases and the progress notifications of watches.
   void tick_soon();
   void tick();
   void notify_progress(Stream& stream);
 
   const std::shared_ptr<EtcdModel> model_;
-  const boost::asio::io_context* const context_;  // to be compared only
+  const boost::asio::io_context* const context_;  // for comparison only
   const std::chrono::milliseconds connect_timeout_;
   const std::chrono::milliseconds silence_;  // ends a connection
   const int member_;
@@ -216,15 +215,15 @@ class EtcdModel::Line : public apiserver::grpc::Carrier {
   std::map<std::uint32_t, StreamPtr> streams_;
   bool pump_later_ = false;
   bool connected_ = false;
-  // While the member does not run: calls that wait for a connection, and what it finds then.
+  // While the member does not run: calls that wait for a connection, and requests that it will find.
   std::vector<Begun> connecting_;
   std::uint64_t attempt_ = 0;
   std::vector<std::function<void()>> held_;
-  // The connection leads to a machine that is gone; its calls.
+  // The connection leads to a machine that is gone. The calls on that connection follow.
   bool deaf_ = false;
   std::map<std::uint32_t, Call> unheard_;
   bool watching_silence_ = false;
-  std::uint64_t heard_ = 0;  // changes when the member is heard of again, or the connection ends
+  std::uint64_t heard_ = 0;  // changes when the member responds again or the connection ends
 };
 
 }  // namespace lookout::sim

@@ -11,7 +11,6 @@
 namespace lookout::sim {
 
 namespace asio = boost::asio;
-namespace grpc = apiserver::grpc;
 using etcd3::EtcdError;
 using std::chrono::milliseconds;
 
@@ -119,7 +118,7 @@ auto EtcdModel::commit(F apply) {
                             try {
                               apply(data);
                             } catch (const EtcdError&) {
-                              // It was refused, and so it is here.
+                              // The request was refused; the member refuses it, too.
                             }
                           }});
   }
@@ -150,7 +149,7 @@ std::optional<EtcdModel::Clock::time_point> EtcdModel::applies_next(int number) 
   return std::max({one.behind.front().at, one.frozen_until, one.apart_until});
 }
 
-/// A leader needs most members.
+/// A leader needs a majority of the members.
 EtcdModel::Clock::time_point EtcdModel::no_leader_until() const {
   std::vector<Clock::time_point> back;
   back.reserve(members_.size());
@@ -216,7 +215,7 @@ std::string EtcdModel::execute(const std::string& method, std::string_view messa
   return out;
 }
 
-/// With the mutex locked, as those below.
+/// Requires the mutex, like the functions below.
 std::string EtcdModel::status(int member) {
   Proto out;
   out.message(1, data_.header(data_of(member).revision(), member_id(member)));

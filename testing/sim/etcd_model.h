@@ -1,4 +1,4 @@
-// An etcd in memory, with everything that goes wrong with one.
+// EtcdModel: an etcd cluster in memory, with faults.
 #pragma once
 
 #include <algorithm>
@@ -21,23 +21,25 @@
 
 namespace lookout::sim {
 
-/// Whom faults of the model strike.
+namespace grpc = apiserver::grpc;
+
+/// The process name in faults of the model.
 inline constexpr const char* kEtcd = "etcd";
-/// FaultKind::kRefuse of a call: Fault::status is less.
+/// FaultKind::kRefuse of a call: the exclusive bound of Fault::status.
 inline constexpr unsigned kEtcdRefusals = 4;
 
-/// A call that a client of the model makes.
+/// A call of a client of the model.
 struct EtcdCall {
-  /// Of the calls that the same client makes with that method for that key, from 1: so what strikes
-  /// one call moves only those that repeat it.
+  /// Counted from 1 among the client's calls with the same method and key, so that a fault of one call
+  /// changes only the numbers of its repetitions.
   std::uint64_t number = 0;
-  /// Clients are counted from 1 as they appear. Those that share an event loop count as one.
+  /// Clients are numbered from 1 in order of appearance. Those that share an event loop count as one.
   unsigned client = 0;
   /// "KV/Txn"
   std::string method;
-  /// The key that it is about.
+  /// The key of the request.
   std::string key;
-  /// For EtcdEvents: where the call is in their story.
+  /// For EtcdEvents: the call's entry in the story.
   std::uint64_t entry = 0;
 
   /// "client 1, KV/Txn /registry/pods/default/web"
@@ -49,14 +51,14 @@ struct EtcdCall {
   }
 };
 
-/// Who draws the faults of calls, and tells their story. Called on the clients' threads, with no lock
-/// held.
+/// Draws the faults of calls and records the calls in the story. Called on the clients' threads, without
+/// a lock.
 class EtcdEvents {
  public:
   virtual ~EtcdEvents() = default;
-  /// A call begins. Returns what strikes it.
+  /// A call begins. Returns its fault, if any.
   virtual std::optional<Fault> on_call(EtcdCall& call) = 0;
-  /// It has ended: "ok", a status, or why there is no answer.
+  /// A call has ended: "ok", a status, or the reason for a missing response.
   virtual void on_answer(const EtcdCall& call, const std::string& how) = 0;
 };
 
@@ -64,36 +66,35 @@ struct EtcdModelOptions {
   EtcdData::Options data = {.version = "3.5.16"};
   int members = 1;
   std::uint64_t seed = 1;
-  /// Of one way of a message.
+  /// The latency of a message in one direction.
   std::chrono::microseconds shortest_latency{0};
   std::chrono::microseconds longest_latency{0};
   /// --experimental-watch-progress-notify-interval
   std::chrono::milliseconds progress_interval{std::chrono::minutes(10)};
-  /// An answer of a watch that is longer is sent in fragments.
+  /// Longer watch responses are sent in fragments.
   std::size_t max_answer_bytes = 2048u << 10;
-  /// With a name, requests need a token of this user.
+  /// If set, requests need a token of this user.
   std::string username = {};
   std::string password = {};
 };
 
-/// A cluster of etcds that speaks to the clients whose EtcdOptions::network it is, without sockets:
-/// messages of gRPC are handed over in memory. What a member has not applied yet, its watches and its
-/// serializable reads do not show, and other requests to it wait for that.
+/// A cluster of etcds for clients with this EtcdOptions::network. It has no sockets: gRPC messages are
+/// passed in memory. Watches and serializable reads of a member do not show entries that the member has
+/// not applied yet; other requests to the member wait for them.
 ///
-/// A connection breaks, is refused, or says nothing; then it ends as grpc::Connection would end it: when
-/// no ping is answered, or when no settings have come within the limit for connecting.
+/// A connection breaks, is refused, or stays silent; a silent one ends as in grpc::Connection: when a
+/// ping is not answered, or when no SETTINGS frame arrives within the connect timeout.
 ///
-/// Keys, revisions, compaction, leases and watches are etcd's, and so are the words of its refusals.
-/// What it leaves out: sorted ranges, nested transactions, filters of watches, roles. Its answers to
-/// requests with those are wrong, not refused: Lookout sends none.
+/// Keys, revisions, compaction, leases, watches and error messages are etcd's. Not implemented: sorted
+/// ranges, nested transactions, watch filters, roles. Requests with these get wrong responses instead of
+/// errors; Lookout sends none.
 ///
 /// Thread-safe. Clients keep it alive.
-class EtcdModel : public apiserver::grpc::CarrierFactory,
-                  public std::enable_shared_from_this<EtcdModel> {
+class EtcdModel : public grpc::CarrierFactory, public std::enable_shared_from_this<EtcdModel> {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `events` may be null, and otherwise outlives all calls.
+  /// `events` may be null; otherwise it must outlive all calls.
   static std::shared_ptr<EtcdModel> make(EtcdModelOptions options, EtcdEvents* events = nullptr);
   ~EtcdModel() override;
   EtcdModel(const EtcdModel&) = delete;
@@ -101,36 +102,35 @@ class EtcdModel : public apiserver::grpc::CarrierFactory,
 
   /// "http://etcd-0:2379" ...
   std::vector<std::string> endpoints() const;
-  std::shared_ptr<apiserver::grpc::Carrier> create(boost::asio::io_context& context,
-                                                   const apiserver::grpc::Server& server) override;
+  std::shared_ptr<grpc::Carrier> create(boost::asio::io_context& context,
+                                        const grpc::Server& server) override;
 
-  // --- what happens to it; takes effect at once
+  // --- faults; they take effect immediately
 
-  /// Throws EtcdError if it cannot be.
+  /// Throws EtcdError for an invalid revision.
   void compact(Revision revision);
-  /// All connections to a member break, and for so long it takes no other. Keys and leases stay.
+  /// Breaks all connections to a member and accepts none for the time `down`. Keys and leases stay.
   void restart(int member, std::chrono::milliseconds down);
-  /// For so long there is no leader: watches that want one end, everything else waits, or fails in
-  /// the end.
+  /// There is no leader for this time: watches that require a leader end, other calls wait or time out.
   void lose_leader(std::chrono::milliseconds duration);
-  /// For so long a member applies what is written `by` later than it is written.
+  /// A member applies writes with a delay of `by` for this time.
   void delay(int member, std::chrono::milliseconds by, std::chrono::milliseconds duration);
-  /// For so long a member does not run: it accepts connections, and says nothing on any. With
-  /// `for_good`, those that it has now never say anything again: its machine has gone.
+  /// A member does not run for this time: it accepts connections but sends nothing. With `for_good`, its
+  /// existing connections stay silent forever, as if its machine was gone.
   void freeze(int member, std::chrono::milliseconds duration, bool for_good);
-  /// For so long a member does not reach the others: it has no leader, and nothing new.
+  /// A member cannot reach the others for this time: it has no leader and receives no new entries.
   void cut_off(int member, std::chrono::milliseconds duration);
-  /// From now on, there are no faults.
+  /// Ends all faults.
   void heal();
 
-  // --- what there is
+  // --- state
 
-  /// As far as the cluster has come, whichever members have.
+  /// The newest revision of the cluster; single members may lag.
   Revision revision() const;
   Revision compacted() const;
   /// The pairs with this prefix, by key.
   std::map<std::string, etcd3::KeyValue> contents(std::string_view prefix) const;
-  /// Calls so far, but for requests for progress.
+  /// The number of calls so far, not counting progress requests.
   std::uint64_t calls() const;
 
  private:
@@ -139,7 +139,7 @@ class EtcdModel : public apiserver::grpc::CarrierFactory,
 
   EtcdModel(EtcdModelOptions options, EtcdEvents* events);
 
-  /// Something that was written, and when a member applies it.
+  /// A write, and the time at which a member applies it.
   struct Entry {
     Clock::time_point at;
     std::function<void(EtcdData&)> apply;
@@ -151,10 +151,10 @@ class EtcdModel : public apiserver::grpc::CarrierFactory,
     Clock::time_point late_until{};
     std::chrono::milliseconds late_by{0};
     std::deque<Entry> behind = {};
-    /// What it has applied; null: everything.
+    /// The state that the member has applied; null: everything.
     std::unique_ptr<EtcdData> data = nullptr;
 
-    /// When it applies what is written now.
+    /// The time at which the member applies a write made now.
     Clock::time_point applies_at(Clock::time_point now) const;
     Clock::time_point is_back_at() const {
       return std::max({down_until, frozen_until, apart_until});
@@ -164,13 +164,13 @@ class EtcdModel : public apiserver::grpc::CarrierFactory,
 
   /// Runs a request. Throws EtcdError.
   std::string execute(const std::string& method, std::string_view message, int member);
-  /// Writes: what `apply` does, each member does in its time.
+  /// Performs a write; each member applies it in its own time.
   template <class F>
   auto commit(F apply);
   void expire_leases();
-  /// What a member has applied by now. With the mutex locked.
+  /// The state that a member has applied by now. Requires the mutex.
   const EtcdData& data_of(int member);
-  /// How much has been written; when a member has applied so much: now, or not before then.
+  /// The number of writes; and the earliest time at which a member has applied that many.
   std::uint64_t written() const;
   std::optional<Clock::time_point> applied_at(int member, std::uint64_t written);
   std::optional<Clock::time_point> applies_next(int member);
@@ -184,7 +184,7 @@ class EtcdModel : public apiserver::grpc::CarrierFactory,
   std::string status(int member);
   std::string member_list(int member) const;
   std::string authenticate(std::string_view message, int member) const;
-  void check_token(const apiserver::grpc::CallRequest& request, bool watches) const;
+  void check_token(const grpc::CallRequest& request, bool watches) const;
   std::chrono::microseconds latency();
   std::uint64_t draw(std::uint64_t below);
 

@@ -32,8 +32,8 @@ detail::Assertions& assertions() {
   return out;
 }
 
-/// The violations that no exception tells of: assertions of the test framework that have failed
-/// since this was made.
+/// Failed assertions of the test framework since construction, which are violations without an
+/// exception.
 class FailedAssertions {
  public:
   std::optional<std::string> first() const {
@@ -49,7 +49,7 @@ class FailedAssertions {
 struct Run {
   const Scenario& scenario;
   const ExploreOptions& options;
-  /// The end of the run without faults; null: no end is expected.
+  /// The final state of the run without faults; null: do not compare.
   const State* expected;
 };
 
@@ -80,11 +80,11 @@ Ended run_here(const Run& run, std::uint64_t seed, const FaultOptions& faults, c
   } catch (const std::exception& e) {
     out.violation = e.what();
   } catch (...) {
-    out.violation = "the scenario threw what is no std::exception";
+    out.violation = "the scenario threw something that is not a std::exception";
   }
   if (!out.violation) out.violation = failed.first();
   fill(out, world, run.options);
-  // Processes may find something while they end.
+  // Processes may report violations while they end.
   world.impl().end_processes();
   if (out.violation) return out;
   out.violation = world.impl().violation();
@@ -93,9 +93,9 @@ Ended run_here(const Run& run, std::uint64_t seed, const FaultOptions& faults, c
   return out;
 }
 
-/// The same in a process of its own: each world finds memory, thread-local storage and everything
-/// that is made only once as this process has left them, so that a seed tells the same story
-/// whatever has run before it; and a world that crashes ends alone. `prepare` is called there first.
+/// The same in a forked process: each world starts with the same memory, thread-local storage and
+/// one-time initialisations, so a run does not depend on earlier runs; and a world that crashes does
+/// not end this process. `prepare` is called first in the child.
 Ended run_world(const Run& run, std::uint64_t seed, const FaultOptions& faults, const Plan& plan,
                 void (*prepare)() = nullptr) {
   Kernel::prepare();
@@ -123,9 +123,8 @@ RequestNote note_of(const Traced& traced) {
   return out;
 }
 
-/// With fewer faults before it, a request has another number. Gives each fault the number that the
-/// request that it struck in one run has in the other: there, the one of its kind that comes at the
-/// nearest time.
+/// With fewer earlier faults, a request gets another number. Maps each fault to the number of the
+/// corresponding request in the other run: the one of the same kind nearest in time.
 Plan renumbered(Plan plan, const std::vector<Traced>& run, const std::vector<Traced>& other) {
   for (Fault& fault : plan) {
     if (is_of_time(fault.kind) || !fault.call.empty()) continue;
@@ -149,8 +148,7 @@ Plan renumbered(Plan plan, const std::vector<Traced>& run, const std::vector<Tra
   return plan;
 }
 
-/// Drops faults as long as an oracle still objects (delta debugging): halves at first, single ones
-/// in the end.
+/// Removes faults as long as an oracle still fails (delta debugging): halves first, single faults last.
 Ended shrink(const Run& run, std::uint64_t seed, Ended failure) {
   unsigned left = run.options.shrink;
   const auto attempt = [&](const Plan& plan) {
@@ -158,7 +156,7 @@ Ended shrink(const Run& run, std::uint64_t seed, Ended failure) {
     return run_world(run, seed, no_faults(), plan);
   };
   if (left == 0) return failure;
-  // Without the draws, the same faults have to do it.
+  // First, replay the same faults as a plan, without drawing.
   Ended best = attempt(failure.struck);
   if (!best.violation) return failure;
   best.struck = failure.struck;
@@ -195,8 +193,8 @@ Ended shrink(const Run& run, std::uint64_t seed, Ended failure) {
 std::string report_of(const std::string& name, std::uint64_t seed, const Ended& failure,
                       std::size_t faults_at_first) {
   std::string out = fmt::format("{}: seed {}: {}\n\n", name, seed, *failure.violation);
-  out += fmt::format("Faults ({} of {} that the seed draws are enough):\n", failure.struck.size(),
-                     faults_at_first);
+  out +=
+      fmt::format("Faults (reduced to {} of {} drawn):\n", failure.struck.size(), faults_at_first);
   for (const Fault& fault : failure.struck) out += "  " + describe(fault) + "\n";
   out += "\n" + failure.story;
   out += fmt::format(
@@ -238,7 +236,7 @@ void apply_environment(ExploreOptions& options) {
     throw InvalidArgument("there are no seeds to run (ExploreOptions::seeds)");
 }
 
-/// All of them, up to the largest number.
+/// The seeds to run, up to the largest number.
 class SeedsOf {
  public:
   explicit SeedsOf(const ExploreOptions& options)
@@ -255,12 +253,12 @@ class SeedsOf {
 
  private:
   std::uint64_t next_;
-  std::uint64_t left_;  // behind the next one
+  std::uint64_t left_;  // after the next one
   bool over_ = false;
 };
 
-/// $LOOKOUT_SIM_DIGESTS names a file that gets a line for each world: to compare what two programs,
-/// builds or machines make of the same seeds.
+/// Appends a line for each world to the file $LOOKOUT_SIM_DIGESTS, for comparing the same seeds in
+/// different programs, builds or on different machines.
 void note_digest(const std::string& name, std::uint64_t seed, const Ended& ended) {
   const char* const path = std::getenv("LOOKOUT_SIM_DIGESTS");
   if (path == nullptr) return;
@@ -268,13 +266,13 @@ void note_digest(const std::string& name, std::uint64_t seed, const Ended& ended
       << fmt::format("{} {} {:016x} {}\n", name, seed, ended.digest, ended.requests);
 }
 
-/// The end without faults; its violation is a defect of the scenario or of the code.
+/// The result of the run without faults; its violation is a defect of the scenario or of the code.
 Ended baseline_of(const Scenario& scenario, const ExploreOptions& options) {
   constexpr std::uint64_t kSeed = 0;
   return run_world({scenario, options, nullptr}, kSeed, no_faults(), {});
 }
 
-/// One more fault, wherever a kind of fault can strike behind those of a plan.
+/// The plans that extend `plan` by one fault at each later request that it can strike.
 std::vector<Plan> with_one_more(const Plan& plan, const std::vector<Traced>& trace,
                                 const std::vector<FaultKind>& kinds) {
   auto from = trace.begin();
@@ -309,20 +307,20 @@ Outcome without_faults(const std::string& name, const Ended& baseline) {
   return out;
 }
 
-/// Puts memory elsewhere, and in another order, so that a world that depends on addresses differs.
+/// Changes addresses and their order, so that a world that depends on addresses differs.
 void move_memory() {
   constexpr std::size_t kMoved = 1'000'003;
   constexpr std::size_t kSmallest = 24;
   constexpr std::size_t kLargest = 1000;
   constexpr std::size_t kStep = 16;
   constexpr int kChunks = 200;
-  // Stacks of threads come behind it.
+  // Thread stacks are then placed after it.
   mmap(nullptr, kMoved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   Random random(kMoved);
   std::vector<void*> kept{std::malloc(kMoved)};
   for (std::size_t size = kSmallest; size <= kLargest; size += kStep) {
     std::vector<void*> chunks;
-    // Those between them stay, or what is free would become one piece.
+    // The chunks in between stay allocated, so that the free ones are not merged.
     for (int i = 0; i < kChunks; ++i) {
       chunks.push_back(std::malloc(size));
       kept.push_back(std::malloc(kSmallest));
@@ -338,7 +336,7 @@ void move_memory() {
 std::optional<std::string> difference(const Ended& one, const Ended& again) {
   if (one.digest == again.digest) return std::nullopt;
   std::string out =
-      "two runs with this seed differ: something in it depends on more than the seed (a "
+      "two runs with this seed differ: something depends on more than the seed (a "
       "pointer's value, a real clock, a thread from outside the world)";
   const auto [first, second] = std::ranges::mismatch(one.trace, again.trace);
   const auto describe = [](const auto& trace, const auto& at) {
@@ -373,13 +371,13 @@ bool detail::note_assertions(const Assertions& some) {
 Outcome explore(const std::string& name, const Scenario& scenario, ExploreOptions options) {
   apply_environment(options);
   Outcome out;
-  // Many worlds would fill a screen with what they log; one does not.
+  // Many worlds would log too much; a single one does not.
   const Quiet quiet(options.seeds > 1);
   const Ended baseline = baseline_of(scenario, options);
   if (baseline.violation) return without_faults(name, baseline);
   const Run run{scenario, options, options.stable ? &baseline.state : nullptr};
   for (SeedsOf seeds(options); const auto seed = seeds.next();) {
-    // A single one runs in this process, where a debugger is, if no other one has left its traces.
+    // A single world runs in this process, for debuggers, if no other world ran here before.
     const bool here = options.seeds == 1 && !options.twice && !Kernel::has_been();
     Ended ended =
         here ? run_here(run, *seed, options.faults, {}) : run_world(run, *seed, options.faults, {});
@@ -399,8 +397,7 @@ Outcome explore(const std::string& name, const Scenario& scenario, ExploreOption
 Outcome explore_each(const std::string& name, const Scenario& scenario,
                      const std::vector<FaultKind>& kinds, ExploreOptions options) {
   if (std::ranges::any_of(kinds, &is_of_time))
-    throw InvalidArgument(
-        "explore_each() tries faults of requests; a fault of time has no place there");
+    throw InvalidArgument("explore_each() takes request faults only, not timed faults");
   apply_environment(options);
   const Quiet quiet(true);
   const Ended baseline = baseline_of(scenario, options);
@@ -429,7 +426,7 @@ Outcome explore_each(const std::string& name, const Scenario& scenario,
   }
   if (out.worlds > 0) return out;
   out.passed = false;
-  out.violation = "no request of the run without faults can have one of these faults";
+  out.violation = "these faults can strike no request of the run without faults";
   out.report = name + ": " + out.violation;
   return out;
 }
@@ -451,7 +448,7 @@ std::optional<std::string> replay(const Scenario& scenario, std::uint64_t seed, 
       missed += "\n  " + describe(fault);
   }
   if (missed.empty()) return std::nullopt;
-  return "the plan does not fit (any more): these faults have not struck:" + missed;
+  return "the plan does not match the run: these faults did not strike:" + missed;
 }
 
 }  // namespace lookout::sim

@@ -21,12 +21,12 @@
 namespace lookout::sim {
 namespace {
 
-/// The last character that the child tells: without it, it has told nothing whole.
+/// The last character of the child's result; without it, the result is truncated.
 constexpr char kReturned = 'r';
 constexpr char kThrew = 't';
 
-/// The child lives for some milliseconds, and one of its threads runs at a time. With the defaults,
-/// page faults take half of its time: it gets one heap of huge pages, which returns no memory.
+/// The child runs for some milliseconds, one thread at a time. With malloc's defaults, page faults take
+/// half of its time. Therefore it uses one heap of huge pages that returns no memory.
 void prepare_memory() {
   constexpr std::size_t kHeap = 32u << 20;
   constexpr int kMuch = 256 << 20;
@@ -41,13 +41,13 @@ void prepare_memory() {
   std::free(heap);
 }
 
-/// The child's own processes must not keep it open: the parent would wait for their end.
+/// Close-on-exec, because the parent would otherwise wait for processes that the child starts.
 void make_pipe(std::array<int, 2>& ends) {
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "pipe");
 }
 
-/// A child that outlives a parent that was killed would run for nobody, perhaps for ever.
+/// Ends the child when its parent is killed; otherwise it might run forever.
 void end_with(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
@@ -89,7 +89,7 @@ std::string read_all(int fd) {
 ForkedCall::ForkedCall(const std::function<std::string()>& function) {
   std::array<int, 2> ends{};
   make_pipe(ends);
-  // Otherwise both processes would write what is buffered.
+  // Otherwise both processes would write the buffered output.
   std::fflush(nullptr);
   const pid_t parent = getpid();
   const pid_t child = fork();
@@ -107,14 +107,14 @@ ForkedCall::ForkedCall(const std::function<std::string()>& function) {
   }
   const char last = result_.empty() ? '\0' : result_.back();
   if (WIFSIGNALED(status)) {
-    why_ = fmt::format("the world was ended by signal {} ({}); its last words are above",
+    why_ = fmt::format("the world was ended by signal {} ({}); its last output is above",
                        WTERMSIG(status), strsignal(WTERMSIG(status)));
   } else if (WEXITSTATUS(status) != 0 || (last != kReturned && last != kThrew)) {
-    why_ = fmt::format("the world has ended its process with status {}; its last words are above",
+    why_ = fmt::format("the world has ended its process with status {}; its last output is above",
                        WEXITSTATUS(status));
   } else {
     result_.pop_back();
-    if (last == kThrew) why_ = "the world could not be made: " + result_;
+    if (last == kThrew) why_ = "the world could not be created: " + result_;
   }
 }
 

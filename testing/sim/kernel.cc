@@ -19,28 +19,27 @@
 namespace lookout::sim {
 namespace {
 
-/// Threads give way at one in so many of the places where they may.
+/// Threads yield at one in this many preemption points.
 constexpr std::uint64_t kPreemptOneIn = 64;
-/// A thread that reads the clock so often without a wait is waiting for it to change.
+/// A thread that reads the clock this often without a wait is waiting for it to change.
 constexpr std::uint64_t kManyClockReads = 10'000;
 constexpr Nanos kClockStep = 1000;
-/// A thread that yields so often without a wait is waiting for time to pass: the steps grow then.
+/// A thread that yields this often without a wait is waiting for time to pass; then the steps grow.
 constexpr std::uint64_t kManyYields = 32;
 constexpr Nanos kLongestStep = 1'000'000'000;
-/// The same of threads that yield to each other.
+/// The same for threads that yield to each other.
 constexpr std::uint64_t kManyYieldsOfSeveral = 10'000;
-/// A thread that has not given up the processor for so long (in real time) is stuck in a function
-/// that the kernel does not know.
+/// A thread that has not yielded for this long (in real time) is stuck in a function that the kernel
+/// does not control.
 constexpr int kStuckSeconds = 120;
-/// Threads that run in turn, but never all wait, for so long (in real time) wait for each other in a
-/// loop.
+/// Threads that run in turn for this long (in real time) and never all wait are in a livelock.
 constexpr int kTimelessSeconds = 600;
 
 constinit thread_local Thread* current_thread = nullptr;
 constinit thread_local int exit_rounds = 0;
 constinit Kernel* the_kernel = nullptr;
 
-/// The watchdog compares these between two looks.
+/// Compared by the watchdog between two checks.
 constinit std::atomic<std::uint64_t> steps{0};
 constinit std::atomic<Nanos> time_of_world{0};
 constinit std::atomic<bool> in_world{false};
@@ -48,11 +47,11 @@ constinit std::atomic<bool> in_world{false};
 pthread_key_t exit_key;
 bool has_exit_key = false;
 bool has_made_one = false;
-/// The process that has a watchdog: a fork has none.
+/// The process with the watchdog thread, which a fork does not copy.
 pid_t watched = 0;
-/// The thread that has handed on the baton for the last time, and may not have ended yet; 0: none.
+/// The thread that has passed on the baton for the last time and may not have ended yet; 0: none.
 pid_t ending = 0;
-/// That thread holds it, robust, until it is no more.
+/// A robust mutex that the thread holds until it has ended.
 pthread_mutex_t end_mutex;
 
 void prepare_end_mutex() {
@@ -63,26 +62,26 @@ void prepare_end_mutex() {
   pthread_mutexattr_destroy(&attributes);
 }
 
-/// On a thread that ends, before it hands on the baton.
+/// Called on an ending thread, before it passes on the baton.
 void announce_end() {
   libc().pthread_mutex_lock(&end_mutex);
   ending = static_cast<pid_t>(libc().syscall(SYS_gettid));
 }
 
-/// What the C library does when a thread ends (its memory goes back to the heap that all share) must
-/// not be done beside the next thread of the world: the heap would not be the same in two runs.
+/// Waits until the C library has cleaned up after a thread: if it returned the thread's memory to the
+/// shared heap concurrently with the next thread, the heap would differ between runs.
 void await_real_end() {
   const pid_t thread = std::exchange(ending, 0);
   if (thread == 0) return;
   if (libc().pthread_mutex_lock(&end_mutex) == EOWNERDEAD) pthread_mutex_consistent(&end_mutex);
   libc().pthread_mutex_unlock(&end_mutex);
-  // It does nothing any more, but its stack may not be free yet. (Who gives way with sched_yield()
-  // comes behind all other programs of the machine.)
+  // The thread has ended, but its stack may not be free yet. (sched_yield() would let all other
+  // programs of the machine run first.)
   const timespec moment{0, 1000};
   while (libc().syscall(SYS_tgkill, getpid(), thread, 0) == 0) libc().nanosleep(&moment, nullptr);
 }
 
-/// On the watchdog's thread, beside the world: it must take no memory, whose lock may be taken.
+/// On the watchdog's thread, outside of the world. Must not allocate: the heap's lock may be held.
 [[noreturn]] void give_up(int seconds, const char* why) {
   const Thread* const running = the_kernel == nullptr ? nullptr : the_kernel->running();
   std::fprintf(stderr, "sim: %s (thread %d) runs, and for %d s %s\n",
@@ -123,7 +122,7 @@ void futex_wake(std::atomic<int>& word) {
   libc().syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-/// A switch between threads of two processors takes several times as long.
+/// Switching between threads on different processors takes several times as long.
 void stay_on_this_processor(cpu_set_t& before) {
   CPU_ZERO(&before);
   sched_getaffinity(0, sizeof before, &before);
@@ -135,7 +134,7 @@ void stay_on_this_processor(cpu_set_t& before) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-/// A world that ends its process ends as a failure: exit(0) must not pass for a success.
+/// exit() in a world is a failure, even exit(0).
 void on_exit_in_world(int status, void*) {
   if (Kernel::instance() == nullptr) return;
   std::fprintf(stderr, "sim: seed %llu: the world has called exit(%d)\n",
@@ -225,7 +224,7 @@ std::string Kernel::describe_threads() const {
   return out;
 }
 
-// --- waiting and going on
+// --- waiting and waking
 
 bool Kernel::wait(const void* address, Nanos deadline, const char* reason) {
   Thread& self = *current_thread;
@@ -280,7 +279,7 @@ void Kernel::yield() {
   ++yields_;
   if (!others()) {
     poll_descriptors();
-    // Nobody else changes anything before time has passed.
+    // No other thread can run before time has passed.
     if (!others()) step();
   } else if (yields_ > kManyYieldsOfSeveral) {
     step();
@@ -288,7 +287,7 @@ void Kernel::yield() {
   reschedule(*current_thread);
 }
 
-/// A thread may yield some times before it waits: that must not take as long as the world is idle.
+/// A few yields before a wait must not consume the time until the next deadline.
 void Kernel::step() {
   constexpr std::uint64_t kDoublings = 20;
   const std::uint64_t doublings = yields_ < kManyYields ? 0 : yields_ - kManyYields;
@@ -351,7 +350,7 @@ Thread& Kernel::choose() {
       return thread->state == Thread::State::kRunnable && may_run(*thread);
     });
     if (found || advance()) continue;
-    const std::string text = "every thread waits for another one:\n" + describe_threads();
+    const std::string text = "deadlock: every thread waits for another one:\n" + describe_threads();
     if (on_deadlock) on_deadlock(text);
     std::fprintf(stderr, "sim: %s", text.c_str());
     std::abort();
@@ -434,8 +433,8 @@ void* Kernel::entry(void* pointer) {
   return self.result;
 }
 
-/// Runs when the thread's thread-local objects are gone. The destructors of other keys come in
-/// rounds; this is in one of the last.
+/// Runs after the destruction of the thread's thread-local objects, in one of the last rounds of key
+/// destructors.
 void Kernel::at_exit(void* pointer) {
   constexpr int kRounds = 3;
   if (++exit_rounds < kRounds) {

@@ -25,8 +25,7 @@ using rest::detail::HttpTransport;
 using std::chrono::steady_clock;
 using Kind = TransportError::Kind;
 
-/// A client gives up a connection over which nothing comes back, as the keep-alive of the real one
-/// does (rest::KeepAlive).
+/// A client closes a connection without responses after this time, as with rest::KeepAlive.
 constexpr std::chrono::seconds kDeadConnection{45};
 
 /// The server's end.
@@ -85,7 +84,7 @@ class ServerEnd : public http::Transport {
   bool closed_ = false;
 };
 
-/// Hands on what comes, but later.
+/// Forwards bytes with a delay.
 struct Late {
   std::chrono::milliseconds by{0};
 
@@ -93,7 +92,7 @@ struct Late {
     Pipe::Taken taken = pipe.take();
     if (by.count() == 0) return taken;
     const auto now = steady_clock::now();
-    // All of it: pieces do not come later one by one.
+    // Delays all pieces together, not one by one.
     for (; !taken.bytes.empty(); taken = pipe.take())
       held.push_back({std::move(taken.bytes), false, false, now + by});
     if (std::exchange(taken.ended, false) && (held.empty() || !held.back().ended))
@@ -107,17 +106,17 @@ struct Late {
     return taken;
   }
 
-  std::deque<Pipe::Taken> held = {};  // `again`: until then
+  std::deque<Pipe::Taken> held = {};  // `again`: when to deliver
 };
 
-/// The events of a watch, some of them twice.
+/// Repeats some events of a watch.
 class Repeats {
  public:
   void begin(const RequestNote& note, std::string_view content_type) {
     random_ = Random(mix(hash_of(note.process)) ^ mix(note.number));
     is_binary_ = content_type.find("protobuf") != std::string_view::npos;
   }
-  /// The events that are complete.
+  /// Returns the complete events.
   std::string feed(std::string bytes) {
     input_ += bytes;
     std::string out;
@@ -131,7 +130,7 @@ class Repeats {
   }
 
  private:
-  /// The size of the first event: a line, or four bytes with a length and so many more; 0: not yet.
+  /// The size of the first event: a line, or a four-byte length and its content; 0: incomplete.
   std::size_t first() const {
     if (!is_binary_) return input_.find('\n') + 1;
     constexpr std::size_t kHead = 4;
@@ -210,7 +209,7 @@ class Exchange : public HttpExchange {
     if (struck_by(FaultKind::kLoseRequest) || struck_by(FaultKind::kHang)) return;
     if (struck_by(FaultKind::kRefuse)) return refuse(note_.fault->status);
     if (struck_by(FaultKind::kStaleRead) && note_.asks_first_state()) return refuse(422);
-    // The server's end knows its executor only when it is there.
+    // The server's end learns its executor only on the server's thread.
     events_.connect(note_, [link = link_, to_client = pipe_, shared = to_server_,
                             bytes = std::move(bytes)](asio::any_io_executor executor) mutable {
       auto to_server = link->pipe(std::move(executor));
@@ -249,7 +248,7 @@ class Exchange : public HttpExchange {
     }
     if (struck_by(FaultKind::kCrashAfter)) events_.on_crash(note_.process);
     if (struck_by(FaultKind::kCrashAfter) || struck_by(FaultKind::kLoseAnswer))
-      fail(Kind::kBroken, "the connection broke before the answer came");
+      fail(Kind::kBroken, "the connection broke before the answer");
     if (struck_by(FaultKind::kDelay)) co_await pause(note_.fault->duration);
     if (note_.held.count() > 0) co_await pause(note_.held);
     if (struck_by(FaultKind::kFailAfter)) {
@@ -291,7 +290,7 @@ class Exchange : public HttpExchange {
   }
 
  private:
-  /// The pipe to the server, made on the server's thread.
+  /// The pipe to the server, created on the server's thread.
   struct ToServer {
     std::mutex mutex;
     std::shared_ptr<Pipe> pipe;
@@ -341,11 +340,11 @@ class Exchange : public HttpExchange {
     check();
   }
 
-  /// Throws what has ended the exchange.
+  /// Throws the error that has ended the exchange, if any.
   void check() {
     const auto now = steady_clock::now();
     if (is_cancelled()) fail(Kind::kCancelled, "cancelled");
-    if (held_back_) fail(Kind::kCancelled, "not sent: its sender may not send it any more");
+    if (held_back_) fail(Kind::kCancelled, "not sent: CallOptions::may_send returned false");
     if (link_->ended()) fail(Kind::kBroken, "the network is gone");
     if (now >= deadline_) fail(Kind::kTimeout, "the deadline passed");
     if (struck_by(FaultKind::kCrashBefore) || struck_by(FaultKind::kLoseRequest))
@@ -381,7 +380,7 @@ class Exchange : public HttpExchange {
         co_return true;
       }
       SteadyTime until = std::min({taken.again, deadline_, cut_at_});
-      // A partition is noticed in time, and so is its end.
+      // Wakes up in time to notice a partition, and its end.
       const auto now = steady_clock::now();
       if (const auto since = link_->cut_since())
         until = std::min(until, std::max(now + std::chrono::seconds(1), *since + kDeadConnection));

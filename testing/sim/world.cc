@@ -32,7 +32,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-/// For a process to end after its stop was requested.
+/// The time limit for a process to end after its stop was requested.
 constexpr std::chrono::minutes kPatience{10};
 
 Nanos nanos(std::chrono::nanoseconds time) { return time.count(); }
@@ -40,7 +40,7 @@ double seconds_of(milliseconds time) { return std::chrono::duration<double>(time
 
 constexpr apiserver::storage::Revision kFirstRevision = 1000;
 
-/// An etcd of three members. The seed decides which version it is, and how it was set up.
+/// An etcd with three members. The seed determines its version and its configuration.
 EtcdModelOptions etcd_options(std::uint64_t seed) {
   Random random(mix(seed ^ hash_of(kEtcd)));
   EtcdModelOptions out;
@@ -91,7 +91,7 @@ void Life::run(const std::function<void(Process&)>& body) {
     why = fmt::format("its function threw: {}", e.what());
     threw_ = true;
   } catch (...) {
-    why = "its function threw what is no std::exception";
+    why = "its function threw something that is not a std::exception";
     threw_ = true;
   }
   {
@@ -218,7 +218,7 @@ void World::Impl::await_end(Life& life) {
     ended = poked_.wait_for(lock, kPatience, [&] { return life.ended(); });
   }
   if (ended && life.thread.joinable()) life.thread.join();
-  // An event loop that was destroyed on its own thread has detached it. (The sleep is virtual.)
+  // An event loop that is destroyed on its own thread detaches that thread. (The sleep is virtual.)
   while (ended && kernel_.has_threads_of(life.group) && now() < last)
     std::this_thread::sleep_for(milliseconds(1));
   if (!ended || kernel_.has_threads_of(life.group)) {
@@ -282,7 +282,7 @@ void World::Impl::partition(std::string_view name, milliseconds duration) {
   life.link().cut_until(steady_clock::now() + duration);
 }
 
-/// Durations that a fault does not have are drawn from its time.
+/// Draws durations that the fault does not specify, seeded with its time.
 void World::Impl::strike_etcd(const Fault& fault) {
   note_struck(fault);
   Random random(mix(fault.at));
@@ -294,22 +294,22 @@ void World::Impl::strike_etcd(const Fault& fault) {
       const int member = drawn_member();
       const milliseconds down(random.between(100, 4'000));
       note(kEtcd,
-           fmt::format("(member {} starts again, which takes {:.3f} s)", member, seconds_of(down)));
+           fmt::format("(member {} restarts, which takes {:.3f} s)", member, seconds_of(down)));
       etcd_->restart(member, down);
       return;
     }
     case FaultKind::kFreeze: {
       const int member = drawn_member();
       const bool for_good = random.below(2) == 0;
-      note(kEtcd, fmt::format("(member {} says nothing for {:.3f} s{})", member,
+      note(kEtcd, fmt::format("(member {} does not respond for {:.3f} s{})", member,
                               seconds_of(fault.duration),
-                              for_good ? ", and on old connections nothing any more" : ""));
+                              for_good ? "; its existing connections stay silent" : ""));
       etcd_->freeze(member, fault.duration, for_good);
       return;
     }
     case FaultKind::kPartition: {
       const int member = drawn_member();
-      note(kEtcd, fmt::format("(member {} does not reach the others for {:.3f} s)", member,
+      note(kEtcd, fmt::format("(member {} cannot reach the others for {:.3f} s)", member,
                               seconds_of(fault.duration)));
       etcd_->cut_off(member, fault.duration);
       return;
@@ -317,7 +317,7 @@ void World::Impl::strike_etcd(const Fault& fault) {
     case FaultKind::kLag: {
       const int member = drawn_member();
       const milliseconds late(random.between(50, 10'000));
-      note(kEtcd, fmt::format("(member {} is {:.3f} s late for {:.3f} s)", member, seconds_of(late),
+      note(kEtcd, fmt::format("(member {} lags by {:.3f} s for {:.3f} s)", member, seconds_of(late),
                               seconds_of(fault.duration)));
       etcd_->delay(member, late, fault.duration);
       return;
@@ -329,7 +329,7 @@ void World::Impl::strike_etcd(const Fault& fault) {
     case FaultKind::kCompact: {
       const auto revision = etcd_->revision() - (random.below(2) == 0 ? 0 : random.below(4));
       if (revision <= etcd_->compacted()) return;
-      note(kEtcd, fmt::format("(forgets what was before revision {})", revision));
+      note(kEtcd, fmt::format("(compacts the history before revision {})", revision));
       etcd_->compact(revision);
       return;
     }
@@ -397,7 +397,7 @@ void World::Impl::on_request(RequestNote& request) {
       request.fault = gone;
     } else {
       request.fault = fault_of({request.process, "", request.number}, request);
-      // Replicas that lag are there.
+      // With etcd, other servers lag already.
       if (etcd_ != nullptr && request.fault && request.fault->kind == FaultKind::kStaleRead)
         request.fault.reset();
     }
@@ -422,7 +422,7 @@ void World::Impl::on_request(RequestNote& request) {
   request.entry = story_.add(std::move(entry));
 }
 
-/// Its writes are part of the story.
+/// Adds the user's writes to the story.
 void World::Impl::tell_user(RequestNote& request) {
   if (!request.writes()) return;
   Story::Entry entry;
@@ -433,7 +433,7 @@ void World::Impl::tell_user(RequestNote& request) {
   request.entry = story_.add(std::move(entry));
 }
 
-/// On the process's thread: the request waits for it.
+/// Runs on the process's thread; the request waits for it.
 void World::Impl::let_user_edit(const RequestNote& request) {
   Random random(mix(seed_ ^ hash_of(request.process)) ^ mix(request.number));
   const auto& [what, function] = edits_[random.below(edits_.size())];
@@ -443,7 +443,7 @@ void World::Impl::let_user_edit(const RequestNote& request) {
   } catch (const Violation& e) {
     fail(e.what());
   } catch (const std::exception&) {
-    // As it happens.
+    // Exceptions are expected: the object may not exist.
   }
 }
 
@@ -521,7 +521,7 @@ void World::Impl::expire(const RequestNote& request) {
   expired_.insert(request.process + " " + request.path());
 }
 
-/// A replica that lags answers, or goes on with a watch: see FaultKind::kStaleRead.
+/// Lets a lagging replica answer, or continue a watch: see FaultKind::kStaleRead.
 void World::Impl::ask_a_replica(RequestNote& request) {
   const std::string key = request.process + " " + request.path();
   std::optional<Fault> lagging;
@@ -539,12 +539,12 @@ void World::Impl::ask_a_replica(RequestNote& request) {
   if (request.asks_any_version()) request.asked = stale_target(request.target, *lagging);
 }
 
-/// A list of any version (resourceVersion=0) becomes one of a version of a while ago, which is what
-/// a server whose cache lags answers.
+/// Turns a list with resourceVersion=0 into one of an older version, as a server with a lagging cache
+/// would answer.
 std::string World::Impl::stale_target(const std::string& target, const Fault& fault) {
   const std::size_t at = target.find("resourceVersion=0");
   const apiserver::storage::Revision newest = revision();
-  // The same in a world with fewer faults.
+  // Independent of other faults, so that a reduced plan gives the same result.
   Random random(mix(seed_ ^ hash_of(fault.process)) ^ fault.at);
   const std::uint64_t lag = random.below(options_.longest_lag) + 1;
   constexpr apiserver::storage::Revision kFirst = 1001;
@@ -590,7 +590,7 @@ void World::Impl::sleep_until(Time until) {
   }
 }
 
-/// Work that the processes' threads have left for the world's own thread.
+/// Handles reports of the processes' threads, on the world's own thread.
 void World::Impl::handle_news() {
   std::vector<Life*> ended;
   std::vector<Life*> crashed;
@@ -648,8 +648,8 @@ void World::Impl::conclude() {
   throw_violation();
   if (eventually_checked_ == eventually_.size()) return;
   throw Violation(
-      fmt::format("nobody has checked what must hold in the end: {}: the scenario does "
-                  "not call run() behind it",
+      fmt::format("an eventual check has not run: {}: the scenario does not call run() "
+                  "after eventually()",
                   eventually_[eventually_checked_].first));
 }
 
@@ -671,8 +671,8 @@ void World::Impl::faults(const Plan& plan) {
   }
 }
 
-/// The mutex is locked once, however many there are and wherever they come from: who unlocks a mutex
-/// may give way, and a plan of the faults that were drawn has to lead to the same story.
+/// Locks the mutex only once, for any number of faults: an unlock is a preemption point, and replaying
+/// the drawn faults as a plan must give the same run.
 void World::Impl::begin_faults(Time from, Time to) {
   Plan all = std::exchange(timed_, {});
   const auto add_drawn = [&](const std::string& process) {
@@ -718,7 +718,7 @@ void World::Impl::run(milliseconds duration) {
   if (expected_ != nullptr) {
     const std::string differs = difference(*expected_, final_state_);
     if (!differs.empty())
-      throw Violation("the end is not that of the run without faults:\n" + differs);
+      throw Violation("the final state differs from that of the run without faults:\n" + differs);
   }
   throw_violation();
 }
@@ -735,14 +735,14 @@ void World::Impl::check_writes_at_rest(const std::map<std::string, std::uint64_t
   }
 }
 
-/// Of each resource the cache asks now and then whether it has missed something.
+/// Allows the periodic requests of the watch caches.
 void World::Impl::check_calls_at_rest(std::uint64_t calls) const {
   constexpr double kPerMinute = 1500;
   const double minutes = std::chrono::duration<double, std::ratio<60>>(options_.rest).count();
   if (static_cast<double>(calls) <= kPerMinute * minutes * static_cast<double>(servers_.size()))
     return;
   throw Violation(
-      fmt::format("hot loop: etcd has been asked {} times within {} s, though nothing "
+      fmt::format("hot loop: etcd has received {} requests within {} s, though nothing "
                   "has happened for {} s",
                   calls, options_.rest.count() / 1000, options_.settle.count() / 1000));
 }
@@ -760,8 +760,8 @@ void World::Impl::enter(std::string_view name, const Process& process) {
     inside.insert(&process);
   }
   if (!other.empty())
-    fail(fmt::format("two at once are '{}': {} and {} (life {})", name, other, process.name(),
-                     process.life()));
+    fail(fmt::format("two processes are '{}' at once: {} and {} (life {})", name, other,
+                     process.name(), process.life()));
 }
 
 void World::Impl::leave(std::string_view name, const Process& process) {

@@ -1,4 +1,4 @@
-// lookout bench: that it measures what it says, not how fast that is.
+// lookout bench: checks the measurements, not the performance.
 #include <map>
 #include <sstream>
 #include <string>
@@ -113,7 +113,7 @@ TEST_F(Bench, LoadsAServerOnEtcdAndMissesNothing) {
     const auto figures = measure({"storage", "--watchers", "3", "--rate", "200", "--for", "1s",
                                   "--objects", "5", "--resource", resource});
     EXPECT_THAT(figures["writes"].as_int(), Gt(0));
-    // An etcd that gets no processor in time refuses some.
+    // An etcd without enough CPU time rejects some.
     EXPECT_LT(figures["writes_refused"].as_int(), figures["writes"].as_int());
     EXPECT_EQ(figures["events"].as_int(), 3 * figures["writes"].as_int());
     EXPECT_EQ(figures["events_missing"].as_int(), 0);
@@ -123,7 +123,7 @@ TEST_F(Bench, LoadsAServerOnEtcdAndMissesNothing) {
   const auto nobody = lookout(
       {"storage", "--etcd-endpoints", "http://127.0.0.1:" + std::to_string(test::free_port())});
   EXPECT_EQ(nobody.status, 1);
-  EXPECT_THAT(nobody.errors, HasSubstr("the server does not run"));
+  EXPECT_THAT(nobody.errors, HasSubstr("the server has exited"));
 }
 
 TEST_F(Bench, GivesEachOfManyInformersItsOwnNamespace) {

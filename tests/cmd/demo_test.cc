@@ -58,8 +58,11 @@ TEST(Demo, EndsWhenNobodyReads) {
   EXPECT_EQ(result.errors, "status 0\n");
 }
 
-/// What the demo prints on a terminal of 12 rows and 40 columns.
-std::string on_a_terminal(const test::ProgramEnvironment& environment) {
+/// The demo's output on a terminal of 12 rows and 40 columns.
+std::string on_a_terminal(const std::string& type, const std::string& no_color) {
+  test::ProgramEnvironment environment;
+  environment.set("TERM", type);
+  environment.set("NO_COLOR", no_color);
   return environment
       .run("script", {"-qec",
                       "stty rows 12 cols 40 && exec '" + test::lookout_program() +
@@ -68,7 +71,7 @@ std::string on_a_terminal(const test::ProgramEnvironment& environment) {
       .output;
 }
 
-/// How many columns of a line are taken: escape sequences and further bytes of a character take none.
+/// The width of a line: escape sequences and UTF-8 continuation bytes have no width.
 std::size_t columns_of(const std::string& line) {
   std::size_t out = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -82,10 +85,7 @@ std::size_t columns_of(const std::string& line) {
 }
 
 TEST(Demo, FitsASmallTerminal) {
-  test::ProgramEnvironment environment;
-  environment.set("TERM", "xterm");
-  environment.set("NO_COLOR", "");
-  const std::string all = on_a_terminal(environment);
+  const std::string all = on_a_terminal("xterm", "");
   ASSERT_THAT(all, HasSubstr("\x1b[?1049h"));
   EXPECT_THAT(all, HasSubstr("\x1b[1mlookout demo\x1b[0m"));
   const auto lines = test::lines(all.substr(0, all.find("\x1b[?1049l")));
@@ -94,14 +94,10 @@ TEST(Demo, FitsASmallTerminal) {
 }
 
 TEST(Demo, UsesNoColoursWhereNoneAreWanted) {
-  test::ProgramEnvironment environment;
-  environment.set("TERM", "xterm");
-  environment.set("NO_COLOR", "1");
-  const std::string live = on_a_terminal(environment);
+  const std::string live = on_a_terminal("xterm", "1");
   EXPECT_THAT(live, HasSubstr("\x1b[?1049h"));
   EXPECT_THAT(live, Not(ContainsRegex("\x1b\\[[0-9]+m")));
-  environment.set("TERM", "dumb");
-  const std::string plain = on_a_terminal(environment);
+  const std::string plain = on_a_terminal("dumb", "1");
   EXPECT_THAT(plain, Not(HasSubstr("\x1b")));
   EXPECT_THAT(plain, HasSubstr(" CACHE "));
 }

@@ -51,7 +51,7 @@ TEST_F(Serve, EndsInGoodOrderWithWatchesOpen) {
   EXPECT_FALSE(watch.next()) << "the end, and no error";
 }
 
-// Whatever a wrapper has closed: the files of the program get other numbers than 0 to 2.
+// If a wrapper has closed standard streams, the program's files must not get the numbers 0 to 2.
 TEST_F(Serve, WritesNoMessagesIntoItsAuditLog) {
   const std::string log = (dir_ / "audit.log").string();
   const std::string kubeconfig = (dir_ / "config").string();
@@ -139,6 +139,7 @@ TEST_F(Serve, SpeaksTlsAndKnowsTokens) {
 
 struct WrongFlags {
   const char* name;
+  /// Arguments after "--listen 127.0.0.1:0", unless they begin with --listen.
   std::vector<std::string> flags;
   int status;
   std::string message;
@@ -148,8 +149,10 @@ void PrintTo(const WrongFlags& flags, std::ostream* out) { *out << flags.name; }
 class WrongServe : public Serve, public testing::WithParamInterface<WrongFlags> {};
 
 TEST_P(WrongServe, EndsAtOnceInWords) {
+  const std::vector<std::string>& flags = GetParam().flags;
   std::vector<std::string> arguments{"serve"};
-  arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
+  if (flags[0] != "--listen") arguments.insert(arguments.end(), {"--listen", "127.0.0.1:0"});
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
   const auto result = lookout(arguments);
   EXPECT_EQ(result.status, GetParam().status);
   EXPECT_EQ(result.output, "");
@@ -170,84 +173,67 @@ INSTANTIATE_TEST_SUITE_P(
         WrongFlags{"AddressOfOthers", {"--listen", "192.0.2.1:0"}, 1, "192.0.2.1:0"},
         WrongFlags{"UnknownStorage", {"--storage", "disk"}, 2, "--storage"},
         WrongFlags{"EncryptionOfMemory",
-                   {"--listen", "127.0.0.1:0", "--encryption-config", "/none.yaml"},
+                   {"--encryption-config", "/none.yaml"},
                    2,
                    "--encryption-config needs --storage etcd"},
         WrongFlags{"EndpointsOfNoEtcd",
-                   {"--listen", "127.0.0.1:0", "--etcd-endpoints", "http://127.0.0.1:1"},
+                   {"--etcd-endpoints", "http://127.0.0.1:1"},
                    2,
                    "--etcd-endpoints needs --storage etcd"},
         WrongFlags{"PrefixOfNoEtcd",
-                   {"--listen", "127.0.0.1:0", "--etcd-prefix", "/registry"},
+                   {"--etcd-prefix", "/registry"},
                    2,
                    "--etcd-prefix needs --storage etcd"},
-        WrongFlags{"MemoryWithoutCache",
-                   {"--listen", "127.0.0.1:0", "--watch-cache=false"},
-                   2,
-                   "--watch-cache needs --storage etcd"},
+        WrongFlags{
+            "MemoryWithoutCache", {"--watch-cache=false"}, 2, "--watch-cache needs --storage etcd"},
         WrongFlags{"LevelOfNoAuditLog",
-                   {"--listen", "127.0.0.1:0", "--audit-level", "Request"},
+                   {"--audit-level", "Request"},
                    2,
                    "--audit-level needs --audit-log-path"},
         WrongFlags{"NodesOfNoCluster",
-                   {"--listen", "127.0.0.1:0", "--simulated-nodes", "5"},
+                   {"--simulated-nodes", "5"},
                    2,
                    "--simulated-nodes needs --simulate-cluster"},
         WrongFlags{"NegativeRequestsOfAUser",
-                   {"--listen", "127.0.0.1:0", "--max-requests-per-user", "-1"},
+                   {"--max-requests-per-user", "-1"},
                    2,
                    "--max-requests-per-user"},
         WrongFlags{"NegativeRequestsOfAnAddress",
-                   {"--listen", "127.0.0.1:0", "--max-requests-per-address", "-1"},
+                   {"--max-requests-per-address", "-1"},
                    2,
                    "--max-requests-per-address"},
         WrongFlags{"NegativeConnections",
-                   {"--listen", "127.0.0.1:0", "--max-connections-per-address", "-1"},
+                   {"--max-connections-per-address", "-1"},
                    2,
                    "--max-connections-per-address"},
         WrongFlags{"NoEndpoint",
-                   {"--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-endpoints", ""},
+                   {"--storage", "etcd", "--etcd-endpoints", ""},
                    1,
                    "is not an etcd endpoint"},
         WrongFlags{"NoEtcdCertificate",
-                   {"--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-cafile", "/none.crt"},
+                   {"--storage", "etcd", "--etcd-cafile", "/none.crt"},
                    1,
                    "/none.crt"},
-        WrongFlags{
-            "NoPassword",
-            {"--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-password-file", "/dev/null"},
-            1,
-            "no password in /dev/null"},
+        WrongFlags{"NoPassword",
+                   {"--storage", "etcd", "--etcd-password-file", "/dev/null"},
+                   1,
+                   "no password in /dev/null"},
         WrongFlags{"NegativeCompaction",
                    {"--etcd-compaction-interval", "-1"},
                    2,
                    "--etcd-compaction-interval"},
         WrongFlags{"UnknownFlag", {"--lissten", "x"}, 2, "--lissten"},
         WrongFlags{"NoValue", {"--listen"}, 2, "--listen"},
-        WrongFlags{"CertificateWithoutKey",
-                   {"--listen", "127.0.0.1:0", "--tls-cert", "/dev/null"},
-                   1,
-                   "needs both"},
+        WrongFlags{"CertificateWithoutKey", {"--tls-cert", "/dev/null"}, 1, "needs both"},
         WrongFlags{"NoCertificateThere",
-                   {"--listen", "127.0.0.1:0", "--tls-cert", "/none.crt", "--tls-key", "/none.key"},
+                   {"--tls-cert", "/none.crt", "--tls-key", "/none.key"},
                    1,
                    "/none.crt"},
-        WrongFlags{"ClientsWithoutTls",
-                   {"--listen", "127.0.0.1:0", "--client-ca", "/none.crt"},
-                   1,
-                   "client certificates need TLS"},
-        WrongFlags{"NoTokensThere",
-                   {"--listen", "127.0.0.1:0", "--token-file", "/none.csv"},
-                   1,
-                   "/none.csv"},
-        WrongFlags{"NoSuchMode",
-                   {"--listen", "127.0.0.1:0", "--authorization-mode", "ABAC"},
-                   2,
-                   "--authorization-mode"},
-        WrongFlags{"NoKeyThere",
-                   {"--listen", "127.0.0.1:0", "--service-account-key-file", "/none.pem"},
-                   1,
-                   "/none.pem"}),
+        WrongFlags{
+            "ClientsWithoutTls", {"--client-ca", "/none.crt"}, 1, "client certificates need TLS"},
+        WrongFlags{"NoTokensThere", {"--token-file", "/none.csv"}, 1, "/none.csv"},
+        WrongFlags{"NoSuchMode", {"--authorization-mode", "ABAC"}, 2, "--authorization-mode"},
+        WrongFlags{"NoKeyThere", {"--service-account-key-file", "/none.pem"}, 1, "/none.pem"}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
 // It tries for ten seconds: etcd may be starting, too.
@@ -285,7 +271,7 @@ TEST_F(Serve, WarnsThatNoCredentialsAreRequired) {
     test::ServeProcess open(environment_, {}, listen);
     EXPECT_THAT(open.output(), HasSubstr("no credentials are required"));
     EXPECT_THAT(open.output(), HasSubstr(", and at every other address of this machine, objects"));
-    // The address that is printed is one that works.
+    // The printed address works.
     EXPECT_THAT(open.url(), StartsWith("http://127.0.0.1:"));
     const auto result = lookout({"get", "ns", "default", "-o", "name", "--server", open.url()});
     EXPECT_EQ(result.output, "namespace/default\n") << result.errors;

@@ -1,6 +1,5 @@
-// Two replicas of a controller program, while the leader is killed, frozen, cut off and asked to
-// end, and while its objects come, change and go: against `lookout serve` and against a real
-// kube-apiserver.
+// Two replicas of a controller program, while the leader is killed, frozen, cut off and stopped, and
+// objects are created, changed and deleted: with `lookout serve` and with a real kube-apiserver.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,6 +37,7 @@
 #include "tests/support/held.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/tcp_relay.h"
+#include "tests/support/website_definition.h"
 
 namespace lookout {
 namespace {
@@ -146,7 +146,7 @@ class Replica {
     if (process_->running()) return std::nullopt;
     return process_->wait();
   }
-  /// Begins anew if it has ended by itself, which a lost lease makes it do.
+  /// Restarts it if it has ended, for example after losing the lease.
   void tend() {
     const auto status = ended();
     if (!status) return;
@@ -186,7 +186,7 @@ struct Write {
   std::string object;
 };
 
-/// Sees all that the controllers write, and how the lease goes from hand to hand.
+/// Observes the controllers' writes, and the holders of the lease.
 class Witness {
  public:
   explicit Witness(const rest::Client& client) : factory_(client) {
@@ -224,7 +224,7 @@ class Witness {
     const std::lock_guard lock(mutex_);
     return holders_.empty() ? "" : holders_.back();
   }
-  /// Each holder in turn, the empty one after a release.
+  /// All holders in order; empty after a release.
   std::vector<std::string> holders() const {
     const std::lock_guard lock(mutex_);
     return holders_;
@@ -288,20 +288,13 @@ std::string site_json(const std::string& name, const std::string& image, int rep
 }
 
 api::Object definition() {
-  return api::Object::parse(R"({
-      "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-      "metadata": {"name": "websites.example.com"},
-      "spec": {
-        "group": "example.com", "scope": "Namespaced",
-        "names": {"kind": "Website", "listKind": "WebsiteList",
-                  "plural": "websites", "singular": "website"},
-        "versions": [{
-          "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-          "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-            "spec": {"type": "object", "properties": {
-              "image": {"type": "string"}, "replicas": {"type": "integer"}}},
-            "status": {"type": "object", "properties": {
-              "observedGeneration": {"type": "integer"}, "replicas": {"type": "integer"}}}}}}}]}})");
+  return test::website_definition(R"([{
+      "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+      "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {
+          "image": {"type": "string"}, "replicas": {"type": "integer"}}},
+        "status": {"type": "object", "properties": {
+          "observedGeneration": {"type": "integer"}, "replicas": {"type": "integer"}}}}}}}])");
 }
 
 struct Want {
@@ -310,7 +303,7 @@ struct Want {
 };
 using Wants = std::map<std::string, Want>;
 
-/// Makes, changes and deletes sites of its own.
+/// Creates, changes and deletes its own sites.
 template <class Site>
 class Hand {
  public:
@@ -380,7 +373,7 @@ class User {
     for (unsigned i = 0; i < kHands; ++i) hands_.emplace_back(client, i);
   }
 
-  /// Runs beside the test, which may ask for want() only afterwards.
+  /// Runs concurrently with the test, which may call want() only afterwards.
   void work(std::size_t batch) {
     with_all([batch](Hand<Site>& hand) { hand.work(batch); });
   }
@@ -451,7 +444,7 @@ class Scenario {
       leader.process().signal(SIGTERM);
       EXPECT_EQ(leader.ended(), 0) << leader.log();
       const auto took = failover_from(leader);
-      // The standby does not have to wait until the lease runs out.
+      // The standby does not have to wait until the lease expires.
       if (!test::kSanitized) {
         EXPECT_LT(took, kLeaseTime);
       }
@@ -463,7 +456,7 @@ class Scenario {
     });
 
     EXPECT_TRUE(settled()) << difference() << logs();
-    // Nothing is written any more: what is right stays as it is.
+    // There are no further writes in the desired state.
     const std::size_t writes = witness_.count();
     EXPECT_FALSE(eventually([&] { return witness_.count() != writes; }, 1s));
     expect_one_writer_at_a_time();
@@ -477,7 +470,7 @@ class Scenario {
   }
 
  private:
-  /// Has the user work, and something happen to the leader in the midst of it.
+  /// Disturbs the leader while the user works.
   void during_a_batch(const char* what, const std::function<void(Replica&)>& fault) {
     SCOPED_TRACE(what);
     const std::size_t written = witness_.count();
@@ -490,7 +483,7 @@ class Scenario {
     ++batch_;
   }
 
-  /// Waits while replicas that end begin anew.
+  /// Waits, and restarts replicas that have ended.
   template <class Condition>
   bool tended(Condition condition, std::chrono::seconds time = 60s) {
     return eventually(

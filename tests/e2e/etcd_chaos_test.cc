@@ -1,14 +1,14 @@
-// `lookout serve --storage etcd` under load, while everything happens to its three etcds that does
-// happen: members are killed, frozen, cut off, defragmented and restored from a snapshot, the past is
-// compacted, users and roles come, certificates are renewed. Everybody who watches is told each write
-// that was acknowledged, once and in order.
+// `lookout serve --storage etcd` under load, during all kinds of operations on its three etcds: members
+// are killed, frozen, cut off, defragmented and restored from a snapshot, the history is compacted, users
+// and roles are added, certificates are renewed. All watchers receive each acknowledged write once and
+// in order.
 //
-//     LOOKOUT_CHAOS_WATCHERS   how many watch (10)
-//     LOOKOUT_CHAOS_RATE       writes a second (100)
-//     LOOKOUT_CHAOS_SECONDS    of load in each phase (1)
+//     LOOKOUT_CHAOS_WATCHERS   watchers (10)
+//     LOOKOUT_CHAOS_RATE       writes per second (100)
+//     LOOKOUT_CHAOS_SECONDS    seconds of load per phase (1)
 //
-// scripts/etcd-chaos.sh runs it at full load. It prints a table: of each phase, the writes, those that
-// failed, how late watchers were, and the processor time of the server and of each member.
+// scripts/etcd-chaos.sh runs it at full load. It prints a table with the writes, failed writes and watch
+// latencies of each phase, and the CPU time of the server and of each member.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -30,13 +30,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -44,6 +42,7 @@
 #include <vector>
 
 #include "cmd/bench/lag_histogram.h"
+#include "cmd/bench/processor_time.h"
 #include "lookout/k8s/core/v1.h"
 #include "lookout/rest/client.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
@@ -81,7 +80,7 @@ std::int64_t now_us() {
       .count();
 }
 
-/// The number behind the first `name` in the text; 0 if there is none.
+/// The number after the first `name` in the text; 0 if there is none.
 std::uint64_t number_behind(std::string_view text, std::string_view name) {
   const void* const at = memmem(text.data(), text.size(), name.data(), name.size());
   if (at == nullptr) return 0;
@@ -102,17 +101,17 @@ tcp::endpoint endpoint_of(const std::string& url) {
   return {asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(port)};
 }
 
-/// What watchers of one time have in common: how late they were.
+/// The common latencies of a phase's watchers.
 struct Lags {
   LagHistogram histogram;
   std::uint64_t events = 0;
 };
 
-/// Watches as a client does: begins with the state, goes on where it was when its connection ends, and
-/// begins again with the state after a 410. All of it happens on the thread of `context`.
+/// Watches like a client: starts with the state, resumes after connection errors, and restarts with the
+/// state after a 410. Runs on the thread of `context`.
 class Watcher {
  public:
-  /// A time without a gap: it was told of every change behind `begin`, up to the last one in `seen`.
+  /// A period without a gap: it has received every change after `begin`, up to the last one in `seen`.
   struct Span {
     Revision begin = 0;
     std::vector<Revision> seen;
@@ -177,7 +176,7 @@ class Watcher {
                             });
   }
 
-  /// False if the answer is over.
+  /// False at the end of the response.
   bool take(std::string_view text) {
     raw_ += text;
     if (head_) {
@@ -196,7 +195,7 @@ class Watcher {
       if (in_chunk_ == 0) {
         const std::size_t end = raw_.find("\r\n", at);
         if (end == std::string::npos) break;
-        if (end == at) {  // behind the chunk before
+        if (end == at) {  // after the previous chunk
           at += 2;
           continue;
         }
@@ -289,7 +288,7 @@ class Watcher {
   std::string wrong_;
 };
 
-/// All watchers, on a thread of their own.
+/// All watchers, on their own thread.
 class Watchers {
  public:
   Watchers(int count, tcp::endpoint server) {
@@ -327,7 +326,7 @@ class Watchers {
   std::thread thread_;
 };
 
-/// Replace objects of their own at a rate, and remember what was acknowledged.
+/// Replace their own objects at a rate, and record acknowledged writes.
 class Writers {
  public:
   Writers(tcp::endpoint server, int rate) : server_(server), rate_(rate), begin_(Clock::now()) {
@@ -365,7 +364,7 @@ class Writers {
         if (!socket) {
           socket.emplace(context);
           socket->connect(server_);
-          // A write without an answer has failed at some time.
+          // A write without a response counts as failed after a while.
           const timeval patience{20, 0};
           setsockopt(socket->native_handle(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         }
@@ -413,17 +412,7 @@ class Writers {
 };
 
 /// The processor time of a process, in seconds.
-double cpu_of(pid_t pid) {
-  std::ifstream in(fmt::format("/proc/{}/stat", pid));
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
-  std::string skipped;
-  for (int field = 3; field < 14; ++field) rest >> skipped;
-  double user = 0;
-  double system = 0;
-  rest >> user >> system;
-  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
+double cpu_of(pid_t pid) { return cmd::bench::processor_time_of(pid).count(); }
 
 class EtcdChaosTest : public testing::Test {
  protected:
@@ -482,7 +471,7 @@ class EtcdChaosTest : public testing::Test {
   }
 
   void begin_writing() { writers_.emplace(server_, setting("LOOKOUT_CHAOS_RATE", 100)); }
-  /// Until everybody has seen what was written since the call began.
+  /// Waits until all watchers have received a write after this call's start.
   bool progress() {
     const Revision before = writers_->last();
     const std::size_t count = writers_->count();
@@ -492,7 +481,7 @@ class EtcdChaosTest : public testing::Test {
     return eventually([&] { return watchers_->slowest() >= wanted; });
   }
 
-  /// Lets something happen under load, and lets the load go on.
+  /// Runs an operation under load, and continues the load.
   template <class Function>
   void phase(const char* name, Function function) {
     SCOPED_TRACE(name);
@@ -509,7 +498,7 @@ class EtcdChaosTest : public testing::Test {
     const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
     const auto writes = static_cast<double>(writers_->count() - written);
     const LagHistogram lags = watchers_->take_lags().histogram;
-    // A member that was started again begins at nothing.
+    // A restarted member's CPU time starts at 0.
     const bool same = member_processes() == processes;
     const double by_members = members_cpu() - members;
     fmt::print("| {} | {} | {} | {:.0f} | {:.0f}, {:.0f}, {:.0f} | {:.0f} | {} |\n", name, writes,
@@ -536,7 +525,7 @@ class EtcdChaosTest : public testing::Test {
     const Revision last = writers_->last();
     ASSERT_TRUE(eventually([&] { return watchers_->slowest() >= last; }));
     const auto acknowledged = writers_->acknowledged();
-    // A write that got no answer may have been done.
+    // A write without a response may have been executed.
     std::map<int, Revision> present;
     for (const auto& map : client_->resource<k8s::core::v1::ConfigMap>("default").list().items) {
       if (map.name().starts_with('m'))
@@ -605,7 +594,7 @@ TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
     etcd_->restart(old);
     etcd_->wait_until_ready();
   });
-  // At full load each of them; otherwise the leader, which takes less time.
+  // At full load, each member; otherwise only the leader, to save time.
   const auto members = [&]() -> std::vector<std::size_t> {
     if (load > seconds(1)) return {0, 1, 2};
     return {etcd_->leader()};
@@ -613,7 +602,7 @@ TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
   phase("members are frozen for 12 s", [&] {
     for (const std::size_t member : members()) {
       etcd_->freeze(member);
-      // Longer than the client takes to notice.
+      // Longer than the client's detection time.
       std::this_thread::sleep_for(seconds(12));
       etcd_->thaw(member);
       std::this_thread::sleep_for(load);
@@ -647,7 +636,7 @@ TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
     control({"user", "grant-role", "lookout", "server"});
     control({"auth", "enable"});
     std::this_thread::sleep_for(load);
-    // Without a right it is refused, not lost.
+    // Without the permission, it is rejected, not lost.
     control({"role", "revoke-permission", "server", "/registry", "/registrz"});
     std::this_thread::sleep_for(milliseconds(300));
     control({"role", "grant-permission", "server", "--prefix=true", "readwrite", "/registry"});
@@ -659,7 +648,7 @@ TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
     issue("lookout");
     issue("root");
     std::this_thread::sleep_for(load);
-    // So that everybody shows the new ones.
+    // So that all clients use the new ones.
     for (std::size_t i = 0; i < 3; ++i) {
       etcd_->kill(i);
       etcd_->restart(i);
@@ -671,7 +660,7 @@ TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
   phase("a snapshot is saved", [&] { snapshot = etcd_->save_snapshot(etcd_->leader()); });
   end_and_compare();
 
-  // A new history: what was acknowledged behind the snapshot is lost, and everybody is told so.
+  // A new history: acknowledged writes after the snapshot are lost, and all watchers get 410.
   etcd_->restore(snapshot);
   begin_writing();
   ASSERT_TRUE(eventually([&] {

@@ -1,18 +1,14 @@
 // The website example, with two replicas and a user, under everything that can go wrong.
 #include <gtest/gtest.h>
-#include <lookout/base/yaml_tree.h>
 #include <lookout/controller/builder.h>
 #include <lookout/controller/finalizers.h>
 #include <lookout/controller/manager.h>
 #include <lookout/controller/owner_references.h>
-#include <lookout/k8s/apiextensions/v1.h>
 #include <lookout/k8s/apps/v1_draft.h>
 #include <lookout/k8s/core/v1_draft.h>
 #include <lookout/lookout.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,6 +17,7 @@
 #include <utility>
 
 #include "lookout/testing/sim/gtest.h"
+#include "tests/sim/controllers.h"
 #include "tests/sim/worlds.h"
 #include "website_controller.h"
 #include "website_types.h"
@@ -35,19 +32,7 @@ using k8s::core::v1::Secret;
 using website::v1::Website;
 
 void run_controller(sim::Process& p) {
-  controller::ManagerOptions options;
-  options.leader_election = controller::LeaderElection{
-      .name = "website", .ns = "default", .identity = p.name() + "-" + std::to_string(p.life())};
-  controller::Manager manager(p.client(), options);
-  website::add_website_controller(manager);
-  manager.run(p.stop());
-}
-
-void install_definition(sim::World& world) {
-  std::ifstream file(CRD_FILE);
-  const std::string crd{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  world.admin().resource<k8s::apiextensions::v1::CustomResourceDefinition>().create(
-      api::Object::parse(to_json(YamlTree(crd).root())));
+  test::run_replica(p, "website", website::add_website_controller);
 }
 
 sim::ExploreOptions faults() {
@@ -108,7 +93,7 @@ void meddle(sim::World& world) {
 }
 
 LOOKOUT_SIM_TEST(WebsiteWorlds, TheEndIsAsIfNothingHadHappened, faults()) {
-  install_definition(world);
+  test::install_definition(world, CRD_FILE);
   meddle(world);
   world.start("replica-a", run_controller);
   world.start("replica-b", run_controller);

@@ -2,21 +2,18 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <lookout/api/time.h>
-#include <lookout/base/yaml_tree.h>
 #include <lookout/controller/manager.h>
-#include <lookout/k8s/apiextensions/v1.h>
 #include <lookout/k8s/batch/v1_draft.h>
 #include <lookout/lookout.h>
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "cronjob_controller.h"
 #include "cronjob_types.h"
 #include "lookout/testing/sim/gtest.h"
+#include "tests/sim/controllers.h"
 #include "tests/sim/worlds.h"
 
 namespace lookout {
@@ -29,20 +26,13 @@ using k8s::batch::v1::Job;
 constexpr std::size_t kKept = 2;
 
 void run_controller(sim::Process& p) {
-  controller::ManagerOptions options;
-  options.leader_election = controller::LeaderElection{
-      .name = "cronjob", .ns = "default", .identity = p.name() + "-" + std::to_string(p.life())};
-  controller::Manager manager(p.client(), options);
-  cronjob::add_cronjob_controller(manager);
-  manager.run(p.stop());
+  test::run_replica(p, "cronjob",
+                    [](controller::Manager& manager) { cronjob::add_cronjob_controller(manager); });
 }
 
 /// Each minute, one job at a time.
 void make_cronjob(sim::World& world) {
-  std::ifstream file(CRONJOB_CRD_FILE);
-  const std::string crd{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  world.admin().resource<k8s::apiextensions::v1::CustomResourceDefinition>().create(
-      api::Object::parse(to_json(YamlTree(crd).root())));
+  test::install_definition(world, CRONJOB_CRD_FILE);
   const auto draft = CronJob::draft("backup", "default");
   draft.spec().set_schedule("* * * * *").set_concurrency_policy("Forbid");
   draft.spec().set_successful_jobs_history_limit(kKept);

@@ -1,32 +1,14 @@
 #include "tests/support/tcp_relay.h"
 
-#include <algorithm>
-#include <array>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
-#include <chrono>
-#include <future>
 #include <thread>
 #include <vector>
 
-#include "tests/support/bounded_wait.h"
+#include "tests/support/relayed_connection.h"
 
 namespace lookout::test {
 namespace asio = boost::asio;
 using asio::ip::tcp;
-
-namespace {
-tcp::endpoint loopback(int port) {
-  return {asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(port)};
-}
-}  // namespace
 
 /// Everything happens on its thread.
 class TcpRelay::Impl {
@@ -40,62 +22,27 @@ class TcpRelay::Impl {
   int port() const { return acceptor_.local_endpoint().port(); }
 
   void set(bool cut, bool frozen) {
-    std::promise<void> done;
-    asio::post(context_, [&] {
+    call_on(context_, [&] {
       cut_ = cut;
       frozen_ = frozen;
       if (cut) {
-        for (const auto& pair : pairs_) pair->close();
+        for (const auto& connection : connections_) connection->close();
       }
-      done.set_value();
     });
-    wait_for(done.get_future());
   }
 
  private:
-  struct Pair {
-    explicit Pair(tcp::socket client_)
-        : client(std::move(client_)), server(client.get_executor()) {}
-    void close() {
-      boost::system::error_code ignored;
-      client.close(ignored);
-      server.close(ignored);
-    }
-    tcp::socket client;
-    tcp::socket server;
-  };
-
   asio::awaitable<void> accept() {
     for (;;) {
-      auto pair = std::make_shared<Pair>(co_await acceptor_.async_accept(asio::use_awaitable));
+      auto made =
+          std::make_shared<RelayedConnection>(co_await acceptor_.async_accept(asio::use_awaitable));
       if (cut_) continue;
-      pairs_.push_back(pair);
-      asio::co_spawn(context_, serve(pair), [this, pair](std::exception_ptr) {
-        pair->close();
-        std::erase(pairs_, pair);
-      });
-    }
-  }
-
-  asio::awaitable<void> serve(std::shared_ptr<Pair> pair) {
-    co_await pair->server.async_connect(to_, asio::use_awaitable);
-    asio::co_spawn(context_, copy(pair->server, pair->client),
-                   [pair](std::exception_ptr) { pair->close(); });
-    co_await copy(pair->client, pair->server);
-  }
-
-  /// The pair of the two sockets must live so long.
-  asio::awaitable<void> copy(tcp::socket& from, tcp::socket& to) {
-    std::array<char, 16384> buffer;
-    asio::steady_timer pause(context_);
-    for (;;) {
-      const std::size_t size =
-          co_await from.async_read_some(asio::buffer(buffer), asio::use_awaitable);
-      while (frozen_) {
-        pause.expires_after(std::chrono::milliseconds(1));
-        co_await pause.async_wait(asio::use_awaitable);
-      }
-      co_await asio::async_write(to, asio::buffer(buffer, size), asio::use_awaitable);
+      connections_.push_back(made);
+      asio::co_spawn(context_, relay(made, to_, [this] { return frozen_; }),
+                     [this, made](std::exception_ptr) {
+                       made->close();
+                       std::erase(connections_, made);
+                     });
     }
   }
 
@@ -104,7 +51,7 @@ class TcpRelay::Impl {
   tcp::acceptor acceptor_;
   bool cut_ = false;
   bool frozen_ = false;
-  std::vector<std::shared_ptr<Pair>> pairs_;
+  std::vector<std::shared_ptr<RelayedConnection>> connections_;
   std::jthread thread_;
 };
 

@@ -1,4 +1,4 @@
-// The faults that a fleet is put through.
+// The faults of a fleet.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 using Steady = std::chrono::steady_clock;
 
-/// False if it does not hold within a minute.
+/// Returns false if the condition does not hold within a minute.
 template <class Condition>
 bool within_a_minute(Condition condition) {
   for (const auto deadline = Steady::now() + 1min; !condition(); std::this_thread::sleep_for(1ms)) {
@@ -28,7 +28,7 @@ bool within_a_minute(Condition condition) {
 
 void pause(const Fleet& fleet) { std::this_thread::sleep_for(fleet.options().duration); }
 
-/// The calls that fail on the faulty instances from the construction on.
+/// Counts the failed calls on the faulty instances since construction.
 class Failures {
  public:
   explicit Failures(Fleet& fleet) {
@@ -37,8 +37,8 @@ class Failures {
       counted_.push_back({calls, calls.failed});
     }
   }
-  /// Returns when so many have failed on each, or after a minute: on a busy machine it can take
-  /// longer than a fault is to last until calls come there.
+  /// Waits until this many calls have failed on each instance, at most a minute: on a busy machine, it may
+  /// take longer than the planned duration until calls reach an instance.
   void wait(std::uint64_t count) const {
     within_a_minute([&] {
       return std::ranges::all_of(counted_, [&](const Counted& counted) {
@@ -92,7 +92,7 @@ void freeze(Fleet& fleet, Outcome& outcome) {
   }
   std::this_thread::sleep_for(fleet.options().duration + fleet.options().per_try);
   failures.wait(1);
-  // An instance that is left alone is tried again after this time.
+  // An ejected instance is tried again after this time.
   const auto ejection = registry::OutlierOptions().base_ejection;
   outcome.may_time_out = 1 + static_cast<std::uint64_t>((Steady::now() - begun) / ejection);
   fleet.remove(fleet.faulty().size());
@@ -131,7 +131,7 @@ void flap(Fleet& fleet, Outcome&) {
 
 void wait_until_followed(const Fleet& fleet, bool live) {
   if (!within_a_minute([&] { return fleet.is_live() == live; })) {
-    throw Error(live ? "the registry did not come back" : "the registry did not notice");
+    throw Error(live ? "the registry did not recover" : "the registry did not detect the outage");
   }
 }
 

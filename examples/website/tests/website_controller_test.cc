@@ -30,7 +30,7 @@ using k8s::core::v1::ConfigMap;
 using k8s::core::v1::Service;
 using v1::Website;
 
-/// An API server with the CRD, and the controller at work. There are no nodes: the tests write the
+/// An API server with the CRD, and the running controller. There are no nodes: the tests write the
 /// status of Deployments.
 class WebsiteControllerTest : public testing::Test {
  protected:
@@ -96,7 +96,7 @@ class WebsiteControllerTest : public testing::Test {
   const rest::TypedClient<Service> services_ = client_.resource<Service>("default");
   const rest::TypedClient<ConfigMap> maps_ = client_.resource<ConfigMap>("default");
   std::unique_ptr<controller::Manager> manager_;
-  std::jthread running_;  // ends before everything that it uses
+  std::jthread running_;  // last: ends before the members that it uses
 };
 
 TEST_F(WebsiteControllerTest, MakesADeploymentAndAServiceAndReports) {
@@ -154,14 +154,14 @@ TEST_F(WebsiteControllerTest, TakesOverNothingThatIsNotItsOwn) {
   make("shop");
   EXPECT_TRUE(eventually([&] {
     return condition("shop") ==
-           "False NameTaken Service default/shop is there already, and no controller owns it";
+           "False NameTaken Service default/shop already exists, and no controller owns it";
   }));
   const auto service = services_.get("shop");
   EXPECT_EQ(service.spec().selector()["app"], "other");
   EXPECT_EQ(service.spec().ports()[0].port(), 443);
   EXPECT_EQ(entry("shop"), "");
 
-  // It is tried again.
+  // The controller retries.
   services_.remove("shop");
   EXPECT_TRUE(eventually([&] { return !entry("shop").empty(); }));
 }

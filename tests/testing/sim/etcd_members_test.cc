@@ -17,13 +17,7 @@ namespace lookout::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using apiserver::storage::EtcdBackend;
-using apiserver::storage::EtcdOptions;
-using apiserver::storage::Follower;
-using apiserver::storage::pod;
-using apiserver::storage::Revision;
-using apiserver::storage::revision_of;
-using apiserver::storage::StorageClient;
+using namespace apiserver::storage;
 
 class EtcdMembersTest : public testing::Test {
  protected:

@@ -109,7 +109,8 @@ TEST(ExploreTest, AFailureIsSeenWheneverItComes) {
     world.run(1s);
   };
   EXPECT_EQ(violation_of(in_check), "in a check");
-  EXPECT_EQ(violation_of([](World&) { throw 42; }), "the scenario threw what is no std::exception");
+  EXPECT_EQ(violation_of([](World&) { throw 42; }),
+            "the scenario threw something that is not a std::exception");
 }
 
 TEST(ExploreTest, WhatNobodyHasCheckedIsAViolation) {
@@ -210,7 +211,7 @@ TEST(ExploreTest, FaultsOfAWorldThatDiesAreKnown) {
        {explore_until([] { std::abort(); }), explore_until([] { std::exit(0); })}) {
     EXPECT_FALSE(outcome.passed);
     EXPECT_EQ(outcome.plan.size(), 2u) << outcome.report;
-    EXPECT_THAT(outcome.report, HasSubstr("last words are above"));
+    EXPECT_THAT(outcome.report, HasSubstr("last output is above"));
   }
 }
 
