@@ -88,20 +88,6 @@ void unite_sources(json::Value& spec, Allocator& allocator) {
 
 }  // namespace
 
-/// Coordinated leader election is disabled. Updates may keep its fields.
-void prepare_lease(json::Value& lease, Allocator& allocator) {
-  prepare_lease_update(lease, json::Value(rapidjson::kObjectType), allocator);
-}
-
-void prepare_lease_update(json::Value& lease, const json::Value& old, Allocator& /*allocator*/) {
-  json::Value* spec = json::find(lease, "spec");
-  if (spec == nullptr || !spec->IsObject()) return;
-  const json::Value* before = json::find(old, "spec");
-  for (const char* field : {"strategy", "preferredHolder"}) {
-    if (before == nullptr || json::find(*before, field) == nullptr) json::erase(*spec, field);
-  }
-}
-
 /// A limit range without a name gets a random one.
 void prepare_limit_range(json::Value& range, Allocator& allocator) {
   json::Value& metadata = json::child(range, "metadata", allocator);

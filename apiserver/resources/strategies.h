@@ -71,8 +71,6 @@ void prepare_service_update(json::Value& object, const json::Value& old,
 void prepare_endpoint_slice(json::Value& object, json::Allocator& allocator);
 void prepare_endpoint_slice_update(json::Value& object, const json::Value& old,
                                    json::Allocator& allocator);
-void prepare_lease(json::Value& lease, json::Allocator& allocator);
-void prepare_lease_update(json::Value& lease, const json::Value& old, json::Allocator& allocator);
 void prepare_limit_range(json::Value& object, json::Allocator& allocator);
 void prepare_node(json::Value& object, json::Allocator& allocator);
 void prepare_job(json::Value& object, json::Allocator& allocator);

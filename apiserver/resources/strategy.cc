@@ -151,8 +151,6 @@ constexpr Entry kEntries[] = {
      {.create_on_update = true,
       .unconditional_update = false,
       .takes_any_finalizer = true,
-      .prepare_for_create = prepare_lease,
-      .prepare_for_update = prepare_lease_update,
       .validate = validate_lease}},
     {"apps",
      "deployments",

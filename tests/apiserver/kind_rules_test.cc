@@ -290,17 +290,6 @@ TEST_F(KindRules, StorageClassesStayWhatTheyAre) {
   EXPECT_THAT(refused_change(classes, "s", R"({"allowVolumeExpansion":true})"), IsEmpty());
 }
 
-TEST_F(KindRules, LeasesHaveNoCoordinatedElections) {
-  const api::Resource leases{"coordination.k8s.io", "v1", "Lease", "leases", true};
-  const Object made = in(leases).create(
-      from_json(R"({"metadata":{"name":"l"},"spec":{"strategy":"OldestEmulationVersion",)"
-                R"("preferredHolder":"b","holderIdentity":"a"}})"));
-  EXPECT_EQ(made["spec"].to_json(), R"({"holderIdentity":"a"})");
-  const Object changed = in(leases).patch("l", rest::PatchType::kMerge,
-                                          R"({"spec":{"strategy":"OldestEmulationVersion"}})");
-  EXPECT_FALSE(changed["spec"]["strategy"].exists());
-}
-
 TEST_F(KindRules, ABudgetHasOneLimit) {
   const api::Resource budgets{"policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true};
   EXPECT_THAT(

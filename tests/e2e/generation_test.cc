@@ -220,7 +220,7 @@ const std::vector<Kind>& kinds() {
        R"({"spec":{"attacher":"a","nodeName":"n","source":{"persistentVolumeName":"v"}}})", "",
        R"({"status":{"attached":true}})", "- -= -= - - - . - -"},
       {"storage.k8s.io", "v1", "volumeattributesclasses",
-       R"({"driverName":"d.example.com","parameters":{"a":"b"}})", "", "", "- -= -= - - . . - -",
+       R"({"driverName":"d.example.com","parameters":{"a":"b"}})", "", "", "- -= - - - . . - -",
        "none"},
       {"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", webhooks,
        R"({"webhooks":[]})", "", kSpecCounts},

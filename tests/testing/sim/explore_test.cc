@@ -180,7 +180,7 @@ TEST(ExploreTest, NoWorldsAreNoSuccess) {
   EXPECT_THROW(explore_each("Crashes", asks_once, {FaultKind::kCrash}, two()), InvalidArgument);
   const Outcome none = explore_each("Writes", asks_once, {FaultKind::kFailAfter}, two());
   EXPECT_FALSE(none.passed);
-  EXPECT_THAT(none.report, StartsWith("Writes: no request"));
+  EXPECT_THAT(none.report, StartsWith("Writes: these faults"));
   ExploreOptions options;
   options.seeds = 0;
   EXPECT_THROW(explore("None", asks_once, options), InvalidArgument);
