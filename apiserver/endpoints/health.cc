@@ -101,6 +101,7 @@ Awaitable<http::Response> Health::answer(const http::Request& request) const {
   }
   if (!excluded.empty()) {
     std::vector<std::string> unknown;
+    unknown.reserve(excluded.size());
     for (const std::string& check : excluded) unknown.push_back(api::detail::quote(check));
     lines += fmt::format("warn: some health checks cannot be excluded: no matches for {}\n",
                          fmt::join(unknown, ","));

@@ -42,7 +42,7 @@ std::string_view take_digits(std::string_view& text) {
 /// The error of Go's time.ParseDuration; empty if there is none.
 std::string duration_error(std::string_view text) {
   const std::string quoted = api::detail::quote(text);
-  const std::string invalid = fmt::format("time: invalid duration {}", quoted);
+  std::string invalid = fmt::format("time: invalid duration {}", quoted);
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   if (text == "0") return {};
   if (text.empty()) return invalid;

@@ -25,6 +25,7 @@ bool is_key(std::string_view name) {
 
 std::string names_of(const std::vector<PemBlock>& blocks) {
   std::vector<std::string_view> names;
+  names.reserve(blocks.size());
   for (const PemBlock& block : blocks) names.push_back(block.name);
   return fmt::format("[{}]", fmt::join(names, " "));
 }
