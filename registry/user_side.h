@@ -1,4 +1,4 @@
-// Where a registry calls the user's functions.
+// UserSide: runs the user's functions.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace lookout::registry::detail {
 
-/// The threads that the user's functions run on, the calls of them, and the reports to the user.
+/// The threads for the user's functions, their running calls, and the queues of reports.
 struct UserSide {
   UserSide(const std::shared_ptr<EventLoop>& loop, const informer::HandlerPoolOptions& options)
       : pool(std::make_shared<informer::HandlerPool>(loop, options)) {}

@@ -1,4 +1,4 @@
-// JSON for people: one member a line, as Go's json.MarshalIndent writes it.
+// Indented JSON, one member per line, as Go's json.MarshalIndent writes it.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Whether the client is known to be a person's, or asks for such JSON.
+/// Whether the request asks for indented JSON, or comes from curl, wget or a browser.
 bool wants_indentation(const http::Request& request);
 
-/// Indents one JSON value that comes in parts.
+/// Indents a JSON value that arrives in parts.
 class JsonIndenter {
  public:
   /// Appends to `out`.
@@ -23,11 +23,11 @@ class JsonIndenter {
   std::size_t depth_ = 0;
   bool in_string_ = false;
   bool escaped_ = false;
-  /// After a bracket: nothing is in it yet.
+  /// True after an opening bracket.
   bool opened_ = false;
 };
 
-/// Indents a body of JSON. Leaves other bodies and the events of a watch as they are.
+/// Indents a JSON body. Leaves other bodies and the events of a watch unchanged.
 void indent(http::Response& response);
 
 }  // namespace lookout::apiserver::endpoints

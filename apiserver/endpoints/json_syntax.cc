@@ -15,7 +15,7 @@ constexpr std::size_t kMaxJsonDepth = 10000;
 bool is_json_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
-/// A byte in quotes. To Go it is a character of that number.
+/// A byte in quotes, which Go shows as the character with that number.
 std::string quoted_byte(char c) {
   if (c == '\'') return R"('\'')";
   if (c == '"') return R"('"')";
@@ -30,8 +30,8 @@ std::string quoted_byte(char c) {
   return "'" + quoted.substr(1, quoted.size() - 2) + "'";
 }
 
-/// Walks over the text once. Each function leaves `at_` behind what it has read, and returns false
-/// with an error.
+/// Scans the text once. Each function moves `at_` behind what it has read, and returns false after an
+/// error.
 class SyntaxCheck {
  public:
   explicit SyntaxCheck(std::string_view text) : text_(text) {}
@@ -47,8 +47,7 @@ class SyntaxCheck {
   }
 
  private:
-  /// The character here. At the end Go looks at a space: in a string it may stand, after a whole
-  /// value, too.
+  /// The current character. At the end of the text it is a space, as in Go.
   char here() const { return at_ < text_.size() ? text_[at_] : ' '; }
   bool is_at_end() const { return at_ >= text_.size(); }
   void skip_space() {
@@ -106,7 +105,7 @@ class SyntaxCheck {
     return read_value();
   }
 
-  /// What follows a value, or the bracket, in the innermost object or array.
+  /// The next member, element or closing bracket of the innermost object or array.
   bool read_rest() {
     skip_space();
     if (is_at_end()) return ends();
@@ -132,7 +131,7 @@ class SyntaxCheck {
     }
     return ends();
   }
-  /// Leaves `at_` at the last character of it.
+  /// Leaves `at_` at the last character of the escape.
   bool read_escape() {
     ++at_;
     const char c = here();
@@ -190,7 +189,7 @@ class SyntaxCheck {
   const std::string_view text_;
   std::size_t at_ = 0;
   std::vector<char> open_;
-  /// Whether nothing is in the innermost object or array yet.
+  /// True after an opening bracket.
   bool empty_ = false;
   std::string error_;
 };

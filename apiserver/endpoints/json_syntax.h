@@ -1,4 +1,4 @@
-// What Go's encoding/json says about text that is no JSON.
+// The syntax errors of Go's encoding/json.
 #pragma once
 
 #include <string>

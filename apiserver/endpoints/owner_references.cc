@@ -15,7 +15,7 @@ namespace {
 
 using api::Value;
 
-/// The same for equal references only.
+/// Equal for equal references.
 std::string owner_key(Value owner) {
   std::string out;
   for (const char* field : {"apiVersion", "kind", "name", "uid"}) {

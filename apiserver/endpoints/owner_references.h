@@ -1,4 +1,4 @@
-// Owner references that an object has twice.
+// Removes duplicate owner references.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Where kube-apiserver looks for equal owner references: in the bodies of creations and updates, and
-/// in what patches make of objects.
+/// The two places where kube-apiserver checks for duplicates: the bodies of creations and updates, and
+/// the results of patches.
 enum class OwnersFrom { kBody, kPatch };
 
-/// The object with each of its owner references once. Appends kube-apiserver's warning, with the
-/// UIDs, if one was there twice.
+/// The object without duplicate owner references. Appends kube-apiserver's warning, with the UIDs, if
+/// there were any.
 api::Object with_distinct_owners(const api::Object& object, OwnersFrom from,
                                  std::vector<std::string>& warnings);
 

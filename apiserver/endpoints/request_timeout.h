@@ -6,9 +6,9 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Throws api::StatusError (400) for a `timeout` that is no duration in Go's syntax, as
+/// Throws api::StatusError (400) for a `timeout` that is not a duration in Go's syntax, as
 /// k8s.io/apiserver's filters.WithRequestDeadline does. Watches, logs and connections to pods are
-/// not concerned.
+/// exempt.
 void check_timeout(const http::Request& request, const RequestInfo& info);
 
 }  // namespace lookout::apiserver::endpoints

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxWarnings = 4096;
 constexpr std::size_t kMaxCutWarning = 256;
 
-/// A text in characters.
+/// The length of a text in characters.
 struct MeasuredText {
   std::size_t characters = 0;
   /// The bytes of its first kMaxCutWarning characters.
@@ -35,14 +35,14 @@ std::string warning_header(std::string_view text) {
   std::string quoted;
   for (const char c : text) {
     if (c == '"' || c == '\\') quoted += '\\';
-    // Names of fields come from clients: no line may end here.
+    // Clients choose the names of fields, and a line break would end the header.
     const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
     quoted += control ? ' ' : c;
   }
   return "299 - \"" + quoted + "\"";
 }
 
-/// The texts that have a header: none twice.
+/// The texts without duplicates and invalid ones.
 std::vector<std::string_view> distinct_texts(const std::vector<std::string>& texts) {
   std::vector<std::string_view> out;
   for (const std::string& text : texts) {

@@ -1,4 +1,4 @@
-// Warnings as a client gets them.
+// Warning headers.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 namespace lookout::apiserver::endpoints {
 
 /// The values of the Warning headers, as k8s.io/apiserver's filters.WithWarningRecorder makes them:
-/// each text once, and no text that is not UTF-8. If all have more than 4096 characters, each is cut
-/// to 256, and what comes after 4096 is left out. Unlike the original, which drops texts with control
+/// each text once, without texts that are not UTF-8. If they have more than 4096 characters in total,
+/// each is cut to 256, and those after the first 4096 are omitted. Unlike the original, which drops texts with control
 /// characters, this writes spaces for those.
 std::vector<std::string> warning_headers(const std::vector<std::string>& texts);
 

@@ -8,10 +8,10 @@
 
 namespace lookout::apiserver::resources {
 
-/// Whether the definitions of a group need an approval: k8s.io, kubernetes.io and what is below.
+/// Whether definitions in the group need an approval: k8s.io, kubernetes.io and their subdomains.
 bool is_protected_group(std::string_view group);
 
-/// What a definition's annotation api-approved.kubernetes.io says (apiextensions' apihelpers).
+/// The approval in a definition's annotation api-approved.kubernetes.io (apiextensions' apihelpers).
 struct ApiApproval {
   enum class State { kMissing, kInvalid, kBypassed, kApproved };
   State state = State::kMissing;

@@ -1,4 +1,4 @@
-// What relays between a client and a server have in common.
+// The shared parts of relays between clients and servers.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ inline boost::asio::ip::tcp::endpoint loopback(int port) {
   return {boost::asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(port)};
 }
 
-/// A connection that a client has made, and the one to the server behind it.
+/// A client's connection, and the corresponding one to the server.
 struct RelayedConnection {
   explicit RelayedConnection(boost::asio::ip::tcp::socket accepted)
       : client(std::move(accepted)), server(client.get_executor()) {}
@@ -40,8 +40,8 @@ struct RelayedConnection {
   boost::asio::ip::tcp::socket server;
 };
 
-/// Passes on in one direction until the connection ends, but nothing while `is_held` says so. Both
-/// sockets must live so long.
+/// Forwards data in one direction until the connection ends; pauses while `is_held()` is true. Both
+/// sockets must outlive it.
 inline boost::asio::awaitable<void> pass_on(boost::asio::ip::tcp::socket& from,
                                             boost::asio::ip::tcp::socket& to,
                                             std::function<bool()> is_held) {
@@ -59,7 +59,7 @@ inline boost::asio::awaitable<void> pass_on(boost::asio::ip::tcp::socket& from,
   }
 }
 
-/// Connects to the server and passes on in both directions.
+/// Connects to the server and forwards data in both directions.
 inline boost::asio::awaitable<void> relay(std::shared_ptr<RelayedConnection> connection,
                                           boost::asio::ip::tcp::endpoint server,
                                           std::function<bool()> is_held) {

@@ -24,13 +24,13 @@ namespace lookout::api {
 /// quotes nothing of the text, which may contain secrets.
 std::vector<Object> parse_manifests(std::string_view text);
 
-/// What read_manifests() calls, with the line of the object or of the error, counted from 1.
+/// The callbacks of read_manifests(). `line` is the line of the object or of the error, from 1.
 struct ManifestHandler {
   std::function<void(Object object, int line)> on_object;
   std::function<void(const std::string& why, int line)> on_error;
 };
-/// The same for a program that goes on after an error: an object that is malformed does not keep the
-/// others from being read, but behind a document that is not YAML nothing is read.
+/// Like parse_manifests(), but continues after a malformed object. Stops after a document that is not
+/// YAML.
 void read_manifests(std::string_view text, const ManifestHandler& handler);
 
 }  // namespace lookout::api

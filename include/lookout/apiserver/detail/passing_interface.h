@@ -1,4 +1,4 @@
-// PassingInterface: passes everything on to another Interface.
+// PassingInterface: forwards all calls to another Interface.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace lookout::apiserver::storage {
 
-/// For those that change some of what another one does. `inner` must outlive it.
+/// A base class for decorators of a storage. `inner` must outlive it.
 class PassingInterface : public Interface {
  public:
   explicit PassingInterface(Interface& inner) : inner_(inner) {}
