@@ -37,6 +37,16 @@ inline const Value* find(const Value& object, std::string_view name) {
   return find(const_cast<Value&>(object), name);
 }
 
+/// The name of a value's type in the messages of Go's encoding/json.
+inline std::string_view type_name(const Value& value) {
+  return value.IsObject()   ? "object"
+         : value.IsArray()  ? "array"
+         : value.IsString() ? "string"
+         : value.IsBool()   ? "bool"
+         : value.IsNull()   ? "null"
+                            : "number";
+}
+
 /// The text of a member; empty if it is none.
 inline std::string_view text(const Value& object, std::string_view name) {
   const Value* value = find(object, name);

@@ -19,7 +19,7 @@ namespace lookout::registry::detail {
 
 using InformerPtr = std::shared_ptr<informer::SharedIndexInformer>;
 
-/// What the initial data must have reached.
+/// Where the initial data must have arrived before a group is synced.
 enum class Synced {
   kStores,   ///< the informers' stores
   kHandlers  ///< the informers' handlers

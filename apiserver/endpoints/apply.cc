@@ -41,11 +41,7 @@ Document parse_config(const std::string& body) {
     throw StatusError::bad_request(fmt::format(
         "{}error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into "
         "Go value of type map[string]interface {{}}",
-        kPrefix,
-        config.IsArray()    ? "array"
-        : config.IsString() ? "string"
-        : config.IsBool()   ? "bool"
-                            : "number"));
+        kPrefix, json::type_name(config)));
   }
   return config;
 }

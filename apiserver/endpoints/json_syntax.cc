@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lookout/api/detail/go_text.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -13,7 +14,6 @@ namespace {
 constexpr std::size_t kMaxJsonDepth = 10000;
 
 bool is_json_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
 /// A byte in quotes, which Go shows as the character with that number.
 std::string quoted_byte(char c) {
@@ -73,7 +73,7 @@ class SyntaxCheck {
     if (c == 't') return read_literal("true");
     if (c == 'f') return read_literal("false");
     if (c == 'n') return read_literal("null");
-    if (c == '-' || is_decimal(c)) return read_number();
+    if (c == '-' || base::is_digit(c)) return read_number();
     return refuse("looking for beginning of value");
   }
 
@@ -142,10 +142,7 @@ class SyntaxCheck {
     }
     for (int i = 0; i < 4; ++i) {
       ++at_;
-      const char digit = here();
-      const bool hex =
-          is_decimal(digit) || (digit >= 'a' && digit <= 'f') || (digit >= 'A' && digit <= 'F');
-      if (!hex) return refuse("in \\u hexadecimal character escape");
+      if (!base::is_hex_digit(here())) return refuse("in \\u hexadecimal character escape");
     }
     return true;
   }
@@ -161,12 +158,12 @@ class SyntaxCheck {
   }
 
   void skip_digits() {
-    while (!is_at_end() && is_decimal(here())) ++at_;
+    while (!is_at_end() && base::is_digit(here())) ++at_;
   }
   bool read_number() {
     if (here() == '-') {
       ++at_;
-      if (!is_decimal(here())) return refuse("in numeric literal");
+      if (!base::is_digit(here())) return refuse("in numeric literal");
     }
     if (here() == '0') {
       ++at_;
@@ -175,13 +172,13 @@ class SyntaxCheck {
     }
     if (here() == '.') {
       ++at_;
-      if (!is_decimal(here())) return refuse("after decimal point in numeric literal");
+      if (!base::is_digit(here())) return refuse("after decimal point in numeric literal");
       skip_digits();
     }
     if (here() != 'e' && here() != 'E') return true;
     ++at_;
     if (here() == '+' || here() == '-') ++at_;
-    if (!is_decimal(here())) return refuse("in exponent of numeric literal");
+    if (!base::is_digit(here())) return refuse("in exponent of numeric literal");
     skip_digits();
     return true;
   }

@@ -33,10 +33,12 @@ std::string owner_key(Value owner) {
 
 api::Object with_distinct_owners(const api::Object& object, OwnersFrom from,
                                  std::vector<std::string>& warnings) {
+  const Value references = object["metadata"]["ownerReferences"];
+  if (references.size() < 2) return object;
   std::unordered_set<std::string> kept;
   std::vector<bool> repeats;
   std::vector<std::string_view> uids;
-  for (const Value owner : object["metadata"]["ownerReferences"].elements()) {
+  for (const Value owner : references.elements()) {
     const bool repeated = !kept.insert(owner_key(owner)).second;
     repeats.push_back(repeated);
     if (repeated) uids.push_back(owner["uid"].as_string());

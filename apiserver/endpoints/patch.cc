@@ -34,16 +34,6 @@ using Apply = std::function<void(Document& target, const Document& patch)>;
 /// The 422 of a patch that cannot be applied; clients get no details.
 StatusError does_not_fit() { return StatusError::generic(422, "", "", "", "", "", 0, false); }
 
-/// Go's name for the JSON type of a value.
-std::string_view go_type_of(const json::Value& value) {
-  return value.IsObject()   ? "object"
-         : value.IsArray()  ? "array"
-         : value.IsString() ? "string"
-         : value.IsBool()   ? "bool"
-         : value.IsNull()   ? "null"
-                            : "number";
-}
-
 void apply_json(Document& target, const Document& patch) {
   try {
     api::apply_json_patch(target, patch, target.GetAllocator());
@@ -63,13 +53,13 @@ void prepare_operations(Document& patch) {
     if (operation.IsNull()) operation.SetObject();
     if (!operation.IsObject()) {
       throw StatusError::bad_request(
-          fmt::format(kRefusal, go_type_of(operation), "value of type handlers.jsonPatchOp"));
+          fmt::format(kRefusal, json::type_name(operation), "value of type handlers.jsonPatchOp"));
     }
     for (const char* name : {"op", "path", "from"}) {
       const json::Value* text = json::find(operation, name);
       if (text == nullptr || text->IsNull() || text->IsString()) continue;
       throw StatusError::bad_request(
-          fmt::format(kRefusal, go_type_of(*text),
+          fmt::format(kRefusal, json::type_name(*text),
                       fmt::format("struct field jsonPatchOp.{} of type string", name)));
     }
     const std::string_view op = json::text(operation, "op");
@@ -205,8 +195,9 @@ constexpr std::string_view kCannotDecode = "error decoding patch: ";
 
 /// `type` is the one of Go that such patches have.
 StatusError is_no_patch(const Document& patch, std::string_view prefix, std::string_view type) {
-  return StatusError::bad_request(fmt::format(
-      "{}json: cannot unmarshal {} into Go value of type {}", prefix, go_type_of(patch), type));
+  return StatusError::bad_request(
+      fmt::format("{}json: cannot unmarshal {} into Go value of type {}", prefix,
+                  json::type_name(patch), type));
 }
 
 }  // namespace

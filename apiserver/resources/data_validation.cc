@@ -56,12 +56,8 @@ void check_registry_credentials(Value data, const char* key, Causes& causes) {
     return refuse(fmt::format("invalid JSON at byte {}", document.GetErrorOffset()));
   }
   if (document.IsObject() || document.IsNull()) return;
-  const char* kind = document.IsArray()    ? "array"
-                     : document.IsString() ? "string"
-                     : document.IsBool()   ? "bool"
-                                           : "number";
   refuse(fmt::format("json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                     kind));
+                     json::type_name(document)));
 }
 
 /// The fields that an immutable object must not change.

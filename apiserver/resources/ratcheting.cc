@@ -13,7 +13,7 @@ namespace {
 using api::Object;
 using api::StatusCause;
 
-/// What the old object must have.
+/// The condition on the old object for tolerating an error.
 enum class Needs {
   kNothing,    ///< immutable, so it is not checked
   kOne,        ///< an error of the same rule

@@ -37,7 +37,7 @@ void add_output(CLI::App& command, Flags& flags) {
       ->capture_default_str();
 }
 
-/// What shows a service.
+/// Adds the arguments of the commands that show one service.
 void add_lookup(CLI::App& command, Flags& flags) {
   command
       .add_option("NAME", flags.name, "The service; for dubbo also a prefix of keys: /dubbo/...")

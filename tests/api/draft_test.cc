@@ -421,7 +421,7 @@ TEST(DraftTest, APatchOfTheDifferenceGivesTheObject) {
   }
 }
 
-/// What reads an element by its key or index cannot be assigned to: nothing would be written.
+/// Elements cannot be assigned to, because such an assignment would write nothing.
 template <class Container, class Key, class Given>
 constexpr bool kCanAssign =
     requires(const Container& container, Key key, const Given& given) { container[key] = given; };

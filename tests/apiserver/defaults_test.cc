@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(
         ImageName{"nginx:1", "IfNotPresent"}, ImageName{"localhost:5000/nginx", "Always"},
         ImageName{"Registry/a/b__c.d---e", "Always"}, ImageName{"r.io:5000/a/b:v1", "IfNotPresent"},
         ImageName{kImageWithDigest, "IfNotPresent"}, ImageName{kImageWithBoth, "Always"},
-        // What names no image, such as a placeholder.
+        // Not valid image references.
         ImageName{"IMAGE", "IfNotPresent"}, ImageName{"${IMAGE}", "IfNotPresent"},
         ImageName{"r.io/A", "IfNotPresent"}, ImageName{"a//b", "IfNotPresent"},
         ImageName{"a:", "IfNotPresent"}, ImageName{"a_-b", "IfNotPresent"},

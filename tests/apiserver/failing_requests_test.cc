@@ -14,7 +14,7 @@
 namespace lookout::apiserver {
 namespace {
 
-/// What the functions of the options do; tests replace it.
+/// The functions that ServerOptions call; tests replace them.
 struct Failures {
   RequestFunction before;
   RequestFunction after;

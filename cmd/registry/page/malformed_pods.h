@@ -21,7 +21,7 @@ class MalformedPods {
   void report(const registry::Malformed& malformed);
   void forget(const std::string& pod);
 
-  /// What a PodFollower knows about a pod.
+  /// The state of a pod in a PodFollower.
   struct Sight {
     bool there = false;
     /// The follower has reached the reported resource version. Before that, a missing pod may still

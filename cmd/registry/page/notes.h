@@ -1,4 +1,4 @@
-// What the page shows in addition to the services: problems, the state of pods, traffic.
+// Notes: the page's data beside the services: problems, pod states and traffic.
 #pragma once
 
 #include <chrono>
