@@ -23,7 +23,7 @@ struct GroupResource {
   std::string resource;
 };
 
-/// The first entry of a configuration that matches a resource applies.
+/// An entry of a configuration. The first one that matches a resource applies.
 struct Entry {
   std::vector<std::string> resources;
   TransformerPtr transformer;

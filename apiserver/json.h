@@ -25,7 +25,7 @@ using api::detail::to_json;
 /// An empty object.
 inline Value object() { return Value(rapidjson::kObjectType); }
 
-/// The member of an object; null if there is none, or `object` is none.
+/// The member of an object; null if there is none, or if `object` is not an object.
 inline Value* find(Value& object, std::string_view name) {
   if (!object.IsObject()) return nullptr;
   for (auto& member : object.GetObject()) {
@@ -47,7 +47,7 @@ inline std::string_view type_name(const Value& value) {
                             : "number";
 }
 
-/// The text of a member; empty if it is none.
+/// The text of a member; empty if it is not a string.
 inline std::string_view text(const Value& object, std::string_view name) {
   const Value* value = find(object, name);
   return value != nullptr && value->IsString() ? text_of(*value) : std::string_view{};
@@ -83,7 +83,7 @@ inline void set(Value& object, std::string_view name, std::string_view value,
   set(object, name, copy_text(value, allocator), allocator);
 }
 
-/// Adds a new member.
+/// Adds a member, unless it exists and is not null.
 inline void set_default(Value& object, std::string_view name, Value value, Allocator& allocator) {
   const Value* present = find(object, name);
   if (present == nullptr || present->IsNull()) set(object, name, std::move(value), allocator);

@@ -93,7 +93,7 @@ Metrics::Counts Metrics::counts_of(const Series& series) {
                                {"resource", series.resource},
                                {"subresource", series.subresource},
                                {"scope", series.scope}};
-  // A watch has only started.
+  // The duration of a watch is not measured: the watch is counted when it starts.
   if (!series.is_watch) known.durations = &durations_.Add(labels, duration_buckets());
   labels["code"] = std::to_string(series.code);
   known.requests = &requests_.Add(labels);

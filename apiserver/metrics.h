@@ -88,7 +88,7 @@ class Metrics {
   };
   struct Counts {
     prometheus::Counter* requests = nullptr;
-    prometheus::Histogram* durations = nullptr;  // null: they are not measured
+    prometheus::Histogram* durations = nullptr;  // null: durations are not measured
   };
   Counts counts_of(const Series& series);
 

@@ -8,7 +8,7 @@ namespace lookout::apiserver {
 
 struct PemBlock {
   std::string name;     // "CERTIFICATE"
-  std::string headers;  // empty in nearly all
+  std::string headers;  // usually empty
   std::string data;     // decoded
 };
 

@@ -92,7 +92,7 @@ fi
 results=$out/results.jsonl
 : >"$results"
 
-# One run: ROW CLIENT COMMAND... ; what it printed goes to the results.
+# One run: ROW CLIENT COMMAND... ; its output is appended to the results.
 run() {
   local row=$1 client=$2 line
   shift 2
@@ -103,10 +103,10 @@ run() {
   fi
 }
 
-# How long the server takes to send the same to somebody who throws it away.
+# The time in which the server sends the same data to a client that discards it.
 discard=(curl -sf -o /dev/null -w '{"client":"curl","wall_s":%{time_total}}')
 
-# All clients that can do it: ROW JOB URL LOAD FLAGS...
+# Runs a job with all clients that support it: ROW JOB URL LOAD FLAGS...
 job() {
   local row=$1 kind=$2 url=$3 load=$4 lookout_flags=() go_flags=()
   shift 4
@@ -139,7 +139,7 @@ job() {
     "$any_url/api/v1/pods?resourceVersion=0"
 }
 
-# A controller, on an API server of its own for each run. (`lookout bench controller` starts its own.)
+# A controller, on a new API server for each run. (`lookout bench controller` starts its own.)
 controller_job() { # OBJECTS
   local flags=(--objects "$1") log=build/peers/serve.log url=''
   [[ controller =~ $only ]] || return 0
@@ -198,7 +198,7 @@ for ((round = 1; round <= rounds; ++round)); do
         --server "$plain/load/count=$count,bytes=1000,encoding=json"
       run "growth-$count" "lookout protobuf" "$lookout" bench sync -o json \
         --server "$plain/load/count=$count,bytes=1000"
-      # A million of them would take client-go several gigabytes.
+      # A million objects would take client-go several gigabytes.
       [[ -z $go || $count -gt 100000 ]] || run "growth-$count" "client-go protobuf" "$go" sync \
         --server "$plain/load/count=$count,bytes=1000" --encoding protobuf
       run "store-$count" "lookout json" "$lookout" bench store -o json --objects "$count"

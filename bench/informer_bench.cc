@@ -140,7 +140,7 @@ void AddWithSlowHandlers(benchmark::State& state) {
 }
 BENCHMARK(AddWithSlowHandlers)->Unit(benchmark::kMicrosecond)->UseRealTime();
 
-/// As in client-go: starts and stops a resync timer of up to 25 ms per iteration.
+/// Like client-go's: starts and stops a resync timer of up to 25 ms per iteration.
 Awaitable<void> begin_and_stop_timers(benchmark::State& state, std::shared_ptr<Clock> clock) {
   const auto executor = co_await boost::asio::this_coro::executor;
   std::minstd_rand random;

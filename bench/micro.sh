@@ -24,7 +24,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# (Not as CSV: it takes no benchmarks with different counters.)
+# (Not as CSV, which does not support benchmarks with different counters.)
 "$ours" --benchmark_min_time="$seconds" --benchmark_format=json \
   --benchmark_filter='^(Lister_Match|Listener/batch:1/handlers:1/|Indexer$|AddWithSlow|Queue$|DelayingQueue|ReflectorResyncChanMany|SharedIndexInformer/podCount:(10000|160000)/readers:0)' \
   2>/dev/null >"$work/ours.json"

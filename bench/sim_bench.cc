@@ -1,4 +1,4 @@
-// How much cluster time is simulated per second. docs/performance.md has the figures.
+// The simulated cluster time per second. docs/performance.md has the figures.
 #include <benchmark/benchmark.h>
 
 #include <chrono>

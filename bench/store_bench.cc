@@ -150,7 +150,7 @@ void StoreGetBesideWriter(benchmark::State& state) {
 }
 BENCHMARK(StoreGetBesideWriter)->Arg(100'000)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 
-/// As in client-go: updates of 5,000 objects, each with its own index value.
+/// Like client-go's: updates of 5,000 objects, each with its own index value.
 void Indexer(benchmark::State& state) {
   const auto objects = bench::bare_objects(5000);
   cache::Indexer store({{"testIndexer", [](const api::Object& object, cache::IndexValues& values) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Does the same work with our store and with client-go's, in turn, and prints the medians in nanoseconds of
-# processor time, and our figure over client-go's.
+# Runs the same operations with our store and with client-go's, in turn, and prints the medians in nanoseconds of
+# processor time, and the ratio of our figure to client-go's.
 #
 # usage: bench/store_compare.sh [--rounds N] [--objects "COUNT..."]
 #

@@ -15,7 +15,7 @@ int main() try {
   const rest::Client client{rest::Config::load()};
   const auto crontabs = client.resource<CronTab>("default");
 
-  // An earlier run may have left one.
+  // An earlier run may have left the object.
   if (crontabs.find("backup")) crontabs.remove("backup");
 
   // A new object.

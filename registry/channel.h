@@ -46,7 +46,8 @@ class Channel {
   };
   using ReadObjects = std::unordered_map<const void*, Read>;
 
-  /// Sorts the instances by key and merges duplicates. Unchanged instances keep their objects.
+  /// Sorts the instances by key, merges duplicates and lets the reader choose. Unchanged instances keep
+  /// their objects.
   void put_together(std::vector<InstancePtr>& instances, const InstanceSet& before) const;
 
   const std::weak_ptr<Hub> hub_;

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 constexpr int kMaxNumber = 255;
-constexpr std::size_t kMaxSlots = 64;  // as in api/wire_table.h
+/// The maximum number of members per message: one bit each in a word of api/wire_table.h.
+constexpr std::size_t kMaxSlots = 64;
 
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 

@@ -88,7 +88,7 @@ Awaitable<std::string> default_class(ServedResourcePtr classes,
     const bool is_default =
         std::any_of(annotations.begin(), annotations.end(),
                     [&](std::string_view name) { return own[name].as_string() == "true"; });
-    // (Sorted by name.)
+    // The list is sorted by name.
     if (is_default && (!out || one["metadata"]["creationTimestamp"].as_string() >
                                    out["metadata"]["creationTimestamp"].as_string()))
       out = one;
@@ -170,7 +170,7 @@ DefaultAdmission::DefaultAdmission(resources::Admission& next,
 bool DefaultAdmission::has_work(Operation operation) const {
   if (operation == Operation::kDelete) return false;
   const bool is_new = operation == Operation::kCreate;
-  // Without the object, any work is possible.
+  // If the object is unknown, any plugin may apply.
   const bool unknown = is_new && !wanted_;
   const Value spec = wanted_["spec"];
   switch (topic_) {

@@ -17,8 +17,8 @@ namespace lookout::apiserver::admission {
 Awaitable<PodSecurity> read_pod_security(std::shared_ptr<const resources::ResourceTable> table,
                                          resources::Target target, std::string subresource);
 
-/// The plugin PodTopologyLabels: `object`, a pod or the Binding of one, with the labels of `node` that
-/// say its region and its zone, unless it has its own.
+/// The plugin PodTopologyLabels: adds the node's region and zone labels to `object`, a pod or a
+/// Binding, unless it has its own.
 Awaitable<api::Object> with_topology_labels(std::shared_ptr<const resources::ResourceTable> table,
                                             std::string node, api::Object object);
 

@@ -87,7 +87,7 @@ std::optional<Version> wanted_version(const Hook& hook, const Subject& subject,
                                       const std::vector<Version>& equivalents);
 
 /// Whether the object selector selects one of the two; absent objects are not selected. Throws
-/// api::StatusError (500) for a selector that makes no sense.
+/// api::StatusError (500) for an invalid selector.
 bool selects_objects(const Hook& hook, const api::Object& object, const api::Object& old);
 
 /// The hooks of a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration, in order. Absent

@@ -86,7 +86,7 @@ struct Setters {
   }
 };
 
-/// The ones whose security context satisfies `is_bad(context)`.
+/// The pod and the containers whose security context satisfies `is_bad(context)`.
 template <class IsBad>
 Setters setters_of(const Pod& pod, IsBad is_bad) {
   Setters out;
@@ -251,7 +251,7 @@ Result check_proc_mount(const Pod& pod) {
 constexpr std::array<std::string_view, 5> kSelinuxTypes = {"", "container_t", "container_init_t",
                                                            "container_kvm_t", "container_engine_t"};
 
-/// The first `count` types, which a version supports.
+/// Allows the first kCount types, which is the number that a version supports.
 template <std::size_t kCount>
 Result check_selinux(const Pod& pod) {
   constexpr auto kEnd = kSelinuxTypes.begin() + kCount;
@@ -330,7 +330,7 @@ constexpr std::array<std::string_view, 12> kSysctls = {
     "net.ipv4.tcp_rmem",  // since 1.32
     "net.ipv4.tcp_wmem"};
 
-/// The first `count` sysctls, which a version allows.
+/// Allows the first kCount sysctls, which is the number that a version supports.
 template <std::size_t kCount>
 Result check_sysctls(const Pod& pod) {
   constexpr auto kEnd = kSysctls.begin() + kCount;

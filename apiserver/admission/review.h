@@ -59,9 +59,9 @@ struct Verdict {
 Verdict read_verdict(const Hook& hook, bool mutating, const std::string& uid,
                      const std::string& body);
 
-/// The operations of a patch. Throws api::StatusError (500) if it is none.
+/// The operations of a patch. Throws api::StatusError (500) if the text is not a list.
 json::Document parse_patch(const std::string& patch);
-/// The object after a patch. Throws api::StatusError (500) if the patch does not fit.
+/// The object after a patch. Throws api::StatusError (500) if the patch cannot be applied.
 api::Object apply_patch(const api::Object& object, const json::Document& patch);
 
 }  // namespace lookout::apiserver::admission

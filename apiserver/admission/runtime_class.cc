@@ -92,7 +92,7 @@ bool covers(const json::Value& one, const json::Value& other) {
          json::text(other, "value") == json::text(one, "value");
 }
 
-/// Removes tolerations that others cover; of equal ones, the first is kept.
+/// Removes tolerations that others cover. If several are equal, keeps the first one.
 json::Value merged(const std::vector<const json::Value*>& tolerations, Allocator& allocator) {
   std::vector<const json::Value*> kept;
   for (std::size_t i = 0; i < tolerations.size(); ++i) {

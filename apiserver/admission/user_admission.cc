@@ -31,7 +31,7 @@ constexpr const char* kCertificates = "certificates.k8s.io";
 /// The signer of client certificates for the API server.
 constexpr const char* kClientSigner = "kubernetes.io/kube-apiserver-client";
 
-/// The request with its requester, overriding the client's values.
+/// The request with the user as its requester, overriding the client's values.
 Object with_requester(const Object& request, const auth::User& user) {
   json::Document document = request.to_document();
   auto& allocator = document.GetAllocator();
@@ -51,7 +51,7 @@ bool may_use_signer(const auth::Authorizer& authorizer, const auth::User& user,
   action.resource = "signers";
   action.name = signer;
   if (authorizer.authorize(user, action).allowed) return true;
-  // All signers of a domain.
+  // Permission for all signers of the domain.
   action.name = fmt::format("{}/*", signer.substr(0, signer.find('/')));
   return authorizer.authorize(user, action).allowed;
 }
@@ -163,7 +163,7 @@ Awaitable<Object> UserAdmission::mutate(resources::Write write, Normalize normal
   Object object = write.object;
   if (next_.concerns(write.operation))
     object = co_await next_.mutate(std::move(write), std::move(normalize));
-  // (Overrides webhooks' changes of the requester.)
+  // Overrides webhooks' changes of the requester.
   if (is_new && is_signing_request()) object = with_requester(object, user_);
   co_return object;
 }

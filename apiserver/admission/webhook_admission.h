@@ -52,7 +52,8 @@ class WebhookAdmission final : public resources::Admission {
   Awaitable<api::Object> mutate(resources::Write write, Normalize normalize) override;
   Awaitable<void> validate(resources::Write write) override;
 
-  /// For objects that are not stored, such as bindings: the object after both.
+  /// Mutates and validates an object that is not stored, such as a binding. Returns the mutated
+  /// object.
   Awaitable<api::Object> admit(api::Object object);
 
  private:
@@ -72,7 +73,7 @@ class WebhookAdmission final : public resources::Admission {
                                                 api::Object old);
   Awaitable<Verdict> ask(Question question);
   Awaitable<void> ask_to_change(Round& round, Question question);
-  /// Counts a call of a hook that began then; `error` is null if the request may go on.
+  /// Counts a call of a hook that began at `begin`; `error` is null if the request may continue.
   void count(const Question& question, std::chrono::steady_clock::time_point begin,
              const std::exception_ptr& error) const;
   Awaitable<void> ask_one(std::shared_ptr<Poll> poll, std::size_t which, Question question);
@@ -90,12 +91,12 @@ class WebhookAdmission final : public resources::Admission {
   const RequestOptions options_;
   const std::stop_token gone_;
   std::vector<std::string>& warnings_;
-  /// As a request sees them at its beginning.
+  /// The hooks at the beginning of the request.
   const std::shared_ptr<const Hooks> hooks_;
   Version requested_;
   std::vector<Version> equivalents_;
-  std::vector<resources::ServedResourcePtr> other_versions_;  // as equivalents_
-  /// The configurations themselves: no webhook can lock their administrator out.
+  std::vector<resources::ServedResourcePtr> other_versions_;  // in the order of equivalents_
+  /// True for webhook configurations, so that no webhook can prevent its own repair.
   bool exempt_ = false;
   const std::chrono::steady_clock::time_point deadline_;
 };

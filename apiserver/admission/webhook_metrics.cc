@@ -9,10 +9,10 @@ namespace {
 
 constexpr int kOk = 200;
 
-/// kube-apiserver's words for the two kinds of webhooks.
+/// kube-apiserver's names for the two types of webhooks.
 const char* type_of(const WebhookCall& call) { return call.mutating ? "admit" : "validating"; }
 
-/// A webhook may answer with any number; few of them become labels.
+/// Limits the number of label values: a webhook may return any number as its code.
 std::string code_label(int code) {
   constexpr int kMost = 600;
   return std::to_string(std::clamp(code, 0, kMost));

@@ -29,13 +29,13 @@ class WebhookMetrics {
 
   /// The webhook allowed the request.
   void allowed(const WebhookCall& call);
-  /// The webhook refused the request, with the HTTP status `code`.
+  /// The webhook rejected the request, with the HTTP status `code`.
   void refused(const WebhookCall& call, int code);
-  /// The webhook gave no answer, or none that makes sense; `code` is the status of the error.
-  /// With `ignored`, the request goes on. With `cancelled`, the client had gone: nobody counts that
-  /// as a failure of the webhook.
+  /// The webhook gave no response, or an invalid one; `code` is the status of the error. With
+  /// `ignored`, the request continues. With `cancelled`, the client has disconnected, and the call
+  /// counts neither as a rejection nor as an ignored failure.
   void failed(const WebhookCall& call, int code, bool ignored, bool cancelled);
-  /// The server itself failed, for example since a patch did not fit.
+  /// The server itself failed, for example because a patch could not be applied.
   void broken(const WebhookCall& call);
 
  private:

@@ -19,7 +19,7 @@ struct Event {
   const http::Request& request;
   const endpoints::RequestInfo& info;
   api::Time received;
-  /// The answer has it, too.
+  /// The Audit-Id, which is also a header of the response.
   std::string_view id;
   /// Null if authentication failed.
   const auth::User* user = nullptr;

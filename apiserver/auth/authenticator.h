@@ -67,7 +67,7 @@ struct AuthenticatorOptions {
   bool refuses_unknown_tokens = false;
 };
 
-/// The user of a token, and for which of the audiences in question it is.
+/// The user of a token, and the requested audiences that the token is for.
 struct Reviewed {
   User user;
   std::vector<std::string> audiences;
@@ -77,12 +77,13 @@ struct Reviewed {
 /// minute ago.
 bool is_gone(const api::Object& object, std::string_view uid, api::Time now);
 
-/// By client certificate (common name and organizations are user and groups) and by bearer token.
+/// Authenticates by client certificate (the common name is the user, the organizations are the
+/// groups) and by bearer token.
 /// Safe to use from many threads.
 class Authenticator {
  public:
-  /// Without tokens and certificates, users without a known token are privileged.
-  /// `signer` must outlive it.
+  /// With neither tokens nor certificates, requests without a known token are authenticated as
+  /// members of system:masters. `signer` must outlive it.
   Authenticator(AuthenticatorOptions options, const TokenSigner& signer, TokenObjects objects);
 
   bool demands_credentials() const { return options_.tokens || options_.certificates; }
@@ -96,8 +97,8 @@ class Authenticator {
   /// not kept by a finalizer only).
   Awaitable<bool> confirm(TokenClaims claims) const;
 
-  /// Whose token it is, for token reviews. The token must be for one of `audiences`, or for this
-  /// server if there are none.
+  /// Returns the user of a token, for TokenReviews. The token must be for one of `audiences`, or
+  /// for this server if there are none.
   Awaitable<std::optional<Reviewed>> review(std::string token,
                                             std::vector<std::string> audiences) const;
 

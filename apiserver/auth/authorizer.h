@@ -32,7 +32,7 @@ class Authorizer {
   /// The rules that apply to a user in a namespace, or in the whole cluster if it is empty.
   virtual Rules rules_for(const User& user, const std::string& ns) const = 0;
 
-  /// The rules of a Role, or of a ClusterRole if `ns` is empty; nothing if it is unknown.
+  /// The rules of a Role, or of a ClusterRole if `ns` is empty; nullopt if there is none.
   virtual std::optional<PolicyRules> role(const std::string& ns, const std::string& name) const = 0;
 };
 

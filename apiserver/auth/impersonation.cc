@@ -26,7 +26,7 @@ constexpr std::string_view kNode = "system:node:";
 constexpr const char* kAnonymous = "system:anonymous";
 constexpr const char* kMasters = "system:masters";
 constexpr const char* kAuthenticationGroup = "authentication.k8s.io";
-/// From this number of groups or extra values on, "*" is checked first.
+/// With this many groups or extra values or more, permission for "*" is checked first.
 constexpr std::size_t kMany = 4;
 /// The number of users whose last mode is cached.
 constexpr std::size_t kUsers = 10000;
@@ -45,7 +45,7 @@ std::optional<Account> account_of(std::string_view user) {
   return Account{std::string(parts[0]), std::string(parts[1])};
 }
 
-/// The name of the node that a user is; empty if it is none.
+/// The name of a node, if the user is one; otherwise empty.
 std::string node_of(std::string_view user) {
   if (!user.starts_with(kNode)) return {};
   const std::string_view name = user.substr(kNode.size());
@@ -57,7 +57,7 @@ std::map<std::string, std::vector<std::string>> extra_of(const http::Request& re
   for (auto header = request.headers.lower_bound(kExtra);
        header != request.headers.end() && header->first.starts_with(kExtra); ++header) {
     const std::string_view escaped = std::string_view(header->first).substr(kExtra.size());
-    // (Two headers may be one key.)
+    // Two headers may have the same decoded key.
     auto& values = extra[http::percent_decode(escaped, false).value_or(std::string(escaped))];
     for (std::string& value : request.header_values(header->first))
       values.push_back(std::move(value));
@@ -65,7 +65,7 @@ std::map<std::string, std::vector<std::string>> extra_of(const http::Request& re
   return extra;
 }
 
-/// The user of the headers, as they are.
+/// The user that the headers name, without implied groups.
 std::optional<User> wanted_user(const http::Request& request) {
   User user{std::string(request.header("impersonate-user"))};
   user.uid = request.header("impersonate-uid");
@@ -165,7 +165,7 @@ class Check {
   Check(const Authorizer& authorizer, const Mode& mode, const User& user, const User& wanted)
       : authorizer_(authorizer), mode_(mode), user_(user), wanted_(wanted) {}
 
-  /// The user with the groups that it has then. Throws api::StatusError (403).
+  /// Returns the impersonated user with its implied groups. Throws api::StatusError (403).
   User run(const Attributes& action) const {
     if (mode_.is_constrained()) {
       Attributes on = action;
@@ -303,7 +303,7 @@ std::optional<Impersonated> Impersonator::impersonate(const User& user, const At
       return found;
     }
   }
-  // (The last mode applies to all users.)
+  // The last mode applies to all users, so `refusal` is set.
   throw StatusError(*refusal);
 }
 

@@ -24,11 +24,11 @@ struct Impersonated {
 /// The groups implied by a user name: those of a service account, or none.
 std::vector<std::string> implied_groups(const std::string& user);
 
-/// Authorizes impersonation (k8s.io/apiserver/pkg/endpoints/filters/impersonation). There are two
-/// modes. The verb `impersonate` allows everything that the impersonated user may do. Constrained
-/// verbs allow a part of it: `impersonate:user-info`, `impersonate:serviceaccount`,
-/// `impersonate:arbitrary-node` and `impersonate:associated-node` select the user, and
-/// `impersonate-on:user-info:list` (and so on) the action. Thread-safe.
+/// Authorizes impersonation (k8s.io/apiserver/pkg/endpoints/filters/impersonation). The verb
+/// `impersonate` allows everything that the impersonated user may do. Constrained verbs allow a
+/// part of it: `impersonate:user-info`, `impersonate:serviceaccount`, `impersonate:arbitrary-node`
+/// and `impersonate:associated-node` select the user, and `impersonate-on:user-info:list` (and so
+/// on) the action. Thread-safe.
 class Impersonator {
  public:
   /// `authorizer` must outlive it.
@@ -36,7 +36,7 @@ class Impersonator {
 
   /// The user of the request's Impersonate-User, -Group, -Uid and -Extra- headers; nullopt if there are
   /// none. `action` is the request's action. Throws api::StatusError: 400 for other headers without a
-  /// user, and 403 unless `user` may do this.
+  /// user, and 403 unless `user` may impersonate this user.
   std::optional<Impersonated> impersonate(const User& user, const Attributes& action,
                                           const http::Request& request) const;
 

@@ -79,7 +79,7 @@ PolicyRules parts_of(const PolicyRule& rule) {
   return parts;
 }
 
-/// Parts that differ in the verb only become one.
+/// Merges parts that differ only in the verb.
 PolicyRules compact(const PolicyRules& parts) {
   PolicyRules out;
   std::map<std::pair<std::string, std::string>, std::size_t> places;

@@ -10,7 +10,7 @@ namespace lookout::apiserver::auth {
 
 inline constexpr const char* kRbacGroup = "rbac.authorization.k8s.io";
 
-/// The action that a user wants to take (k8s.io/apiserver/pkg/authorization/authorizer.Attributes).
+/// The action that a user requests (k8s.io/apiserver/pkg/authorization/authorizer.Attributes).
 struct Attributes {
   /// "get", "list", ...; for requests without a resource the HTTP method in lower case.
   std::string verb;

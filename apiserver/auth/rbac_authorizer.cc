@@ -14,7 +14,8 @@ namespace {
 
 using api::detail::quote;
 
-/// How many uids of deleted objects are remembered, so that late events do not bring them back.
+/// The number of uids of deleted objects to remember, so that late events do not add the objects
+/// again.
 constexpr std::size_t kBuried = 4096;
 
 constexpr std::string_view kPrivileged = "system:masters";
@@ -32,7 +33,7 @@ std::string key_of(const api::Object& object) {
   return fmt::format("{}/{}", object.ns(), object.name());
 }
 
-/// As k8s.io/apimachinery/pkg/util/errors.Aggregate prints errors: each once.
+/// Joins errors like k8s.io/apimachinery/pkg/util/errors.Aggregate, which omits duplicates.
 std::string join_errors(const std::vector<std::string>& errors) {
   std::vector<std::string> unique;
   for (const std::string& error : errors) {

@@ -18,7 +18,7 @@
 
 namespace lookout::apiserver::auth {
 
-/// The kinds of objects that it decides by.
+/// The kinds of objects that grant permissions.
 enum class RbacKind { kRole, kClusterRole, kRoleBinding, kClusterRoleBinding };
 
 /// Role-based access control (k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac) over an index in
@@ -36,8 +36,8 @@ class RbacAuthorizer : public Authorizer {
   void put(RbacKind kind, const api::Object& object);
   /// An object that was deleted.
   void remove(RbacKind kind, const api::Object& object);
-  /// The keys ("namespace/name", or "name") of a kind's objects at a revision. Removes all others,
-  /// unless they were written later.
+  /// Sets the complete state of a kind at a revision: removes all objects whose keys
+  /// ("namespace/name", or "name") are not in `keys`, unless they were written later.
   void keep_only(RbacKind kind, const std::unordered_set<std::string>& keys,
                  std::uint64_t revision);
 

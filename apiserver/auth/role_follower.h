@@ -19,8 +19,8 @@ class RoleFollower {
   /// Follows the changes of one kind. Returns when the storage's watch ends.
   Awaitable<void> follow(RbacKind kind);
 
-  /// A request has written an object, or deleted it: the next request is decided with it. Does
-  /// nothing for other resources.
+  /// Applies an object that a request has written or deleted, so that the next request is
+  /// authorized with it. Does nothing for other resources.
   void written(const resources::ServedResource& resource, const api::Object& object);
   void removed(const resources::ServedResource& resource, const api::Object& object);
 

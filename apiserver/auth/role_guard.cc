@@ -19,7 +19,7 @@ namespace {
 using api::detail::quote;
 using resources::Target;
 
-/// True for a change of only those metadata that the garbage collector changes.
+/// True if a change affects only metadata that the garbage collector changes.
 bool changes_owners_only(const Object& object, const Object& old) {
   if (!old) return false;
   json::Document document = object.to_document();
@@ -63,7 +63,7 @@ void refuse(const Target& target, const Object& object, const std::string& why) 
 void check_role(const Authorizer& authorizer, const User& user, const Target& target,
                 const Object& object, const Object& old) {
   const std::string& plural = target.resource->type.plural;
-  // (A request that creates a role names none.)
+  // A request that creates a role has no name, even if the object has one.
   if (may(authorizer, user, "escalate", target, plural, target.name)) return;
   const std::string excess = excess_of(authorizer, user, target.ns, rules_of(object));
   if (!excess.empty()) refuse(target, object, excess);

@@ -1,4 +1,4 @@
-// Tokens of service accounts: signed, and verified.
+// Signs and verifies tokens of service accounts.
 #pragma once
 
 #include <openssl/types.h>
@@ -62,7 +62,7 @@ class TokenSigner {
   std::string public_key() const;
 
   std::string sign(const TokenClaims& claims) const;
-  /// Nothing if the token has another issuer or key, has expired more than a minute ago, or is from
+  /// nullopt if the token has another issuer or key, expired more than a minute ago, or is from
   /// more than a minute in the future. Does not check the audiences.
   std::optional<TokenClaims> verify(std::string_view token, std::int64_t now) const;
 

@@ -14,19 +14,20 @@ namespace lookout::apiserver::bootstrap {
 /// label.
 class ApiServices {
  public:
-  /// `context` as for controllers.
+  /// `context`: see controllers::Context.
   explicit ApiServices(const controllers::Context& context);
 
-  /// Creates or updates those of built-in groups.
+  /// Creates or updates the APIServices of built-in groups.
   Awaitable<void> settle_builtin() const;
-  /// Updates those of custom resources after each change. Return when the storage's watch ends.
+  /// Update the APIServices of custom resources after each change. Return when the storage's watch
+  /// ends.
   Awaitable<void> follow_definitions() const { return follow(definitions_); }
   Awaitable<void> follow_services() const { return follow(services_); }
 
  private:
   Awaitable<void> follow(resources::ServedResourcePtr resource) const;
   Awaitable<void> settle_custom() const;
-  /// Creates and updates the wanted ones, and deletes others with the label.
+  /// Creates and updates the wanted APIServices, and deletes others with the label.
   Awaitable<void> settle(std::vector<api::Object> wanted, std::string_view label) const;
   resources::Target target_of(const api::Object& service) const;
 

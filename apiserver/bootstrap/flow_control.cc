@@ -30,7 +30,7 @@ using resources::Target;
 constexpr const char* kFlowControl = "flowcontrol.apiserver.k8s.io";
 constexpr std::string_view kProducer = "api-priority-and-fairness-config-producer-v1";
 constexpr std::string_view kConsumer = "api-priority-and-fairness-config-consumer-v1";
-/// Whether the server manages the spec of an object.
+/// The annotation that says whether the server manages the spec of an object.
 constexpr const char* kAutoUpdate = "apf.kubernetes.io/autoupdate-spec";
 constexpr std::chrono::minutes kOften{1};
 
@@ -46,7 +46,7 @@ std::vector<Object> wanted_objects() {
   return out;
 }
 
-/// The value of the annotation; nothing if it is absent or no boolean.
+/// The value of the annotation; nullopt if it is absent or not a boolean.
 std::optional<bool> auto_update_of(const Object& object) {
   const std::string_view text = object["metadata"]["annotations"][kAutoUpdate].as_string();
   for (const char* yes : {"1", "t", "T", "TRUE", "true", "True"})
@@ -56,7 +56,7 @@ std::optional<bool> auto_update_of(const Object& object) {
   return std::nullopt;
 }
 
-/// `present` with the wanted state; unchanged if it has it.
+/// `present` with the wanted state; unchanged if it has that state.
 Object revised_flow_object(const Object& present, const Object& wanted) {
   const std::optional<bool> annotated = auto_update_of(present);
   // Without the annotation, an object that was never changed is managed by the server.
@@ -75,8 +75,8 @@ Object revised_flow_object(const Object& present, const Object& wanted) {
   return Object::from(document);
 }
 
-/// The status with the condition Dangling, to be applied to a flow schema; nothing if it has that
-/// condition.
+/// The status with the condition Dangling, to be applied to a flow schema; nullopt if the schema
+/// has that condition already.
 std::optional<Object> status_of(const Object& schema, bool dangling) {
   constexpr const char* kType = "Dangling";
   const std::string_view level = schema["spec"]["priorityLevelConfiguration"]["name"].as_string();
@@ -147,7 +147,7 @@ Awaitable<void> FlowControl::keep(ServedResourcePtr resource) const {
     const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const Object& other) {
       return other.name() == object.name();
     });
-    // With the annotation, it is one of another version of the server.
+    // Another version of the server created the objects with this annotation.
     if (is_wanted || auto_update_of(object) != true) continue;
     co_await controllers::remove(context_, target_of(resource, object));
   }

@@ -13,18 +13,19 @@ namespace lookout::apiserver::bootstrap {
 /// schemas for missing priority levels. The server does not use them to classify requests.
 class FlowControl {
  public:
-  /// `context` as for controllers.
+  /// `context`: see controllers::Context.
   explicit FlowControl(const controllers::Context& context);
 
   /// Creates missing objects and updates the others.
   Awaitable<void> settle() const;
-  /// Settles after changes, and once a minute. Return when the storage's watch ends.
+  /// Call settle() after changes, and once a minute. Return when the storage's watch ends.
   Awaitable<void> follow_schemas() const { return follow(schemas_); }
   Awaitable<void> follow_levels() const { return follow(levels_); }
 
  private:
   Awaitable<void> follow(resources::ServedResourcePtr resource) const;
-  /// The objects of flow_control.yaml of one resource.
+  /// Creates and updates the objects of one resource, and deletes those that other server versions
+  /// created.
   Awaitable<void> keep(resources::ServedResourcePtr resource) const;
   Awaitable<void> settle_statuses() const;
   Awaitable<void> apply_status(api::Object status) const;
@@ -32,7 +33,7 @@ class FlowControl {
   const controllers::Context context_;
   const resources::ServedResourcePtr schemas_;
   const resources::ServedResourcePtr levels_;
-  /// Of both resources.
+  /// The objects of flow_control.yaml, of both resources.
   const std::vector<api::Object> wanted_;
 };
 

@@ -11,7 +11,7 @@ namespace lookout::apiserver::bootstrap {
 /// The priority levels and flow schemas of flow_control.yaml.
 const std::vector<api::Object>& flow_objects();
 
-/// Whether a cluster keeps an object of this name as it is in flow_control.yaml.
+/// Whether the server keeps the object of this name as it is in flow_control.yaml.
 bool is_mandatory_flow_object(std::string_view name);
 
 /// The text of apiserver/bootstrap/flow_control.yaml.

@@ -57,7 +57,7 @@ std::string aggregation_label(const std::string& role) {
   return fmt::format("rbac.authorization.k8s.io/aggregate-to-{}", role);
 }
 
-/// One object while its lines are read.
+/// An object whose lines are being read.
 class Draft {
  public:
   Draft(std::string kind, std::string plural, std::string ns, const std::string& name)
@@ -164,7 +164,7 @@ std::optional<Draft> begin(const Words& words) {
   if (kind == "Role" && words.size() == 3) return Draft(kind, "roles", words[1], words[2]);
   const bool in_namespace = kind == "RoleBinding";
   if (!in_namespace && kind != "ClusterRoleBinding") return std::nullopt;
-  // The kind, perhaps a namespace, the name, the role.
+  // The kind, optionally a namespace, the name, the role.
   const std::size_t subjects = in_namespace ? 4 : 3;
   if (words.size() < subjects || (words.size() - subjects) % 2 != 0) return std::nullopt;
   Draft draft(kind, in_namespace ? "rolebindings" : "clusterrolebindings",

@@ -1,4 +1,4 @@
-// Concurrent coroutines.
+// Runs coroutines concurrently.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace lookout::apiserver::controllers {
 
-/// A `limit` for many writes: a storage may need a while for each.
+/// A `limit` for many writes, each of which may be slow.
 inline constexpr std::size_t kWritesAtOnce = 16;
 
 /// Runs a coroutine for each of `count` items, at most `limit` concurrently, on this coroutine's

@@ -38,7 +38,7 @@ constexpr int kRounds = 10;
 
 using Names = std::set<std::string, std::less<>>;
 
-/// The names that the definitions of a group have.
+/// The accepted names of the definitions of a group.
 struct Taken {
   Names resources;
   Names kinds;
@@ -97,7 +97,7 @@ class Decision {
            conflicts.size() == 1 ? conflicts[0] : fmt::format("[{}]", fmt::join(conflicts, ", ")));
   }
 
-  /// Of several conflicts, the condition reports the last one.
+  /// If there are several conflicts, the condition reports the last one.
   void refuse(const char* field, const char* reason, std::string message) {
     refused_.emplace(field);
     condition_ = {"NamesAccepted", false, reason, std::move(message)};
@@ -153,7 +153,7 @@ void decide_names(const Object& definition, const Taken& taken, json::Document& 
                 allocator);
 }
 
-/// The definition with the names that it may have, and its approval; nothing if it has them.
+/// The definition with the names that it may have, and its approval; nullopt if nothing changes.
 std::optional<Object> decided(const Object& definition, const Taken& taken) {
   const std::optional<Condition> approval = new_approval(definition);
   const bool is_named = has_its_names(definition);
@@ -185,7 +185,7 @@ Awaitable<bool> DefinitionNames::settle_once() const {
   storage::ListOptions options;
   storage::ListResult list = co_await definitions_->storage->list("", true, std::move(options));
   std::vector<Object> definitions = co_await storage::read_all(std::move(list));
-  // The oldest definition gets a name that several request.
+  // If several definitions request a name, the one with the smallest resourceVersion gets it.
   std::sort(definitions.begin(), definitions.end(), [](const Object& a, const Object& b) {
     return storage::revision_of(a) < storage::revision_of(b);
   });

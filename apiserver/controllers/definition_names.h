@@ -12,7 +12,7 @@ namespace lookout::apiserver::controllers {
 /// Safe to use from many threads.
 class DefinitionNames {
  public:
-  /// `context` as for controllers.
+  /// `context`: see controllers::Context.
   explicit DefinitionNames(Context context);
 
   /// Updates the status of all definitions. Call it after each change of a definition.

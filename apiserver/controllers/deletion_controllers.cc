@@ -61,7 +61,7 @@ struct Doomed {
   Object object;
 };
 
-/// False if it was deleted. Another object may have its name.
+/// False if the object was deleted. Another object may have its name.
 Awaitable<bool> is_there(Doomed doomed) {
   const Object present = co_await doomed.target.resource->objects().get(doomed.target.key());
   co_return present.uid() == doomed.object.uid();
@@ -70,7 +70,7 @@ Awaitable<bool> is_there(Doomed doomed) {
 /// The objects that are left after a deletion, for instance because of their finalizers.
 struct Leftovers {
   std::size_t objects = 0;
-  /// How many objects have which.
+  /// The number of objects with each finalizer.
   std::map<std::string, std::size_t> finalizers = {};
 };
 
@@ -148,7 +148,7 @@ struct Content {
 /// Deletes content of a namespace, and reports the rest.
 Awaitable<void> empty_beside(const Store& store, const Doomed& doomed,
                              const std::vector<Target>& targets, Content& content) {
-  // (They end before this function does.)
+  // run_beside() returns after all of them have ended, so references are safe.
   const auto empty_one = [&](std::size_t index) -> Awaitable<void> {
     Doomed same = doomed;
     Target contents = targets[index];
@@ -161,7 +161,7 @@ Awaitable<void> empty_beside(const Store& store, const Doomed& doomed,
         content.gone = true;
       }
     } catch (const boost::system::system_error&) {
-      throw;  // told to end
+      throw;  // cancelled
     } catch (const std::exception& e) {
       content.errors.emplace_back(e.what());
       if (content.first_error == nullptr) content.first_error = std::current_exception();
@@ -233,7 +233,7 @@ Awaitable<void> report(const Store& store, Doomed doomed, std::vector<Condition>
     co_await store.update(std::move(doomed.target), std::move(change), resources::Part::kStatus,
                           std::move(same));
   } catch (const boost::system::system_error&) {
-    throw;  // told to end
+    throw;  // cancelled
   } catch (const std::exception& e) {
     if (!api::is_not_found(e) && !api::is_conflict(e))
       log::warn("cannot set the conditions of {}: {}", name, e.what());
@@ -241,7 +241,7 @@ Awaitable<void> report(const Store& store, Doomed doomed, std::vector<Condition>
 }
 
 Awaitable<void> finalize_namespace(Context context, Doomed doomed) {
-  // It waits for others.
+  // The content is deleted; others remove the remaining finalizers.
   if (doomed.object["spec"]["finalizers"].empty() &&
       !doomed.object["metadata"]["finalizers"].empty())
     co_return;
@@ -273,7 +273,7 @@ Awaitable<void> finalize_namespace(Context context, Doomed doomed) {
   co_await let_go(context.store, std::move(doomed), std::move(change));
 }
 
-/// The instances of a definition, in the version that they are stored in if it is served: that
+/// The resource of a definition's instances, in the storage version if that is served, because it
 /// needs no conversion. Null if no version is served.
 ServedResourcePtr served_instances(const Context& context, const Object& definition) {
   ServedResourcePtr served;
@@ -308,7 +308,8 @@ ServedResourcePtr stored_instances(const Context& context, const Object& definit
   return stored;
 }
 
-/// A definition without instances, which nothing keeps any more.
+/// The definition without the finalizer for its instances, and with the final Terminating
+/// condition.
 Object emptied(const Object& definition, bool had_instances) {
   const Condition condition =
       had_instances
@@ -321,7 +322,7 @@ Object emptied(const Object& definition, bool had_instances) {
 }
 
 Awaitable<void> finalize_definition(Context context, Doomed doomed) {
-  // It waits for others.
+  // The instances are deleted; others remove the remaining finalizers.
   if (!has_finalizer(doomed.object, resources::kInstanceCleanup)) co_return;
   ServedResourcePtr resource = served_instances(context, doomed.object);
   const bool served = resource != nullptr;
@@ -361,7 +362,7 @@ using Queue = std::shared_ptr<DeletionQueue>;
 Awaitable<void> look_for_deletions(ServedResourcePtr resource, Queue queue) {
   storage::WatchOptions from_state;
   const auto watch = co_await resource->storage->watch("", true, std::move(from_state));
-  // The watch may have missed some deletions.
+  // An earlier watch may have missed that objects were deleted.
   queue->clear();
   std::vector<storage::Event> events;
   for (bool more = true; more;) {
@@ -386,13 +387,13 @@ Awaitable<void> finish_deletions(Context context, ServedResourcePtr resource, Fi
     try {
       Target target{resource, "", name};
       const Object present = co_await context.store.get(target);
-      if (!is_deleting(present)) continue;  // another one of that name
+      if (!is_deleting(present)) continue;  // another object with the same name
       Doomed doomed{std::move(target), present};
       co_await finalize(context, std::move(doomed));
     } catch (const boost::system::system_error&) {
-      throw;  // told to end
+      throw;  // cancelled
     } catch (const std::exception& e) {
-      // It was deleted or has changed; the next round checks it again.
+      // The object was deleted or has changed; the next round checks it again.
       if (!api::is_not_found(e) && !api::is_conflict(e))
         log::warn("cannot finish the deletion of {} {}: {}", resource->type.plural, name, e.what());
     }

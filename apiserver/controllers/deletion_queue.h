@@ -79,7 +79,7 @@ class DeletionQueue {
     while (!waiting_.empty() && waiting_.front().until <= Clock::now()) {
       std::string name = std::move(waiting_.front().name);
       waiting_.pop_front();
-      // (A recreated object may have two entries.)
+      // A recreated object may have two entries.
       if (deleting_.contains(name) && active_.insert(name).second) return name;
     }
     return std::nullopt;

@@ -39,12 +39,12 @@ using resources::Store;
 using resources::Target;
 using std::chrono::steady_clock;
 
-/// How soon something is tried again that did not work.
+/// The delay before a failed attempt is repeated.
 constexpr std::chrono::milliseconds kRetryLook{200};
 
-/// Absent owners of custom kinds: their kind may not be served anymore when their dependents are
+/// Absent owners of custom kinds: their kind may no longer be served when their dependents are
 /// processed (Kubernetes' absentOwnerCache). If there are many, the oldest ones without dependents
-/// are dropped.
+/// are evicted.
 class AbsentOwners {
  public:
   explicit AbsentOwners(std::function<bool(std::string_view uid)> has_dependents)
@@ -110,14 +110,14 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
       try {
         co_await process(work.reference);
       } catch (const boost::system::system_error&) {
-        throw;  // told to end
+        throw;  // cancelled
       } catch (const std::exception& e) {
         if (!api::is_not_found(e) && !api::is_conflict(e)) {
           log::warn("cannot garbage-collect {} {}: {}", work.reference.resource->type.plural,
                     work.reference.name, e.what());
         }
         again = !api::is_not_found(e);
-        // The watch may have missed its deletion.
+        // The watch may have missed the object's deletion.
         if (!again) forget(work.reference.uid);
       }
       if (again) add(work.reference, steady_clock::now() + kRetryLook);
@@ -159,11 +159,11 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
       context_.spawn("owners of " + resource->type.plural,
                      [self = shared_from_this(), resource] { return follow(self, resource); });
     }
-    // The kinds of their owners may be served now.
+    // The kinds of their owners may have become served.
     for (const auto& [uid, reference] : std::exchange(strangers_, {})) add(reference);
   }
 
-  /// From the present state on, until the watch ends.
+  /// Follows a resource from its current state until the watch ends.
   static Awaitable<void> follow(std::shared_ptr<GarbageCollector> self,
                                 ServedResourcePtr resource) {
     self->expect_served(resource);
@@ -211,7 +211,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
       forget(reference.uid);
       return;
     }
-    // It must not block their deletion anymore.
+    // The object may no longer block the deletion of its previous owners.
     for (const std::string& owner : graph_.owners(reference.uid)) add_waiting_owner(owner);
     graph_.set(reference, object);
     if (!object["metadata"]["ownerReferences"].empty()) add(reference);
@@ -234,7 +234,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     for (const Reference& dependent : graph_.dependents(uid)) add(dependent);
   }
 
-  /// An owner that is being deleted waits for its dependents.
+  /// If this owner is being deleted, it may wait for its dependents: enqueues it.
   void add_waiting_owner(const std::string& uid) {
     if (const auto owner = deleting_.find(uid); owner != deleting_.end())
       add(owner->second.reference);
@@ -286,7 +286,8 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     }
   }
 
-  /// Deletes an object without an owner.
+  /// Deletes an object unless one of its owners remains; otherwise removes the references to the
+  /// others.
   Awaitable<void> judge(const Reference& reference, const Object& object) {
     std::set<std::string> gone;
     bool any_solid = false;
@@ -308,16 +309,16 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     }
     resources::DeleteOptions options;
     options.preconditions.uid = reference.uid;
-    // It may have been orphaned in the meantime, so use this version as a precondition.
+    // The object may be orphaned concurrently, so its version is a precondition.
     options.preconditions.resource_version = std::string(object.resource_version());
-    // Foreground deletion, like its owner: dependents first.
+    // Foreground deletion, as for its owner: dependents first.
     if (any_waiting && graph_.has_dependents(reference.uid)) {
       options.propagation = Propagation::kForeground;
       const std::vector<Reference> dependents = graph_.dependents(reference.uid);
       if (std::any_of(dependents.begin(), dependents.end(), [this](const Reference& dependent) {
             return waits_in_foreground(dependent.uid);
           })) {
-        // They may be its owners, too: then each would wait for the other.
+        // A dependent may also be an owner of this object; then each would wait for the other.
         std::string version = co_await unblock_owners(reference, object);
         options.preconditions.resource_version = std::move(version);
       }
@@ -332,8 +333,8 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     co_await context_.store.remove(std::move(target), std::move(options));
   }
 
-  /// As it is served now: definitions change. A custom resource in the version that it is stored
-  /// in, which needs no conversion.
+  /// The target as it is currently served, because definitions change. Prefers the storage version
+  /// of a custom resource, which needs no conversion.
   Target target_of(const Reference& reference) const {
     Target target{reference.resource, reference.ns, reference.name};
     if (!reference.resource->custom) return target;
@@ -377,8 +378,8 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     co_return waits ? Owner::kWaiting : Owner::kSolid;
   }
 
-  /// Makes the object not block its owners' deletion. Returns its new resourceVersion. Throws
-  /// api::StatusError (409) if it has changed.
+  /// Stops the object from blocking the deletion of its owners. Returns its new resourceVersion.
+  /// Throws api::StatusError (409) if the object has changed.
   Awaitable<std::string> unblock_owners(const Reference& reference, const Object& object) {
     Store::Change change = [](const Object& present) {
       json::Document document = present.to_document();

@@ -59,7 +59,7 @@ Awaitable<Store::Updated> apply(const Context& context, Target target, Object co
   const auto fields = std::make_shared<const fields::FieldManager>(
       resources::field_manager(std::string(manager), context.resources.table(), target.resource,
                                part == Part::kStatus ? "status" : ""));
-  // Shared, as changes are copied.
+  // Shared, because changes are copied.
   const auto document = std::make_shared<const Document>(config.to_document());
   Store::Change change = [fields, document,
                           records = context.managed_fields](const Object& present) {

@@ -17,7 +17,8 @@ inline constexpr std::string_view kServerManager = "kube-apiserver";
 Awaitable<bool> create_once(const Context& context, resources::Target target, api::Object object,
                             std::string_view manager);
 
-/// Creates an object, or changes the existing one. Does nothing if that is deleted concurrently.
+/// Creates an object, or changes the existing one. Does nothing if the existing one is deleted
+/// concurrently.
 Awaitable<void> create_or_update(const Context& context, resources::Target target,
                                  api::Object object, resources::Store::Change change,
                                  std::string_view manager);

@@ -12,7 +12,7 @@
 
 namespace lookout::apiserver::controllers {
 
-/// Where an object is found.
+/// The location of an object.
 struct Reference {
   resources::ServedResourcePtr resource;
   std::string ns;

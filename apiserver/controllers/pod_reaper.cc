@@ -35,14 +35,15 @@ struct DoomedPod {
   std::string uid;
 };
 
-/// A delete request without grace period removes the pod itself, unless it fails.
+/// The delay for pods without a grace period: their delete request removes them itself, unless it
+/// fails.
 constexpr std::chrono::seconds kPatience{2};
 /// The delay before a retry after a storage error.
 constexpr std::chrono::seconds kRetryRemoval{1};
-/// A deletionTimestamp has whole seconds: the grace period ends up to a second later.
+/// A deletionTimestamp has whole seconds, so the grace period may end up to a second later.
 constexpr std::chrono::seconds kCutOff{1};
 
-/// When the time of a pod is up, by the clock that waits.
+/// When the grace period of a pod ends, on the steady clock.
 std::chrono::steady_clock::time_point end_of(const Object& pod) {
   const auto now = std::chrono::system_clock::now();
   const auto end = api::parse_time(pod["metadata"]["deletionTimestamp"].as_string())
@@ -53,7 +54,7 @@ std::chrono::steady_clock::time_point end_of(const Object& pod) {
          (has_grace ? kCutOff : kPatience);
 }
 
-/// False if it may be there still.
+/// False if the pod may still exist.
 Awaitable<bool> remove(Context context, resources::ServedResourcePtr pods, DoomedPod pod) {
   resources::DeleteOptions options;
   options.grace_period_seconds = 0;
@@ -62,7 +63,7 @@ Awaitable<bool> remove(Context context, resources::ServedResourcePtr pods, Doome
   try {
     co_await context.store.remove(std::move(target), std::move(options));
   } catch (const api::StatusError& e) {
-    // It was removed concurrently.
+    // The pod was removed concurrently.
     if (api::is_not_found(e) || api::is_conflict(e)) co_return true;
     log::warn("cannot remove pod {}/{}: {}", pod.ns, pod.name, e.what());
     co_return false;

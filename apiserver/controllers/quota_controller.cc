@@ -35,10 +35,10 @@ bool may_use_less(const api::Resource& type, const Object& object) {
   const std::string_view phase = object["status"]["phase"].as_string();
   if (phase == "Succeeded" || phase == "Failed" || object["spec"]["activeDeadlineSeconds"].exists())
     return true;
-  // It may exist only because of a finalizer.
+  // The pod may exist only because of a finalizer.
   const api::Value grace = object["metadata"]["deletionGracePeriodSeconds"];
   if (grace.is_number() && grace.as_int() == 0) return true;
-  // It may have been resized.
+  // The pod may have been resized.
   return object["metadata"]["generation"].as_int() > 1;
 }
 
@@ -140,7 +140,7 @@ Awaitable<bool> QuotaController::watch_objects(resources::ServedResourcePtr reso
   storage::WatchOptions options;
   options.start = storage::WatchOptions::Start::kNow;
   const auto watch = co_await resource->storage->watch("", true, std::move(options));
-  // Earlier deletions were not observed.
+  // The watch has not seen earlier deletions.
   mark_all();
   std::vector<storage::Event> events;
   for (bool more = true; more;) {
@@ -177,7 +177,7 @@ Awaitable<void> QuotaController::settle() {
     const std::lock_guard lock(mutex_);
     bell_ = bell;
   }
-  // It must not outlive the executor.
+  // The bell must not outlive the executor.
   const BellRemoval removal(*this);
   Steady::time_point resync = Steady::now() + kResync;
   for (;;) {

@@ -23,7 +23,7 @@ class QuotaController {
 
   /// Starts the tasks. Call it on the controllers' thread, or before that runs.
   void begin();
-  /// The namespace will be counted again soon. From any thread.
+  /// Schedules a recount of the namespace. From any thread.
   void mark(const std::string& ns);
 
  private:

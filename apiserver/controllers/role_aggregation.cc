@@ -18,8 +18,7 @@ namespace {
 
 using api::Object;
 
-/// All roles are computed at most so often: roles may aggregate aggregated roles, even in a
-/// circle.
+/// The maximum number of rounds: roles may aggregate aggregated roles, even in a cycle.
 constexpr int kRounds = 10;
 
 constexpr std::string_view kManager = "clusterrole-aggregation-controller";
@@ -92,7 +91,7 @@ Awaitable<bool> RoleAggregation::settle_once() const {
     try {
       wanted = change_to(role, aggregated_rules(role, roles));
     } catch (const api::SelectorError&) {
-      continue;  // it selects nothing that could be found
+      continue;  // an invalid selector selects nothing
     }
     if (!wanted) continue;
     resources::Target target;

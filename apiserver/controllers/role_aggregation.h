@@ -13,7 +13,7 @@ namespace lookout::apiserver::controllers {
 class RoleAggregation {
  public:
   using Written = std::function<void(const api::Object& role)>;
-  /// `written` is called with each role that it has changed. `context` as for controllers.
+  /// Calls `written` with each changed role. `context`: see controllers::Context.
   RoleAggregation(Context context, Written written);
 
   /// Updates all aggregated roles.

@@ -98,7 +98,8 @@ Awaitable<bool> is_in_use(Context context, std::string plural, Object object) {
   co_return false;
 }
 
-/// True if the object may be there still.
+/// Removes the finalizer unless the object is in use. Returns true if the object must be checked
+/// again.
 Awaitable<bool> let_go(Context context, resources::ServedResourcePtr resource, Object object,
                        std::string finalizer) {
   std::string plural = resource->type.plural;

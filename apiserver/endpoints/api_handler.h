@@ -27,11 +27,11 @@ struct RequestPolicy {
   LOOKOUT_OPTION std::vector<std::string> allowed_hosts = {};
   /// The maximum number of concurrent requests of a user, until their responses are sent; 0: no limit.
   std::size_t max_requests_per_user = 0;
-  /// And of one address.
+  /// The same for one address.
   std::size_t max_requests_per_address = 0;
   /// Null: there is none. It must outlive the handler.
   audit::AuditLog* audit_log = nullptr;
-  /// As in ServerOptions.
+  /// See ServerOptions.
   LOOKOUT_OPTION RequestFunction before_request = nullptr;
   LOOKOUT_OPTION RequestFunction after_request = nullptr;
 };

@@ -110,7 +110,7 @@ class Body {
   }
 
   const std::string& text() const { return yaml_ ? yaml_->json : sent_; }
-  /// See repeated_keys(): JSON has none.
+  /// The repeated_keys() of a YAML body; empty for JSON.
   std::vector<std::string> repeated() const {
     return yaml_ ? yaml_->repeated : std::vector<std::string>();
   }
@@ -126,7 +126,7 @@ class Body {
 Object parse(const Body& sent, std::string& error) {
   const std::string& body = sent.text();
   if (sent.is_protobuf) return parse_protobuf(body, error);
-  // To Go, null is an object without members.
+  // Go decodes null to an object without members.
   if (base::trim(body) == "null") return Object::parse("{}");
   thread_local api::JsonDecoder decoder;
   std::string copy = body;
@@ -269,7 +269,7 @@ void check_field_manager(std::string_view manager, std::vector<api::StatusCause>
     causes.push_back(rules::too_long("fieldManager", kMaxFieldManager));
   for (std::size_t at = 0; at < manager.size();) {
     const api::detail::Rune rune = api::detail::first_rune(manager.substr(at));
-    // (In Go, invalid UTF-8 is the replacement character, which is printable.)
+    // In Go, invalid UTF-8 is the replacement character, which is printable.
     if (rune.valid && !is_printable(manager.substr(at, rune.size))) {
       causes.push_back(rules::invalid("fieldManager", manager,
                                       fmt::format("invalid character U+{:04X} (at position {})",

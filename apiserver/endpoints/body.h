@@ -37,11 +37,11 @@ struct WriteOptions {
 /// api::StatusError (422) for values that are not allowed.
 WriteOptions parse_write_options(const http::Request& request, std::string_view kind);
 
-/// The DeleteOptions in `body`, whose fields are of their types. Throws api::StatusError (422) for a
-/// value that is not allowed.
+/// The DeleteOptions in `body`, whose fields must have the right types. Throws api::StatusError
+/// (422) for a value that is not allowed.
 resources::DeleteOptions delete_options_of(const api::Value& body);
 
-/// From the body, or, without one, from the parameters.
+/// The DeleteOptions in the body or, without a body, in the parameters.
 resources::DeleteOptions parse_delete_options(const http::Request& request);
 
 }  // namespace lookout::apiserver::endpoints

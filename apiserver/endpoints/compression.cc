@@ -25,7 +25,7 @@ constexpr int kLevel = 1;
 constexpr int kGzipWindow = 15 + 16;
 constexpr int kMemoryLevel = 8;
 
-/// "gzip", "gzip;q=1.0", "deflate, gzip": not "gzip;q=0".
+/// True for "gzip", "gzip;q=1.0" and "deflate, gzip", false for "gzip;q=0".
 bool takes_gzip(std::string_view accepted) {
   while (!accepted.empty()) {
     const std::size_t comma = accepted.find(',');
@@ -54,7 +54,7 @@ class Compressor {
 
   /// Appends zlib's available output; at the end, all of it.
   void add(std::string_view text, bool is_end, std::string& out) {
-    // zlib does not write to it.
+    // zlib does not write to its input.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
     stream_.avail_in = static_cast<uInt>(text.size());
     for (;;) {
@@ -122,7 +122,7 @@ Awaitable<void> compress(const http::Request& request, http::Response& response)
     co_return;
   }
   if (response.stream->is_open_ended()) co_return;
-  // Its length is not known yet.
+  // The length of a stream is not known in advance.
   std::vector<Piece> begin;
   std::size_t size = 0;
   bool more = true;

@@ -9,8 +9,8 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Warnings for the author of an object whose effect a kube-apiserver would enforce and this server
-/// does not: policies and quotas limit nothing, CEL rules are ignored, and so on. Empty for most
+/// Warnings about the parts of an object that kube-apiserver would enforce and this server does not:
+/// admission policies, match conditions of webhooks, API aggregation and CEL rules. Empty for most
 /// objects.
 std::vector<std::string> unenforced(const resources::ServedResource& resource,
                                     const api::Object& object);

@@ -26,7 +26,7 @@ using resources::Target;
 
 /// The maximum number of attempts if the pod changes concurrently.
 constexpr int kAttempts = 20;
-/// Limit of status.disruptedPods.
+/// The limit of status.disruptedPods.
 constexpr std::size_t kMaxDisruptedPods = 2000;
 /// Seconds; for Retry-After.
 constexpr std::int32_t kPatience = 10;
@@ -38,7 +38,7 @@ bool ignores_budgets(const Object& pod) {
          resources::is_deleting(pod);
 }
 
-/// It may become ready at any time.
+/// Whether the pod is pending; such a pod may become ready at any time.
 bool is_pending(const Object& pod) {
   return pod["status"]["phase"].as_string() == "Pending" && !resources::is_deleting(pod);
 }
@@ -136,7 +136,7 @@ Awaitable<std::vector<Object>> budgets_of(resources::ServedResourcePtr budgets, 
             api::labels::from(k8s::meta::v1::LabelSelector(selector)).matches(pod.labels()))
           found.push_back(budget);
       } catch (const api::SelectorError&) {
-        // It selects nothing.
+        // An invalid selector selects nothing.
       }
     }
   }
@@ -179,7 +179,7 @@ Awaitable<Object> remove_without_budget(const Store& store, Target pod, DeleteOp
     if (!ignores_budgets(present)) co_return present;
     DeleteOptions options = asked;
     const bool is_own = is_pending(present) && !asked.preconditions.resource_version;
-    // Not if it has become ready meanwhile.
+    // Fail if the pod becomes ready concurrently.
     if (is_own) options.preconditions.resource_version = std::string(present.resource_version());
     try {
       co_await mark_and_remove(store, pod, std::move(options));
@@ -225,7 +225,7 @@ Awaitable<void> evict_pod(const Store& store, Target pod, resources::ServedResou
   }
   bool is_own = false;
   if (!found.empty() && may_go_unready(present, found.front())) {
-    // Not if it has become ready meanwhile.
+    // Fail if the pod becomes ready concurrently.
     is_own = !options.preconditions.resource_version;
     options.preconditions.resource_version = std::string(present.resource_version());
   } else if (!found.empty()) {

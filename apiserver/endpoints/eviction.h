@@ -1,4 +1,4 @@
-// Evicting pods.
+// The eviction subresource of pods.
 #pragma once
 
 #include "apiserver/resources/store.h"

@@ -16,11 +16,11 @@ class Health {
  public:
   explicit Health(storage::Backend& storage) : storage_(storage) {}
 
-  /// From now on the server is not ready.
+  /// Makes /readyz fail.
   void begin_shutdown() { shutting_down_ = true; }
 
   static bool is_check(const http::Request& request);
-  /// All of them.
+  /// The paths of all checks.
   std::vector<std::string> paths() const;
   Awaitable<http::Response> answer(const http::Request& request) const;
 

@@ -1,4 +1,4 @@
-// The requests that run, by user or by address.
+// InFlight: limits the running requests of a user or an address.
 #pragma once
 
 #include <cstddef>

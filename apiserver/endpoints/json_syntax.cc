@@ -30,8 +30,8 @@ std::string quoted_byte(char c) {
   return "'" + quoted.substr(1, quoted.size() - 2) + "'";
 }
 
-/// Scans the text once. Each function moves `at_` behind what it has read, and returns false after an
-/// error.
+/// Scans the text once. Each function moves `at_` past the part that it has read, and returns false
+/// after an error.
 class SyntaxCheck {
  public:
   explicit SyntaxCheck(std::string_view text) : text_(text) {}

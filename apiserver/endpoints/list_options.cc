@@ -100,7 +100,7 @@ std::string decode_base64_url(std::string_view text) {
   return decode_base64(padded).value_or("");
 }
 
-/// Whether Go's path.Clean leaves the key alone: no empty parts, no dots.
+/// Whether Go's path.Clean leaves the key unchanged: no empty parts, no dots.
 bool is_clean(std::string_view key) {
   if (key.starts_with('/')) key.remove_prefix(1);
   for (std::size_t begin = 0; begin <= key.size();) {
@@ -239,7 +239,7 @@ storage::WatchOptions storage_watch_options(const ListOptions& options) {
   try {
     out.revision = parse_revision(options.resource_version);
   } catch (const InvalidArgument& e) {
-    // Unlike for lists, but as in the API server.
+    // A 500, unlike for lists, as in kube-apiserver.
     api::Status status;
     status.code = 500;
     status.message = e.what();

@@ -130,7 +130,7 @@ http::Response object_response(int code, const api::Object& object, const Output
   http::Response response;
   response.status = code;
   response.headers.emplace_back("Cache-Control", "no-cache, private");
-  // (A Status is not converted.)
+  // A Status is not converted.
   const bool partial = format.transform == Transform::kPartialMetadata && object.kind() != "Status";
   const api::Object shown = partial ? metadata_of(object, format) : object;
   if (format.protobuf && set_protobuf_body(shown, response)) return response;

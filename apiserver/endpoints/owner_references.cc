@@ -15,7 +15,7 @@ namespace {
 
 using api::Value;
 
-/// Equal for equal references.
+/// A key that is equal for equal references.
 std::string owner_key(Value owner) {
   std::string out;
   for (const char* field : {"apiVersion", "kind", "name", "uid"}) {

@@ -49,8 +49,8 @@ class Finder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Finder> {
 
   struct Frame {
     bool array = false;
-    std::size_t path = 0;  // how much of path_ names this value
-    std::size_t next = 0;  // of an array: the index of the next element
+    std::size_t path = 0;  // the length of this value's path in path_
+    std::size_t next = 0;  // in an array: the index of the next element
     std::unordered_set<std::string> names;
   };
 

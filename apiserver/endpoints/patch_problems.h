@@ -10,9 +10,9 @@ namespace lookout::apiserver::endpoints {
 /// An object (merge patches), or a list of operations (JSON patches).
 enum class PatchForm { kObject, kOperations };
 
-/// `duplicate field "spec.replicas"` in a patch, which must be valid JSON. Of operations of a JSON
-/// patch: `json patch duplicate field "[1].path"`, and `json patch unknown field "[0].foo"`. Each
-/// once, in order, limited to the number that sigs.k8s.io/json reports.
+/// `duplicate field "spec.replicas"` in a patch, which must be valid JSON. For the operations of a
+/// JSON patch: `json patch duplicate field "[1].path"`, and `json patch unknown field "[0].foo"`.
+/// Each problem occurs once, in order; the number is limited as in sigs.k8s.io/json.
 std::vector<std::string> find_patch_problems(std::string_view json, PatchForm form);
 
 }  // namespace lookout::apiserver::endpoints

@@ -38,7 +38,7 @@ Awaitable<void> bind_pod(const resources::Store& store, resources::Target pod, O
   }
   if (node.empty()) causes.push_back(api::validation::required("target.name", ""));
   if (!causes.empty()) {
-    // (The API server has no Status of its own for it.)
+    // kube-apiserver has no specific Status for this error.
     api::Status status;
     status.code = 500;
     status.message = api::validation::to_string(causes);

@@ -68,7 +68,7 @@ class ProtobufListStream final : public http::BodyStream {
   }
 
   void append_item(const api::Object& stored, std::string& out) {
-    // Neither cares for the type that the object has by itself.
+    // Every item has the type of the list, even if the object itself has none.
     encoder_.encode_list_item(
         api_version_, kind_,
         metadata_only_ ? api::partial_metadata(stored) : resource_->from_storage(stored), out);

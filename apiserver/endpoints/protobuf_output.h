@@ -15,7 +15,7 @@ std::string content_type_of(const OutputFormat& format, bool watch);
 bool set_protobuf_body(const api::Object& object, http::Response& response);
 
 /// Like list_stream(). In protobuf, a list's size precedes its items, so this reads all objects
-/// twice; only one piece at a time is in memory.
+/// first and encodes them twice. All objects are in memory, but only one encoded piece.
 std::unique_ptr<http::BodyStream> protobuf_list_stream(
     resources::ServedResourcePtr resource, ListHead head,
     std::unique_ptr<storage::ObjectSource> source, const OutputFormat& format);

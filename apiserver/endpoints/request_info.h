@@ -31,8 +31,8 @@ struct RequestInfo {
   bool watch_by_path = false;
 };
 
-/// The action to be authorized. As in kube-apiserver, a list or watch whose field selector asks for
-/// one metadata.name is one of the object with that name.
+/// The action to be authorized. As in kube-apiserver, a list or watch whose field selector requires
+/// one metadata.name is authorized for the object with that name.
 auth::Attributes attributes_of(const http::Request& request, const RequestInfo& info);
 
 RequestInfo parse_request_info(const http::Request& request);

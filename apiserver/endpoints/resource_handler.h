@@ -71,7 +71,7 @@ class ResourceHandler {
   Awaitable<http::Response> list(const Call& call) const;
   Awaitable<http::Response> watch(const Call& call) const;
   Awaitable<http::Response> create(const Call& call) const;
-  /// A review with the fields that the client has set in managedFields.
+  /// The review with managedFields for the fields that the client has set.
   api::Object owned_review(const Call& call, const api::Object& review) const;
   Awaitable<http::Response> create_subresource(const Call& call) const;
   Awaitable<http::Response> change(const Call& call) const;
@@ -84,20 +84,20 @@ class ResourceHandler {
   /// The object in the form that the client accepts.
   static http::Response respond(const Call& call, int code, const api::Object& object,
                                 const OutputFormat& format);
-  /// Decides whether the request may write.
+  /// The admission webhooks for the request.
   admission::WebhookAdmission admission_of(const Call& call,
                                            admission::RequestOptions options) const;
   /// The built-in plugins around `next`, which must outlive it. `wanted` is the object of a creation.
   admission::DefaultAdmission default_admission_of(const Call& call, resources::Admission& next,
                                                    api::Object wanted,
                                                    admission::PodSecurity security) const;
-  /// The rules about the user around `next`, which must outlive it.
+  /// The admission that depends on the user, around `next`, which must outlive it.
   admission::UserAdmission user_admission_of(const Call& call, resources::Admission& next) const;
   /// Runs the work that must precede the response to a write; failures are only logged. Returns the
   /// object for the response.
   Awaitable<api::Object> after_write(const Call& call, api::Object object, bool gone) const;
   Awaitable<void> note(const Call& call, api::Object object, bool gone) const;
-  /// Definitions that have changed are served from now on, and webhooks called.
+  /// Puts changed definitions and webhook configurations into effect.
   Awaitable<void> refresh_registries(const Call& call) const;
 
   resources::ResourceRegistry& resources_;

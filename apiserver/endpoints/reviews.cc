@@ -88,7 +88,7 @@ void check_selector(const Field& selector, void (*check_requirement)(const Field
     requirements.check_present(fmt::format(
         "when {} is specified, requirements or rawSelector is required", selector.path()));
   }
-  // (Newer clients may send other operators.)
+  // Newer clients may send other operators.
   requirements.each(check_requirement);
 }
 
@@ -180,7 +180,7 @@ Awaitable<api::Object> answer_review(resources::Target target, api::Object revie
     co_await review_token(review, authenticator, status, allocator);
   } else if (plural == "selfsubjectreviews") {
     json::set(status, "userInfo", auth::user_json(user, allocator), allocator);
-    // (A new object without data from the request.)
+    // The response is a new object without data from the request.
     json::Value metadata(rapidjson::kObjectType);
     json::set(metadata, "creationTimestamp",
               api::format_time(
@@ -191,7 +191,7 @@ Awaitable<api::Object> answer_review(resources::Target target, api::Object revie
     const std::string ns(spec["namespace"].as_string());
     if (ns.empty()) throw api::StatusError::bad_request("no namespace on request");
     review_rules(authorizer.rules_for(user, ns), status, allocator);
-    // (It, too, has nothing of the request.)
+    // The response has no data from the request.
     for (const char* part : {"metadata", "spec"})
       json::set(document, part, json::Value(rapidjson::kObjectType), allocator);
   } else {

@@ -42,8 +42,8 @@ std::string selector_text(Value selector) {
   }
 }
 
-/// The owners of the number of replicas: in the managedFields of an object, where the path is the
-/// resource's, and in those of its scale (k8s.io/apimachinery's managedfields.ScaleHandler).
+/// Converts the owners of the replicas between the managedFields of an object, which have the
+/// resource's path, and those of its Scale (k8s.io/apimachinery's managedfields.ScaleHandler).
 class ScaleOwners {
  public:
   ScaleOwners(const resources::ServedResource& resource, const Object& parent)
@@ -66,7 +66,7 @@ class ScaleOwners {
     return Object::from(document);
   }
 
-  /// The object with the owners of its scale in its managedFields.
+  /// `parent` with the owners from `scale` in its managedFields.
   Object take_over(const Object& scale, const Object& parent) const {
     fields::ManagedFields of_scale = managed_fields_of(scale);
     fields::FieldSet replicas;
@@ -100,7 +100,7 @@ class ScaleOwners {
  private:
   static constexpr std::string_view kScaleVersion = "autoscaling/v1";
 
-  /// Nothing if they are malformed.
+  /// Empty if they are malformed.
   static fields::ManagedFields managed_fields_of(const Object& object) {
     const json::Document document = object.to_document();
     const json::Value* entries = fields::managed_fields_of(document);
@@ -159,7 +159,7 @@ Object make_scale(const resources::ServedResource& resource, const Object& objec
   }
   const resources::ScalePaths& paths = *resource.scale;
   json::Value& spec = json::child(scale, "spec", allocator);
-  // (Go omits a zero here.)
+  // Go omits a zero here.
   if (replicas != 0) json::set(spec, "replicas", json::Value(replicas), allocator);
   json::Value& status = json::child(scale, "status", allocator);
   json::set(status, "replicas",
@@ -171,7 +171,7 @@ Object make_scale(const resources::ServedResource& resource, const Object& objec
   return Object::from(scale);
 }
 
-/// The changed scale, with the client as the owner of the change.
+/// The changed Scale, with the client as the owner of the change.
 Object owned(const Object& scale, const Object& before, const fields::FieldManager& owner) {
   json::Document document = scale.to_document();
   const json::Document live = before.to_document();

@@ -12,18 +12,18 @@ namespace lookout::apiserver::endpoints {
 /// The autoscaling/v1 Scale of an object. Throws api::StatusError (500) for a custom resource whose
 /// number of replicas is not an integer.
 api::Object scale_of(const resources::ServedResource& resource, const api::Object& object);
-/// The same for a client that asks for it, which takes 0 for "scaled down": throws api::StatusError
-/// (500) also if a custom resource does not say how many.
+/// Like scale_of(), for a client that requests the Scale and would take 0 for "scaled down": also
+/// throws api::StatusError (500) if a custom resource has no number of replicas.
 api::Object read_scale(const resources::ServedResource& resource, const api::Object& object);
 
-/// The object with the number of replicas of a scale. Throws api::StatusError for a scale that is
-/// none of this object.
+/// The object with the number of replicas of a Scale. Throws api::StatusError if the Scale is
+/// invalid or belongs to another object.
 api::Object scaled(const resources::ServedResource& resource, const api::Object& object,
                    const api::Object& scale);
 
-/// The change of an object that a change of its scale makes. `owner` records who changes the number
-/// of replicas, unless the change, which is server-side apply then, has done so; null where nobody
-/// does.
+/// Converts a change of a Scale to a change of its object. `owner` records the owner of the
+/// replicas; null: none is recorded. `applies`: `change` is server-side apply, which records the
+/// owner itself.
 resources::Store::Change scale_change(const resources::ServedResourcePtr& resource,
                                       resources::Store::Change change,
                                       std::shared_ptr<const fields::FieldManager> owner,

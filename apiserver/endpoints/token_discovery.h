@@ -1,4 +1,4 @@
-// OpenID Connect Discovery, with which others verify the tokens of service accounts.
+// OpenID Connect Discovery, with which other systems verify service account tokens.
 #pragma once
 
 #include <optional>

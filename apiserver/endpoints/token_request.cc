@@ -46,7 +46,7 @@ std::int64_t duration_of(api::Value spec) {
   return seconds;
 }
 
-/// A request names the account that it is for, or none.
+/// Throws api::StatusError (422) if the request names another account.
 void check_account(const Object& request, const Target& account) {
   std::vector<api::StatusCause> causes;
   const auto check = [&](const char* field, std::string_view given, std::string_view expected,
@@ -103,7 +103,7 @@ Awaitable<void> bind(const resources::Store& store, const Target& account, api::
   claims.node = {"Node", claims.node.name, std::string(node.uid())};
 }
 
-/// The request with the default of its decoder.
+/// The request with the default duration, which kube-apiserver's decoder sets.
 Object with_duration(const Object& request) {
   if (request["spec"]["expirationSeconds"].is_number()) return request;
   json::Document document = request.to_document();

@@ -9,10 +9,9 @@
 namespace lookout::apiserver::endpoints {
 
 /// Answers a TokenRequest for the service account `target`
-/// (k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage), whose fields belong to `owner`, if
-/// there is one. `admission` gets the request as kube-apiserver's does: mutating webhooks before,
-/// validating ones after the account's name and the audiences are filled in. Throws
-/// api::StatusError.
+/// (k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage). Its fields belong to `owner`, if
+/// not null. As in kube-apiserver, mutating webhooks receive the request before the account's name
+/// and the audiences are filled in, and validating webhooks afterwards. Throws api::StatusError.
 Awaitable<api::Object> request_token(const resources::Store& store, resources::Target target,
                                      api::Object request, const auth::Authenticator& authenticator,
                                      const fields::FieldManager* owner,

@@ -75,7 +75,7 @@ Place place_of_elements(const Place& list) {
 
 /// Where Go's base64 decoder fails, if it does.
 std::optional<std::size_t> bad_base64(std::string_view text) {
-  std::size_t quantum = 0;  // where the present group of four began
+  std::size_t quantum = 0;  // where the current group of four began
   std::size_t in_quantum = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -231,7 +231,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     std::size_t index = 0;
     std::size_t path_size = 0;
     std::size_t fields_size = 0;
-    std::size_t symbols = 0;  // where its own begin
+    std::size_t symbols = 0;  // where its entries in symbols_ begin
     Place next;
     bool unknown = false;
     std::string member;  // its name, in custom resources
@@ -250,7 +250,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     std::string name;
   };
 
-  /// The same for a field of the type of the innermost frame.
+  /// Whether a field of the innermost frame's type occurs for the first time.
   bool is_new_in(const Frame& innermost, std::uint16_t symbol) {
     const auto begin = symbols_.begin() + static_cast<std::ptrdiff_t>(innermost.symbols);
     if (std::find(begin, symbols_.end(), symbol) != symbols_.end()) return false;
@@ -355,7 +355,8 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     const std::string name = api::detail::go_type_name(type);
     fail(decoder_error(value, named_type(name)), conversion_error(value, name));
   }
-  /// The decoder adds the position; types that decode their values themselves do not know it.
+  /// The decoder adds the field's name, but types that decode their values themselves do not have
+  /// it.
   std::string decoder_error(std::string_view value, std::string_view type) const {
     const Type* owner = nullptr;
     for (auto frame = frames_.rbegin(); frame != frames_.rend() && owner == nullptr; ++frame) {
@@ -377,7 +378,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     if (type.starts_with("[]")) return fmt::format("cannot restore slice from {}", given);
     if (type.find('.') != std::string::npos)
       return fmt::format("cannot restore struct from: {}", given);
-    // (In Go, numbers can be converted to each other, and to text.)
+    // In Go, numbers can be converted to each other, and to text.
     if (value.starts_with("number") && type != "bool")
       return fmt::format("cannot convert {} to {}", given, type);
     return "unrecognized type: " + type;
@@ -390,7 +391,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     if (field == "propagationPolicy") return "v1.DeletionPropagation";
     return type;
   }
-  /// Types that read their values themselves.
+  /// Reports the error of a type that decodes its values itself. False for other types.
   bool reads_itself(Type type, std::string_view value) {
     if (type.shape() != Shape::kScalar) return false;
     if (is_quantity(type)) {
@@ -492,7 +493,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
   Place root_;
   std::optional<Type> metadata_;
   std::vector<Frame> frames_;
-  /// Of the fields that were in the open objects so far.
+  /// The symbols of the fields in the open objects so far.
   std::vector<std::uint16_t> symbols_;
   /// The current path with indexes, and the field names without.
   std::string path_;
@@ -503,7 +504,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
   /// elsewhere), and the size of its path.
   std::size_t embedded_depth_ = 0;
   std::size_t embedded_size_ = 0;
-  /// The same for the value with the error.
+  /// The path of the embedded resource's part that has the error.
   std::string embedded_part_;
   std::vector<Step> way_to_refused_;
   DecodingProblems problems_;

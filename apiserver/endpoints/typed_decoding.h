@@ -21,7 +21,7 @@ struct ExpectedKind {
   /// Another version of the group that has the same fields.
   std::string older_version;
   bool custom = false;
-  /// Of a custom resource.
+  /// The schema of a custom resource.
   api::Value schema;
 };
 

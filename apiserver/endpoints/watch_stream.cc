@@ -66,7 +66,8 @@ Awaitable<bool> WatchStream::next(std::vector<http::Piece>& pieces) {
   co_return true;
 }
 
-/// The maximum size of a write, and so the memory for a client that does not read.
+/// Encodes events up to the maximum size of a write, which limits the memory for a client that does
+/// not read.
 void WatchStream::encode_some(std::vector<http::Piece>& pieces) {
   for (std::size_t size = 0; encoded_ < events_.size() && size < kPieceBytes; ++encoded_) {
     const storage::Event& event = events_[encoded_];
@@ -94,7 +95,7 @@ http::Piece WatchStream::encode(const storage::Event& event) {
     ++counters_->events_encoded;
     return line(event);
   };
-  // Tables depend on the time, as they show ages.
+  // Tables depend on the time, because they show ages.
   const bool alone = event.change == nullptr || options_.format.transform == Transform::kTable;
   if (alone) return std::make_shared<const std::string>(make());
   return event.change->encoding(event.type, form_, make);
@@ -124,7 +125,7 @@ std::string WatchStream::line(const storage::Event& event) {
                     options_.format, !std::exchange(columns_shown_, true));
     return out + "}\n";
   }
-  // (Initial objects are not responses to writes.)
+  // Initial objects are not responses to writes.
   if (event.change != nullptr) {
     out += *storage::shared_json(object);
   } else {

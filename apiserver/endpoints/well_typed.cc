@@ -56,7 +56,7 @@ class Walk {
       case Scalar::kInt32:
       case Scalar::kIntOrString:
       case Scalar::kInt64: {
-        // (Go rejects 1.0 for an integer.)
+        // Go rejects 1.0 for an integer.
         const auto number =
             *value.data() == api::detail::kTagDouble ? std::nullopt : value.to_int();
         return number && (type.scalar() == Scalar::kInt64 || std::in_range<std::int32_t>(*number));
@@ -145,7 +145,7 @@ bool is_well_typed(const api::Object& object, Type type) {
 bool is_well_typed(const api::Object& object, std::string_view json, Type type) {
   Walk walk;
   if (!walk.fits(object.body(), type)) return false;
-  // Of members with the same name, the object has one.
+  // If several members have the same name, the object has only one.
   return count_keys(json) == walk.members();
 }
 

@@ -1,4 +1,5 @@
-// Whether an object fits its built-in type, which most do: find_decoding_problems() has less to do.
+// A fast check whether an object fits its built-in type. Most do, and need no
+// find_decoding_problems().
 #pragma once
 
 #include <string_view>

@@ -19,13 +19,12 @@ struct YamlBody {
 /// Throws api::StatusError (400) if the text is not YAML.
 YamlBody read_yaml(std::string_view text);
 
-/// `line 3: key "a" already set in map`, for each key that a map has once more. The line is the
-/// value's.
+/// `line 3: key "a" already set in map`, for each repeated key of a map. The line is the value's.
 std::vector<std::string> repeated_keys(const YamlNode& node);
 /// go-yaml's error for these.
 std::string unmarshal_errors(const std::vector<std::string>& repeated);
 
-/// Whether the client prefers YAML. Watches are not available in YAML.
+/// Whether the client prefers YAML.
 bool prefers_yaml(const http::Request& request);
 
 /// Converts a JSON response to YAML, after reading it completely. Responses that are nested too deeply

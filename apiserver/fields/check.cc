@@ -1,4 +1,4 @@
-// Comparing a value with its type, with the messages of structured-merge-diff.
+// Compares a value with its type, with the messages of structured-merge-diff.
 #include <fmt/format.h>
 
 #include <unordered_set>

@@ -18,8 +18,8 @@ struct PathElement {
   };
 
   Kind kind = Kind::kField;
-  /// The name of a field; otherwise compact JSON, of which equal elements have equal text: an
-  /// object of the key fields in the order of their names, a value, or a number.
+  /// The name of a field; otherwise compact JSON, which is equal for equal elements: an object of
+  /// the key fields in the order of their names, a value, or a number.
   std::string text;
 
   static PathElement field(std::string_view name) { return {Kind::kField, std::string(name)}; }
@@ -39,7 +39,7 @@ class FieldSet {
 
   /// True if nothing is in the set.
   bool empty() const { return nodes_.empty(); }
-  /// Ordered by element. Each is in the set, or something below it is.
+  /// Ordered by element. Each node, or something below it, is in the set.
   const std::vector<Node>& nodes() const { return nodes_; }
   std::size_t size() const;
 
@@ -47,7 +47,7 @@ class FieldSet {
   const Node* find(const PathElement& element) const;
   bool contains(const std::vector<PathElement>& path) const;
 
-  /// Adds a path; nothing for an empty one.
+  /// Adds a path. Does nothing for an empty path.
   void insert(const std::vector<PathElement>& path);
   /// Adds an element and the set below it, unless both are empty. Until finish(), which sorts and
   /// merges the elements, call only append().

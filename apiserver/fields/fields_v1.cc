@@ -24,7 +24,7 @@ std::string_view prefix_of(Kind kind) {
   return kNames.name_of(kind);
 }
 
-/// Integers are the same number as their doubles.
+/// Converts a double with an integer value to an integer.
 void make_whole(Value& value) {
   if (value.IsDouble() && !value.IsInt64() && !value.IsUint64()) {
     const double number = value.GetDouble();
@@ -117,7 +117,7 @@ bool is_written(const Value& value, int depth) {
   if (!value.IsObject() || depth > kMaxFieldDepth) return false;
   return std::all_of(value.MemberBegin(), value.MemberEnd(), [&](const auto& member) {
     const std::string_view name = json::text_of(member.name);
-    // (Without a set below it, the element needs no "." for itself.)
+    // Without a set below it, the element needs no "." for itself.
     if (name == kSelf)
       return depth > 0 && value.MemberCount() > 1 && member.value.IsObject() &&
              member.value.ObjectEmpty();
@@ -131,7 +131,7 @@ std::string name_of(const PathElement& element) {
   return std::string(prefix_of(element.kind)) + element.text;
 }
 
-/// Whether the element whose value in FieldsV1 this is belongs to the set.
+/// Whether the element with this value in FieldsV1 is a member of the set.
 bool is_member(const Value& value) {
   return value.IsObject() && (value.ObjectEmpty() || json::find(value, kSelf) != nullptr);
 }

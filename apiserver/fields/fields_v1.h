@@ -25,8 +25,8 @@ bool is_written_fields_v1(const json::Value& value);
 bool has_all(const json::Value& fields, const FieldSet& set);
 bool has_none(const json::Value& fields, const FieldSet& set);
 
-/// The JSON text of a scalar, or of an object of scalars, of which equal values have equal text:
-/// members are in the order of their names, and whole numbers have no fraction.
+/// The JSON text of a scalar, or of an object of scalars. Equal values have equal text: members are
+/// in the order of their names, and whole numbers have no fraction.
 std::string canonical_json(const json::Value& value);
 
 }  // namespace lookout::apiserver::fields

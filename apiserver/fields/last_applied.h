@@ -1,4 +1,4 @@
-// The annotation of client-side apply, as far as server-side apply of kubectl deals with it.
+// The last-applied annotation of client-side apply, for kubectl's server-side apply.
 #pragma once
 
 #include <optional>

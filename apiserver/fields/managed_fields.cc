@@ -75,7 +75,7 @@ Value to_value(const Entry& entry, Value fields, json::Allocator& allocator) {
   return out;
 }
 
-/// The order of entries: by operation and age. One without a time is as old as can be.
+/// The order of entries: by operation and age. An entry without a time is the oldest.
 bool comes_before(const Entry& a, const Entry& b) {
   const auto key = [](const Entry& entry) {
     const Owner& owner = entry.owner;

@@ -38,7 +38,7 @@ struct Entry {
   FieldSet set;
 };
 
-/// The entries of an object. There are few.
+/// The entries of an object, which are few.
 class ManagedFields {
  public:
   /// Reads metadata.managedFields. Empty if it is malformed.
@@ -88,7 +88,7 @@ const json::Value* managed_fields_of(const json::Value& object);
 /// Sets it, or removes it if `managed` is null.
 void set_managed_fields(json::Value& object, json::Value managed, json::Allocator& allocator);
 
-/// Whether two values of metadata.managedFields differ in nothing but times.
+/// Whether two values of metadata.managedFields differ only in times.
 bool equal_but_for_times(const json::Value* a, const json::Value* b);
 
 }  // namespace lookout::apiserver::fields

@@ -81,7 +81,7 @@ class Merger {
     const auto put_right = [&](const Place& place) {
       const Item* match = place.element ? in_left.find(*place.element) : nullptr;
       if (place.element) done.insert(place.element->text);
-      // Several with one key are not merged with the new one.
+      // If several items have the same key, none of them is merged with the new one.
       const bool one = match != nullptr && match->values.size() == 1;
       put(one ? match->values.front() : nullptr, place.value);
     };
@@ -124,7 +124,8 @@ class Remover {
  public:
   explicit Remover(json::Allocator& allocator) : allocator_(allocator) {}
 
-  /// An empty map if nothing is left of one, and a null if nothing is left of a list.
+  /// The value without the members of a set. A map without remaining members is empty, and a list
+  /// without remaining items is null.
   Value without(const Value& value, const FieldSet& set, const FieldSchema& schema) {
     const Form form = schema.form_of(value);
     if (form == Form::kScalar) return json::deep_copy(value, allocator_);

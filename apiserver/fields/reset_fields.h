@@ -9,7 +9,7 @@
 
 namespace lookout::apiserver::fields {
 
-/// Which fields a request to a resource or to a subresource can own (kube-apiserver's
+/// The fields that a request to a resource or to a subresource can own (kube-apiserver's
 /// ResetFieldsStrategy).
 class OwnableFields {
  public:

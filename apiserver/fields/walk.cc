@@ -10,7 +10,7 @@ namespace {
 
 using json::Value;
 
-/// Small objects are searched from member to member.
+/// Objects with fewer members are searched linearly.
 constexpr rapidjson::SizeType kFewMembers = 12;
 
 std::optional<PathElement> fail(std::string* why, std::string_view reason) {

@@ -15,8 +15,8 @@
 
 namespace lookout::apiserver::fields {
 
-/// The element that an item of an associative list is found by. Empty if it cannot be found, with
-/// the reason of structured-merge-diff in `why`.
+/// The element that identifies an item of an associative list. Empty if the item has none; `why` is
+/// then structured-merge-diff's reason.
 std::optional<PathElement> element_of(const FieldSchema& list, const json::Value& item,
                                       std::string* why = nullptr);
 
@@ -42,7 +42,7 @@ class Items {
 /// fast.
 class MembersByName {
  public:
-  /// Nothing for a null pointer.
+  /// Empty for a null pointer.
   explicit MembersByName(const json::Value* object) : object_(object) {}
 
   /// Null if there is none.

@@ -60,7 +60,7 @@ CallState::Taken CallState::take(std::string& bytes) {
   if (!buffer_.empty()) {
     std::swap(bytes, buffer_);
     consumed_ += bytes.size();
-    // The connection opens the window again once for many bytes, not for each piece.
+    // The connection opens the window once for many bytes, not for each piece.
     if (consumed_ >= Http2Session::kStreamWindow / 4 && !finished_)
       out.consumed = std::exchange(consumed_, 0);
     return out;

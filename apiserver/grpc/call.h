@@ -79,7 +79,7 @@ class CallState {
   /// False if the call has ended or has been cancelled before.
   bool cancel();
   Status status() const;
-  /// Call it last: there is no reader anymore, and its executor may end.
+  /// Call it last; afterwards the reader's executor may end.
   void leave();
   /// The error of a call whose deadline has passed.
   rest::TransportError timeout() const;

@@ -62,7 +62,7 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
 class CarrierFactory {
  public:
   virtual ~CarrierFactory() = default;
-  /// For the server of that URL. Calls are answered on `context`.
+  /// For the server with that URL. The carrier runs on `context`.
   virtual std::shared_ptr<Carrier> create(boost::asio::io_context& context,
                                           const Server& server) = 0;
 };

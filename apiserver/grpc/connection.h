@@ -29,7 +29,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
 
-  /// Receives calls that waited for the connection and that the server has no room for.
+  /// Receives calls that waited for the connection and exceed the server's limit of streams.
   using GiveBack = std::function<void(std::shared_ptr<CallState>)>;
 
   /// `too_many_pings` is called if the server closes the connection because of its pings.

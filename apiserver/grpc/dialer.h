@@ -27,7 +27,7 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
   Dialer(Socket& socket, Addresses addresses, Clock::time_point deadline, Done done);
 
   void start() { try_next(); }
-  /// Does not call `done` or use the socket anymore.
+  /// Afterwards, `done` is not called and the socket is not used.
   void stop() { done_ = nullptr; }
 
  private:
@@ -40,8 +40,8 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
   const Clock::time_point deadline_;
   Done done_;
   boost::asio::steady_timer timer_;
-  std::size_t next_ = 0;  // the address after that of the present attempt
-  bool late_ = false;     // the present attempt has used up its time
+  std::size_t next_ = 0;  // the address after that of the current attempt
+  bool late_ = false;     // the current attempt has used up its time
 };
 
 }  // namespace lookout::apiserver::grpc

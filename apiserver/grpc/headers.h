@@ -8,7 +8,7 @@
 
 namespace lookout::apiserver::grpc {
 
-/// Names in lower case, values as they are; several may have the same name.
+/// Names are in lower case, values are unchanged. Several may have the same name.
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 /// The value of the first header with this name; empty if there is none.

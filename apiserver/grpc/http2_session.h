@@ -18,7 +18,7 @@ namespace lookout::apiserver::grpc {
 
 using StreamId = std::uint32_t;
 
-/// Error codes of RFC 9113, section 7, that matter here.
+/// The error codes of RFC 9113, section 7, that are used here.
 enum class Http2Error : std::uint32_t {
   kNone = 0,
   kProtocol = 1,
@@ -66,7 +66,7 @@ class Http2Session {
   bool feed(std::string_view bytes);
   const std::string& error() const { return error_; }
 
-  /// (False within a callback: output is produced when feed() ends.)
+  /// False within a callback: output is produced when feed() ends.
   bool has_output() const { return !output_.empty(); }
   std::string take_output();
 
@@ -78,7 +78,7 @@ class Http2Session {
   /// Sends as much as the peer's window allows, and the rest later. `end`: these are the stream's last
   /// bytes.
   void send(StreamId stream, std::string_view bytes, bool end);
-  /// Resets a stream. No callback is called for it any more.
+  /// Resets a stream. No callbacks follow for it.
   void reset(StreamId stream, Http2Error why);
   /// The owner has consumed this many bytes of the stream's body.
   void consumed(StreamId stream, std::size_t bytes);

@@ -1,4 +1,4 @@
-// Server: where a gRPC server is.
+// Server: the address of a gRPC server.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace lookout::apiserver::grpc {
 
-/// Where a server is, and how long it may be silent.
+/// The address of a server, and its timeouts.
 struct Server {
   /// "http://127.0.0.1:2379": HTTP/2 from the first byte; "https://...": TLS.
   std::string url;

@@ -53,11 +53,11 @@ void expect_server(TlsStream& stream, const std::string& host) {
   SSL* const native = stream.native_handle();
   SSL_set_hostflags(native, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   if (is_address(host)) {
-    // (It does not support zones such as in "fe80::1%eth0".)
+    // OpenSSL does not support zones such as in "fe80::1%eth0".
     if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(native), host.c_str()) != 1)
       throw Error("the server's address cannot be compared with a certificate");
   } else {
-    // (The macro SSL_set_tlsext_host_name has an old-style cast.)
+    // The macro SSL_set_tlsext_host_name has an old-style cast.
     std::string name = host;
     SSL_ctrl(native, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
     if (SSL_set1_host(native, host.c_str()) != 1)

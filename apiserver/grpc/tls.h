@@ -12,16 +12,16 @@ namespace lookout::apiserver::grpc {
 
 using TlsStream = boost::asio::ssl::stream<boost::asio::ip::tcp::socket>;
 
-/// A context that trusts the authorities in `ca` (PEM; empty: the system's) and shows a certificate
-/// (PEM; empty: none). Throws lookout::Error if one of them cannot be used.
+/// A context that trusts the authorities in `ca` (PEM; empty: the system's) and presents a
+/// certificate (PEM; empty: none). Throws lookout::Error if one of them cannot be used.
 boost::asio::ssl::context make_client_context(const std::string& ca, const std::string& certificate,
                                               const std::string& key);
 
-/// Before the handshake: the server's certificate must be for `host`, a name or an address, by its
-/// alternative names, as Go demands. Throws lookout::Error if that cannot be checked.
+/// Call it before the handshake: the server's certificate must have `host`, a name or an address,
+/// among its alternative names, as Go demands. Throws lookout::Error if that cannot be checked.
 void expect_server(TlsStream& stream, const std::string& host);
 
-/// After the handshake: whether the server has chosen HTTP/2.
+/// Call it after the handshake: whether the server has chosen HTTP/2.
 bool speaks_http2(TlsStream& stream);
 
 }  // namespace lookout::apiserver::grpc

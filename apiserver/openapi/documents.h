@@ -28,10 +28,10 @@ class Documents {
 
   const resources::ResourceTable* table() const { return table_.get(); }
 
-  /// Everything, as JSON and in gnostic's encoding.
+  /// The OpenAPI v2 document, as JSON and in gnostic's encoding.
   WireDocumentPtr v2_json();
   WireDocumentPtr v2_protobuf();
-  /// Where the documents of v3 are: {"paths": {"api/v1": {"serverRelativeURL": ...}}}.
+  /// The URLs of the v3 documents: {"paths": {"api/v1": {"serverRelativeURL": ...}}}.
   WireDocumentPtr v3_index();
   /// The document of "api/v1" or "apis/apps/v1"; null for other names.
   WireDocumentPtr v3(const std::string& group_version);

@@ -11,10 +11,10 @@
 
 namespace lookout::apiserver::openapi {
 
-/// OpenAPI v2 (Swagger) and v3 write references and some types in other ways.
+/// OpenAPI v2 (Swagger) and v3 differ in references and in some types.
 enum class Dialect { kV2, kV3 };
 
-/// Where references to schemas point.
+/// The prefix of references to schemas.
 std::string_view reference_prefix(Dialect dialect);
 
 /// A set of named schemas: all referenced ones, transitively.
@@ -25,7 +25,7 @@ class Schemas {
 
   Dialect dialect() const { return dialect_; }
 
-  /// A reference to the schema of a kind, which is added. Null for a kind that has none.
+  /// A reference to the schema of a kind, which is added. Null for a kind without a schema.
   json::Value of_kind(const api::GroupVersionKind& gvk);
   /// Describes the items of a list of built-in objects, which was added before.
   void describe_items(const api::GroupVersionKind& list, std::string_view text);

@@ -24,7 +24,7 @@ void Gate::Pass::leave() {
   if (Gate* const gate = std::exchange(gate_, nullptr)) gate->leave(ns_, alone_);
 }
 
-/// A coroutine that waits to be alone, however its wait ends.
+/// Counts a coroutine that waits for exclusive access until its wait ends in any way.
 class Gate::Wish {
  public:
   Wish(Gate& gate, const std::string& ns) : gate_(gate), ns_(ns) {

@@ -1,4 +1,4 @@
-// Gate: many coroutines in a namespace at a time, or one alone.
+// Gate: shared or exclusive access to a namespace.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ namespace lookout::apiserver::quota {
 /// Thread-safe; must outlive its passes.
 class Gate {
  public:
-  /// Inside, until it is destroyed.
+  /// Holds the lock until it is destroyed.
   class Pass {
    public:
     Pass() = default;
@@ -40,7 +40,7 @@ class Gate {
   struct State {
     int inside = 0;
     bool alone = false;
-    /// How many wait to be alone.
+    /// The number of coroutines that wait for exclusive access.
     int wanted = 0;
     std::vector<AsyncEvent> waiting;
   };

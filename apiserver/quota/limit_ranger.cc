@@ -66,7 +66,7 @@ const Quantity* amount_of(const ResourceList& list, std::string_view name) {
   return found == list.end() ? nullptr : &found->second;
 }
 
-/// One bound of a LimitRange's item, and where its violations go.
+/// One bound of a LimitRange's item, and the list of its violations.
 struct Bound {
   std::string_view type;
   std::string_view name;
@@ -215,12 +215,12 @@ Object with_default_resources(const std::vector<Object>& ranges, const Object& p
 void check_limit_ranges(const std::vector<Object>& ranges, const api::Resource& type,
                         const Object& object, const Object& old) {
   if (!type.group.empty()) return;
-  // (For pods, only resizes.)
+  // The only updates of pods here are resizes.
   const bool is_pod = type.plural == "pods";
   const bool is_claim = type.plural == "persistentvolumeclaims";
   if (!is_pod && !is_claim) return;
   if (old && old["metadata"]["deletionTimestamp"].is_string()) return;
-  // An existing request of a claim is not checked again.
+  // An unchanged request of a claim is not checked again.
   if (is_claim && old && object["spec"]["resources"] == old["spec"]["resources"]) return;
   for (const Object& range : ranges) {
     std::vector<std::string> errors;

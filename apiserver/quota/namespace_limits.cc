@@ -47,7 +47,7 @@ StatusError refused(const api::Resource& type, const Object& object, const std::
   return StatusError::forbidden(type.group, type.plural, object.name(), why);
 }
 
-/// Throws if an account would be overrun.
+/// Throws if `delta` exceeds the remaining quota.
 void check_fits(const api::Resource& type, const Object& object, const Object& quota,
                 const ResourceList& delta) {
   const ResourceList hard = resource_list(quota["status"]["hard"]);
@@ -177,7 +177,7 @@ Awaitable<NamespaceLimits::Charge> NamespaceLimits::charge(ServedResourcePtr res
   const api::Resource& type = resource->type;
   Charge charge;
   if (!is_counted(type)) co_return charge;
-  // Before any check, so that a new quota counts this object or includes its charge.
+  // Enter before any check, so that a new quota counts this object or includes its charge.
   std::string where = ns;
   if (!dry_run) charge.pass_ = co_await gate_.enter(std::move(where));
   ServedResourcePtr quotas = quotas_;
@@ -236,7 +236,7 @@ Awaitable<NamespaceLimits::Charge> NamespaceLimits::charge(ServedResourcePtr res
                                                    std::move(none), std::move(update));
       if (!taken.empty()) charge.taken_.emplace_back(quota.name(), std::move(taken));
     } catch (const StorageError& e) {
-      // A deleted quota has no limits.
+      // A deleted quota limits nothing.
       if (e.code() != StorageError::Code::kKeyNotFound) {
         refusal = std::make_exception_ptr(
             StatusError::server_timeout(type.group, type.plural, "create", 2));
@@ -249,7 +249,7 @@ Awaitable<NamespaceLimits::Charge> NamespaceLimits::charge(ServedResourcePtr res
     if (refusal) break;
   }
   if (!refusal) co_return charge;
-  // The last quota may have been charged.
+  // The write of the last quota may have succeeded.
   if (unknown && stale_) stale_(ns);
   co_await refund(std::move(charge));
   std::rethrow_exception(refusal);
@@ -273,7 +273,7 @@ Awaitable<void> NamespaceLimits::refund(Charge charge) {
     try {
       co_await add_to(std::move(ns), std::move(quota), std::move(delta), false);
     } catch (const StorageError& e) {
-      // The account is counted again later, when the charge is destroyed.
+      // The destructor of the charge reports its namespace as stale.
       if (e.code() != StorageError::Code::kKeyNotFound) co_return;
     } catch (const StatusError& e) {
       log::debug("cannot refund quota {}: {}", charge.taken_.back().first, e.what());

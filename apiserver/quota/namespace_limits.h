@@ -1,4 +1,4 @@
-// NamespaceLimits: LimitRanges and ResourceQuotas, applied.
+// NamespaceLimits: enforces LimitRanges and ResourceQuotas.
 #pragma once
 
 #include <atomic>
@@ -67,10 +67,11 @@ class NamespaceLimits {
   /// Whether updates of such objects are checked and charged, too.
   static bool concerns_updates(const api::Resource& type);
 
-  /// Counts what a namespace uses. Writes the usage and the limits to the status of its quotas.
+  /// Counts the usage of a namespace. Writes it and the limits to the status of its quotas.
   Awaitable<void> settle(std::string ns);
 
-  /// A client of this server has written a quota or a range: the next request reads it.
+  /// Records that a client of this server has written a quota or a range, so that the next request
+  /// reads it.
   void note(const resources::ServedResource& resource, const api::Object& object);
 
   /// The served resources whose objects these quota names (`pods`, `count/jobs.batch`) count.

@@ -27,7 +27,7 @@ ResourceList amounts_of(api::Value container, std::string_view part, api::Value 
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
     for (const api::Value one : status[list].elements()) {
       if (one["name"] != container["name"] || !one["resources"].exists()) continue;
-      // (Infeasible requests are not counted.)
+      // Infeasible requests are not counted.
       if (is_infeasible(status)) wanted.clear();
       raise(wanted, resource_list(one["resources"][part]));
       if (part == "requests") raise(wanted, resource_list(one["allocatedResources"]));

@@ -100,7 +100,7 @@ void add_pod(const Object& pod, ResourceList& usage) {
   usage.emplace("pods", whole(1));
 }
 
-/// The annotation is older than the field, and wins.
+/// The annotation is older than the field, and takes precedence.
 std::string storage_class_of(const Object& claim) {
   const api::Value annotation =
       claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
@@ -109,7 +109,7 @@ std::string storage_class_of(const Object& claim) {
 }
 
 /// The requested size of a claim, or the size that an expansion has allocated if that is larger;
-/// nothing if the claim requests no storage.
+/// nullopt if the claim requests no storage.
 std::optional<Quantity> size_of(const Object& claim) {
   const ResourceList requests = resource_list(claim["spec"]["resources"]["requests"]);
   const auto asked = requests.find("storage");
@@ -182,7 +182,7 @@ bool holds(std::string_view scope, api::Value requirement, const Object& pod) {
   if (scope == "NotBestEffort") return !is_best_effort(pod);
   if (scope != "PriorityClass") return false;
   const std::string_view name = spec["priorityClassName"].as_string();
-  // In `scopes`, it means Exists.
+  // In `scopes`, which has no operators, the scope means Exists.
   return requirement.exists() ? has_priority_class(requirement, name) : !name.empty();
 }
 

@@ -1,4 +1,4 @@
-// How much of a ResourceQuota an object uses.
+// The usage of ResourceQuotas by objects.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace lookout::apiserver::quota {
 
-/// Whether it is a resource of the core group, such as "pods".
+/// Whether `type` is this resource of the core group, such as "pods".
 inline bool is_core(const api::Resource& type, std::string_view plural) {
   return type.group.empty() && type.plural == plural;
 }
@@ -22,7 +22,7 @@ bool is_counted(const api::Resource& type);
 /// Whether a name in `spec.hard` limits the objects of a resource.
 bool concerns(const api::Resource& type, std::string_view name);
 
-/// All that an object uses, by the names of quotas (k8s.io/kubernetes/pkg/quota/v1/evaluator/core).
+/// The usage of an object, by the names in quotas (k8s.io/kubernetes/pkg/quota/v1/evaluator/core).
 ResourceList usage_of(const api::Resource& type, const api::Object& object);
 
 /// Whether a quota counts the object: all its scopes match.
@@ -33,7 +33,7 @@ bool is_in_scope(const api::Resource& type, const api::Object& quota, const api:
 std::string missing_resources(const api::Resource& type, const api::Object& object,
                               const ResourceList& hard);
 
-/// The amounts that `hard` has names for.
+/// The amounts whose names are in `hard`.
 ResourceList masked(const ResourceList& usage, const ResourceList& hard);
 
 }  // namespace lookout::apiserver::quota

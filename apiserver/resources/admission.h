@@ -1,4 +1,4 @@
-// Decides whether a request may write.
+// Admission: decides whether a request may write.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ struct Write {
   Operation operation = Operation::kCreate;
   /// The new object; empty for a deletion.
   api::Object object = {};
-  /// The present one; empty for a creation.
+  /// The current object; empty for a creation.
   api::Object old = {};
 };
 
@@ -23,7 +23,8 @@ struct Write {
 /// the request by throwing api::StatusError. Used by one coroutine at a time.
 class Admission {
  public:
-  /// An object as Go's decoder would leave it: with its type, its namespace and its defaults.
+  /// Converts an object to the form that Go's decoder would produce: with its type, its namespace
+  /// and its defaults.
   using Normalize = std::function<api::Object(const api::Object&)>;
 
   virtual ~Admission() = default;

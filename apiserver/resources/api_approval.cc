@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kSee = "see https://github.com/kubernetes/enhancements/pull/1111";
 
-/// Whether it is a URL with a host.
+/// Whether the text is a URL with a host.
 bool is_url(std::string_view text) {
   const std::size_t scheme = text.find("://");
   if (scheme == 0 || scheme == std::string_view::npos || text.find_first_of("/?") < scheme ||

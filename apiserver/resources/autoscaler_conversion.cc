@@ -52,9 +52,9 @@ constexpr Holder kCurrentHolder{"current", false};
 /// Whether v1 writes "0" for a quantity that v2 omits.
 enum class Zero { kNever, kInStatus, kAlways };
 
-/// Where a field of a metric is.
+/// The names of a metric's field in both versions.
 struct Place {
-  /// In v1. With a capital letter, "target" or "current" comes before it.
+  /// The name in v1. If it begins with a capital letter, "target" or "current" precedes it.
   std::string_view old_name;
   /// In v2, the member of the metric with the field; empty if it is the metric itself.
   std::string_view part;
@@ -110,7 +110,7 @@ json::Value taken(json::Value* object, std::string_view name) {
   return out;
 }
 
-/// A metric whose source is converted with `convert(source, from)`.
+/// Converts a metric, whose source is converted with `convert(source, from)`.
 template <class Convert>
 json::Value converted(json::Value& metric, Allocator& allocator, Convert convert) {
   json::Value out = json::object();
@@ -123,7 +123,7 @@ json::Value converted(json::Value& metric, Allocator& allocator, Convert convert
   return out;
 }
 
-/// A metric in the form that v1 has for it.
+/// Converts a metric to v1.
 json::Value old_metric(json::Value& metric, const Holder& holder, Allocator& allocator) {
   return converted(metric, allocator, [&](const Source& source, json::Value& from) {
     json::Value made = json::object();
@@ -142,7 +142,7 @@ json::Value old_metric(json::Value& metric, const Holder& holder, Allocator& all
 /// Sets the type of a target, for which v1 has no field.
 void set_target_type(json::Value& target, std::string_view source, Allocator& allocator) {
   const bool average = json::find(target, "averageValue") != nullptr;
-  // (An average has no value, which v1 writes as zero.)
+  // An average target has no value; v1 writes the value as zero.
   if (average && json::text(target, "value") == "0") json::erase(target, "value");
   const bool value = json::find(target, "value") != nullptr;
   std::string_view type = "AverageValue";
@@ -154,7 +154,7 @@ void set_target_type(json::Value& target, std::string_view source, Allocator& al
   json::set(target, "type", type, allocator);
 }
 
-/// The opposite of old_metric().
+/// Converts a metric from v1.
 json::Value new_metric(json::Value& metric, const Holder& holder, Allocator& allocator) {
   return converted(metric, allocator, [&](const Source& source, json::Value& from) {
     json::Value made = json::object();
@@ -194,7 +194,7 @@ json::Value old_behavior(json::Value value, std::size_t level, Allocator& alloca
   return out;
 }
 
-/// Renames members to the type's fields, as Go's decoder ignores case.
+/// Renames members to the type's fields, because Go's decoder ignores case.
 void rename_as_fields(json::Value& value, Type type, Allocator& allocator) {
   using api::detail::Shape;
   if (type.shape() == Shape::kList && value.IsArray()) {
@@ -280,7 +280,7 @@ void annotate(json::Value& autoscaler, const Kept& kept, const json::Value& valu
             allocator);
 }
 
-/// The value in an annotation, in the form of v2; null if there is none, or it is none.
+/// The value in an annotation, in the form of v2; null if there is none, or if it is invalid.
 json::Value annotated(json::Value& autoscaler, const Kept& kept, Allocator& allocator) {
   const json::Value* annotations = annotations_of(autoscaler);
   const std::string_view text =
@@ -302,7 +302,7 @@ json::Value annotated(json::Value& autoscaler, const Kept& kept, Allocator& allo
   return std::move(static_cast<json::Value&>(value));
 }
 
-/// Moves the target for the CPU into the field that v1 has for it, and the rest into annotations.
+/// Moves the CPU target into v1's field, and the other metrics into annotations.
 void write_old_spec(json::Value& autoscaler, json::Value& spec, Allocator& allocator) {
   json::Value metrics = taken(&spec, kMetrics.field);
   json::Value others(rapidjson::kArrayType);
@@ -348,7 +348,7 @@ void write_old_status(json::Value& autoscaler, json::Value& status, Allocator& a
     annotate(autoscaler, kConditions, conditions, allocator);
 }
 
-/// The CPU metric for v1's field; none without the field.
+/// The CPU metric from v1's field; empty without the field.
 json::Value cpu_metrics(json::Value* part, std::string_view field, const Holder& holder,
                         Allocator& allocator) {
   json::Value metrics(rapidjson::kArrayType);
@@ -427,7 +427,7 @@ api::Object autoscaler_v2(const api::Object& autoscaler) {
   put(kBehavior, annotated(document, kBehavior, allocator));
   json::Value current = cpu_metrics(json::find(document, "status"),
                                     "currentCPUUtilizationPercentage", kCurrentHolder, allocator);
-  // The annotation has more detail.
+  // The annotation has more detail than the field.
   json::Value all_current = annotated(document, kCurrentMetrics, allocator);
   put(kCurrentMetrics, all_current.IsArray() ? std::move(all_current) : std::move(current));
   put(kConditions, annotated(document, kConditions, allocator));

@@ -195,7 +195,7 @@ void check_completion_mode(const Field& spec) {
   }
 }
 
-/// The parts that jobs and templates of jobs share.
+/// The common rules for jobs and job templates.
 void check_job_spec(const Field& spec) {
   for (const char* field : {"parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
                             "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes"})
@@ -246,7 +246,7 @@ void check_job(const Field& spec) {
   if (!selector.selects(*labels)) labels.invalid("`selector` does not match template `labels`");
 }
 
-/// Without spec.manualSelector, the job finds its pods by generated labels.
+/// Without spec.manualSelector, the selector must match the generated labels.
 void check_generated_selector(const Object& job, const Field& spec) {
   const Field selector = spec["selector"];
   if (spec["manualSelector"].is_true() || !selector.exists()) return;
@@ -296,7 +296,7 @@ void check_time_zone(const Field& zone) {
   if (base::equal_ignoring_case(name, "Local")) {
     zone.invalid_text(
         "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
-    // (Go's loader accepts this spelling.)
+    // Go's loader accepts this spelling.
     if (name == "Local") return;
   }
   if (!is_zone_name(name)) return zone.invalid_text(fmt::format("unknown time zone {}", name));
@@ -319,7 +319,8 @@ void check_schedule(const Field& schedule) {
   }
 }
 
-/// A template that may still change in where its pods run, or how much they need.
+/// A job's template without the parts that may change. `may_move`: the nodes and the resources of
+/// the pods may change.
 json::Document template_for_comparison(const Object& job, bool may_move) {
   json::Document document = job.to_document();
   json::Value* spec = json::find(document, "spec");
@@ -343,8 +344,8 @@ json::Document template_for_comparison(const Object& job, bool may_move) {
   return out;
 }
 
-/// Whether no pod of a suspended job runs: its template may still change where pods run, and how
-/// much they need.
+/// Whether a suspended job has no running pods: then the nodes and the resources in its template
+/// may change.
 bool is_at_rest(Value status) {
   if (status["active"].as_int() > 0) return false;
   if (!status["startTime"].exists()) return true;
@@ -396,7 +397,7 @@ void validate_job(const Object& job, Causes& causes) {
 void validate_job_update(const Object& job, const Object& old, Causes& causes) {
   const Field spec(job["spec"], "spec", causes);
   const Value before = old["spec"];
-  // (As in Kubernetes, errors in the spec are reported twice.)
+  // As in Kubernetes, errors in the spec are reported twice.
   check_job(spec);
   const auto stays = [&](const char* field) {
     if (!spec[field].is(before[field])) spec[field].invalid("field is immutable");

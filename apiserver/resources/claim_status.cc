@@ -18,7 +18,7 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-/// A device in Kubernetes' format.
+/// Identifies a device in Kubernetes' format.
 std::string identity(std::string_view driver, std::string_view pool, std::string_view device,
                      std::string_view share) {
   using api::detail::quote;
@@ -34,7 +34,7 @@ std::string identity(const json::Value& one) {
                   json::text(one, "shareID"));
 }
 
-/// Why a text is none of the four forms of a UUID, in the words of github.com/google/uuid.
+/// Why a text is not in one of the four forms of a UUID, in the words of github.com/google/uuid.
 std::optional<std::string> fault_of_uuid(std::string_view text) {
   constexpr std::string_view kPrefix = "urn:uuid:";
   constexpr std::size_t kHyphenated = 36;
@@ -88,7 +88,7 @@ void check_allocation(const Field& allocation, Value claim) {
     result["tolerations"].each(check_device_toleration);
     check_share(result["shareID"]);
   });
-  // Those of the claim and of its class.
+  // The configurations of the claim and of its class.
   check_list(devices["config"], 2 * kMostDeviceConfigs, [&](const Field& config) {
     config["source"].check_required_word({"FromClaim", "FromClass"});
     check_device_request_names(config["requests"], names);
@@ -205,7 +205,7 @@ void validate_resource_claim_status(const Object& claim, const Object& old, Caus
   if (!before["allocation"].exists()) {
     check_allocation(allocation, claim["spec"]);
   } else if (!allocation.is(before["allocation"])) {
-    // (The API server shows the value in Go's syntax.)
+    // kube-apiserver shows the value in Go's syntax.
     allocation.invalid(kImmutable);
   }
 }

@@ -28,7 +28,7 @@ bool is_condition_true(const api::Object& object, std::string_view type) {
 }
 
 json::Value& set_condition(json::Value& status, const Condition& condition, Allocator& allocator) {
-  // (They may be null.)
+  // The conditions may be null.
   json::set_default(status, "conditions", json::Value(rapidjson::kArrayType), allocator);
   json::Value& conditions = *json::find(status, "conditions");
   json::Value* entry = nullptr;

@@ -131,7 +131,7 @@ void check_mounts(const Field& container, const Volumes& volumes) {
       name.invalid_text("must not already exist in volumeDevices");
     if (has(devices, "devicePath", path.text()))
       path.invalid_text("must not already exist as a path in volumeDevices");
-    // (The following errors are for the list.)
+    // The following errors name the list.
     const auto at_list = [&](const char* field) {
       return mount[field].named(fmt::format("{}.{}", mounts.path(), field));
     };
@@ -257,7 +257,7 @@ void check_probe(const Field& probe, Value grace_period) {
   probe["terminationGracePeriodSeconds"].check_positive();
 }
 
-/// Hooks and probes, of containers that run along with others.
+/// Validates hooks and probes, for containers that run concurrently with others.
 void check_life(const Field& container, Value grace_period, bool has_os) {
   const Field lifecycle = container["lifecycle"];
   for (const char* hook : {"postStart", "preStop"}) {
@@ -299,7 +299,7 @@ void check_restart_policy(const Field& container) {
   });
 }
 
-/// Claims of a container are the pod's, each once, as a whole or by its requests.
+/// The claims of a container must be claims of the pod, each once, as a whole or by its requests.
 void check_claims(const Field& claims, Value of_pod) {
   std::set<std::string, std::less<>> known;
   for (const Value claim : of_pod.elements()) {
@@ -388,7 +388,8 @@ class HugePages {
   bool has_others_ = false;
 };
 
-/// Host ports must be unique among containers that run at the same time.
+/// Host ports must be unique among containers that run at the same time. `said_of` names the
+/// container in errors.
 void check_host_ports(const Field& container, const Field& said_of, std::set<std::string>& taken) {
   container["ports"].named(said_of.path() + ".ports").each([&](const Field& port) {
     const Field number = port["hostPort"];
@@ -409,7 +410,7 @@ constexpr std::array<std::string_view, 20> kStandardResources = {
     "cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory",
     "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage",
     "storage", "requests.storage",
-    // From here on: resources that are counted.
+    // From here on: object counts.
     "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
     "persistentvolumeclaims", "services.nodeports", "services.loadbalancers"};
 constexpr std::size_t kCounted = 11;
@@ -475,7 +476,7 @@ void check_resource_reference(const Field& reference, bool in_volume) {
   if (in_volume && reference["containerName"].empty()) {
     reference["containerName"].required();
   } else if (!resource.check_present()) {
-    // No other field is allowed.
+    // The resource is required.
   } else if (!name.starts_with("limits.hugepages-") && !name.starts_with("requests.hugepages-")) {
     resource.check_word({"limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu",
                          "requests.ephemeral-storage", "requests.memory"});
@@ -673,7 +674,7 @@ void validate_init_containers(const Field& containers, const ContainerContext& c
     } else if (!name.empty()) {
       names.insert(name.text());
     }
-    // They run one after another.
+    // Init containers run one after another, so each has its own set of host ports.
     std::set<std::string> ports;
     check_host_ports(container, container.named(containers.path() + "[0]"), ports);
     if (container["restartPolicy"].text() == "Always")

@@ -31,7 +31,7 @@ void rename(json::Value& object, std::string_view from, std::string_view to, All
   json::set(object, to, std::move(taken), allocator);
 }
 
-/// An event in the other group, with its fields under their names there.
+/// Converts an event to the other group by renaming its fields.
 api::Object renamed(const api::Object& event, std::string_view api_version, NameOf from,
                     NameOf to) {
   Document document = event.to_document();

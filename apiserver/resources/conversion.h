@@ -1,4 +1,4 @@
-// Between the versions of built-in resources that share their objects.
+// Conversions between the versions of built-in resources that share their objects.
 #pragma once
 
 #include "apiserver/json.h"
@@ -6,12 +6,13 @@
 
 namespace lookout::apiserver::resources {
 
-/// events.k8s.io/v1 and the Event of the core group, as which all events are stored.
+/// Converts between events.k8s.io/v1 and the Event of the core group, in whose form all events are
+/// stored.
 api::Object core_event(const api::Object& event);
 api::Object new_event(const api::Object& event);
 
-/// autoscaling/v1 and v2. All autoscalers are stored as v2. In v1, data without a field is in
-/// annotations.
+/// Converts between autoscaling/v1 and v2. All autoscalers are stored as v2. In v1, annotations
+/// hold data without a field.
 api::Object autoscaler_v2(const api::Object& autoscaler);
 api::Object autoscaler_v1(const api::Object& autoscaler);
 

@@ -68,7 +68,7 @@ class ConvertingWatch final : public storage::Watch {
     ended_ = true;
     stored_->cancel();
     events.clear();
-    // (A cancelled watch has no error.)
+    // A cancelled watch has no error.
     if (!gone_.stop_requested()) {
       Event error;
       error.object = failure->to_object();
@@ -85,7 +85,7 @@ class ConvertingWatch final : public storage::Watch {
   }
 
  private:
-  /// All events in one review, with the objects before their changes if these count.
+  /// Converts all events in one review; if required, also the objects before their changes.
   Awaitable<void> convert(std::vector<Event>& events) {
     std::vector<Object> objects;
     objects.reserve(events.size());
@@ -185,7 +185,7 @@ Awaitable<storage::ListResult> ConvertingStorage::list_selected(std::string key,
     for (std::size_t i = 0; i < objects.size() && selected.size() < limit; ++i) {
       if (!predicate.matches(objects[i])) continue;
       selected.push_back(objects[i]);
-      // The rest of the page is left for the next one.
+      // The remaining objects belong to the next page.
       if (selected.size() == limit && i + 1 < objects.size())
         result.continue_key = objects[i].key() + '\0';
     }
@@ -200,8 +200,8 @@ Awaitable<storage::ListResult> ConvertingStorage::list_selected(std::string key,
   co_return result;
 }
 
-/// An update's function cannot wait for the converter, so the object is converted before, and written
-/// if it is unchanged.
+/// The function of an update cannot wait for the converter. Therefore the object is converted first,
+/// and the result is written if the object has not changed.
 Awaitable<Object> ConvertingStorage::guaranteed_update(std::string key, bool create_if_absent,
                                                        storage::Preconditions preconditions,
                                                        Update update) {

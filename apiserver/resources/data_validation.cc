@@ -52,7 +52,7 @@ void check_registry_credentials(Value data, const char* key, Causes& causes) {
   document.Parse<rapidjson::kParseIterativeFlag>(content->data(), content->size());
   if (content->empty()) return refuse("unexpected end of JSON input");
   if (document.HasParseError()) {
-    // (Go names the character, which is a secret's.)
+    // Go's message shows the invalid character, but it belongs to a secret.
     return refuse(fmt::format("invalid JSON at byte {}", document.GetErrorOffset()));
   }
   if (document.IsObject() || document.IsNull()) return;
@@ -60,7 +60,7 @@ void check_registry_credentials(Value data, const char* key, Causes& causes) {
                      json::type_name(document)));
 }
 
-/// The fields that an immutable object must not change.
+/// Reports changed fields of an immutable object.
 void validate_immutable(const Object& object, const Object& old,
                         std::initializer_list<const char*> fields, Causes& causes) {
   if (!old["immutable"].as_bool()) return;
@@ -90,7 +90,7 @@ void validate_secret(const Object& object, Causes& causes) {
   check_keys(object["data"], "data", causes);
   if (decoded_size_of_all(object["data"]) > kMaxData)
     causes.push_back(rules::too_long("data", kMaxData));
-  // Readers rely on the keys that the type demands.
+  // Readers rely on the keys that the type requires.
   const std::string_view type = object["type"].as_string();
   const auto demand = [&](const char* key) {
     if (object["data"].contains(key)) return true;

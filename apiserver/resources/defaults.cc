@@ -24,7 +24,7 @@ void default_template(json::Value& spec, Allocator& allocator) {
                    allocator);
 }
 
-/// The spec of a workload, its template filled in; null if there is none.
+/// The spec of a workload, with the defaults of its template; null if there is none.
 json::Value* workload_spec(json::Value& workload, Allocator& allocator) {
   json::Value* spec = json::find(workload, "spec");
   if (spec == nullptr || !spec->IsObject()) return nullptr;
@@ -32,7 +32,7 @@ json::Value* workload_spec(json::Value& workload, Allocator& allocator) {
   return spec;
 }
 
-/// Labels of the object, from its template.
+/// The labels of an object default to those of its template.
 void default_labels(json::Value& object_, const json::Value& spec, Allocator& allocator) {
   const json::Value* pod = json::find(spec, "template");
   const json::Value* metadata = pod == nullptr ? nullptr : json::find(*pod, "metadata");
@@ -44,7 +44,7 @@ void default_labels(json::Value& object_, const json::Value& spec, Allocator& al
     json::set(own, "labels", json::deep_copy(*labels, allocator), allocator);
 }
 
-/// The port of the service in a webhook's clientConfig.
+/// The default port of the service in a webhook's clientConfig.
 void default_service_port(json::Value& webhook, Allocator& allocator) {
   constexpr int kPort = 443;
   json::Value* client = json::find(webhook, "clientConfig");
@@ -74,7 +74,7 @@ void default_policy_match(json::Value& object, const char* name, Allocator& allo
   });
 }
 
-/// The scaling rules of an autoscaler, where they are set.
+/// The defaults of an autoscaler's scaling rules.
 void default_behavior(json::Value& behavior, Allocator& allocator) {
   constexpr int kPeriod = 15;
   for (const bool up : {true, false}) {
@@ -144,7 +144,7 @@ void default_replica_set(json::Value& set, Allocator& allocator) {
 void default_replication_controller(json::Value& controller, Allocator& allocator) {
   json::Value* spec = json::find(controller, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
-  // (Its template may be missing; validation rejects this.)
+  // The template may be missing; validation rejects this.
   if (json::find(*spec, "template") != nullptr) default_template(*spec, allocator);
   json::set_default(*spec, "replicas", json::Value(1), allocator);
   default_labels(controller, *spec, allocator);
@@ -165,11 +165,11 @@ void default_stateful_set(json::Value& set, Allocator& allocator) {
     json::set(strategy, "type", "RollingUpdate", allocator);
     json::child(strategy, "rollingUpdate", allocator);
   }
-  // (A strategy that names the type alone stays as it is.)
+  // A strategy that sets only the type is unchanged.
   if (json::Value* rolling = json::find(strategy, "rollingUpdate"); rolling != nullptr) {
     if (json::text(strategy, "type") == "RollingUpdate" && rolling->IsObject())
       json::set_default(*rolling, "partition", json::Value(0), allocator);
-    // Its feature gate is disabled.
+    // The feature gate of maxUnavailable is disabled.
     json::erase(*rolling, "maxUnavailable");
   }
   json::Value& retention = json::child(*spec, "persistentVolumeClaimRetentionPolicy", allocator);
@@ -209,7 +209,7 @@ void default_job(json::Value& job, Allocator& allocator) {
       json::find(*spec, "completions") != nullptr || json::find(*spec, "parallelism") != nullptr;
   if (!sized) json::set(*spec, "completions", json::Value(1), allocator);
   json::set_default(*spec, "parallelism", json::Value(1), allocator);
-  // (A limit for each index is the limit.)
+  // With a limit for each index, the job itself has no limit.
   constexpr int kNoLimit = 2147483647;
   const bool limits_indexes = json::find(*spec, "backoffLimitPerIndex") != nullptr;
   json::set_default(*spec, "backoffLimit", json::Value(limits_indexes ? kNoLimit : 6), allocator);
@@ -303,7 +303,7 @@ void default_namespace_status(json::Value& ns, Allocator& allocator) {
   if (json::text(status, "phase").empty()) json::set(status, "phase", "Active", allocator);
 }
 
-/// Of a volume, or a claim.
+/// For volumes and claims.
 void default_volume_status(json::Value& volume, Allocator& allocator) {
   json::Value& status = json::child(volume, "status", allocator);
   if (json::text(status, "phase").empty()) json::set(status, "phase", "Pending", allocator);
@@ -319,7 +319,7 @@ void default_namespace(json::Value& ns, Allocator& allocator) {
 
 void default_secret(json::Value& secret, Allocator& allocator) {
   json::set_default(secret, "type", "Opaque", allocator);
-  // stringData is for writing only.
+  // stringData is write-only.
   json::Value* plain = json::find(secret, "stringData");
   if (plain == nullptr) return;
   if (plain->IsObject() && !plain->ObjectEmpty()) {
@@ -340,7 +340,7 @@ void default_autoscaler(json::Value& autoscaler, Allocator& allocator) {
   if (json::Value* behavior = json::find(*spec, "behavior");
       behavior != nullptr && behavior->IsObject())
     default_behavior(*behavior, allocator);
-  // Without a measure it is the CPU.
+  // The default metric is the CPU utilization.
   constexpr int kPercent = 80;
   if (json::text(autoscaler, "apiVersion") == "autoscaling/v1") {
     if (!has_annotated_metrics(autoscaler, allocator))
@@ -426,7 +426,7 @@ void default_node_status(json::Value& node, Allocator& allocator) {
 
 void default_node(json::Value& node, Allocator& allocator) {
   if (json::Value* spec = json::find(node, "spec"); spec != nullptr && spec->IsObject()) {
-    // One address range, and all of them: the first is the one.
+    // podCIDR equals the first element of podCIDRs: sets the missing one.
     const std::string range(json::text(*spec, "podCIDR"));
     json::Value* ranges = json::find(*spec, "podCIDRs");
     const bool several = ranges != nullptr && ranges->IsArray() && !ranges->Empty();
@@ -462,7 +462,7 @@ void default_ingress_class(json::Value& ingress_class, Allocator& allocator) {
   json::Value* parameters = spec == nullptr ? nullptr : json::find(*spec, "parameters");
   if (parameters == nullptr || !parameters->IsObject()) return;
   const json::Value* scope = json::find(*parameters, "scope");
-  if (scope == nullptr || scope->IsNull())  // "" is refused
+  if (scope == nullptr || scope->IsNull())  // "" is rejected
     json::set(*parameters, "scope", json::Value("Cluster"), allocator);
 }
 

@@ -27,7 +27,7 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-/// Whether it is a PEM certificate. (Not checked further when a definition is created.)
+/// Validates a simple JSON path such as ".spec.replicas". Returns whether it is valid.
 bool validate_simple_path(std::string_view path, const std::string& field, Causes& causes) {
   if (path.empty()) {
     causes.push_back(rules::required(field, ""));
@@ -132,8 +132,8 @@ void validate_selectable_fields(Value fields, Value schema, const std::string& p
   }
 }
 
-/// The versions in Go's syntax. (Without schemas, columns and so on, as in Kubernetes if all versions
-/// have the same.)
+/// The versions in Go's syntax, without schemas, columns and so on. (Kubernetes omits them, too, if
+/// they are the same in all versions.)
 std::string versions_in_go(Value versions) {
   if (versions.empty()) return "null";
   std::string out;
@@ -205,7 +205,7 @@ void validate_deprecation(Value version, const std::string& here, Causes& causes
       control - text.begin()));
 }
 
-/// (The API server has what `webhook` holds in other places inside.)
+/// In kube-apiserver, the content of `webhook` has other paths.
 void validate_conversion(Value conversion, Causes& causes) {
   constexpr std::array<std::string_view, 2> kStrategies = {"None", "Webhook"};
   constexpr const char* kClient = "spec.conversion.webhookClientConfig";
@@ -278,7 +278,8 @@ struct Parts {
   Parts others() const { return {!schema, !subresources, !columns, !fields}; }
 };
 
-/// The common part of all versions, which the API server keeps in the spec, not in the versions.
+/// The parts that are the same in all versions. kube-apiserver has them in the spec, not in the
+/// versions.
 Parts shared_parts(Value versions) {
   Parts out;
   const Value first = versions[0];
@@ -344,7 +345,7 @@ void validate_parts(Value version, const Parts& what, const std::string& path,
                                         "not included"));
 }
 
-/// Validates a version, without the common part.
+/// Validates a version without the shared parts.
 void validate_version(Value version, const std::string& here, const Parts& shared, Causes& causes) {
   check_label(version["name"].as_string(), here + ".name", causes);
   validate_deprecation(version, here, causes);
@@ -369,7 +370,7 @@ void validate_versions(Value versions, const Parts& shared, Causes& causes) {
   };
   if (!unique) refuse("must contain unique version names");
   if (stored != 1) refuse("must have exactly one version marked as storage version");
-  // (The name of the first version is also in spec.version.)
+  // The name of the first version is also in spec.version.
   if (const auto first = versions[0]["name"].as_string(); !first.empty())
     check_label(first, "spec.version", causes);
 }
@@ -434,7 +435,8 @@ void validate_bundle(const Object& definition, const Object& old, Causes& causes
   }
 }
 
-/// States that an existing definition may keep. `old`: the old definition, if any.
+/// Rejects invalid states, unless the old definition has the same state. `old` is empty for a new
+/// definition.
 void validate_policies(const Object& definition, const Object& old, Causes& causes) {
   using State = ApiApproval::State;
   if (is_protected_group(definition["spec"]["group"].as_string())) {

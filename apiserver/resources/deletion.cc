@@ -44,14 +44,14 @@ void check_preconditions(const Target& target, const storage::Preconditions& pre
   const auto demand = [&](std::string_view what, const std::optional<std::string>& wanted,
                           std::string_view actual, std::string_view perhaps) {
     if (!wanted || *wanted == actual) return;
-    // Objects that wait for their content have a different message.
+    // Namespaces and definitions have a different message.
     if (is_namespace(target) || is_definition(target)) {
       throw StatusError::conflict(
           target.resource->type.group, target.resource->type.plural, present.name(),
           fmt::format("Precondition failed: {0} in precondition: {1}, {0} in object meta: {2}",
                       what, *wanted, actual));
     }
-    // The API server names the kind where it names the resource elsewhere.
+    // kube-apiserver has the kind here, where other messages have the resource.
     throw StatusError::conflict(
         target.resource->type.group, target.resource->type.kind, present.name(),
         fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The "
@@ -70,11 +70,11 @@ std::chrono::sys_seconds now() {
   return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
 
-/// The object as it is while it waits to go.
+/// The object with deletionTimestamp and deletionGracePeriodSeconds.
 Object mark(const Object& object, std::chrono::sys_seconds when, std::int64_t grace) {
   const std::string time = api::format_time(when);
   const std::int64_t generation = object["metadata"]["generation"].as_int();
-  // Controllers must act on it, so the first time increases the generation.
+  // The first time, this increases the generation, so that controllers notice it.
   const std::int64_t next = is_deleting(object) || generation == 0 ? generation : generation + 1;
   Object marked =
       api::with_metadata(object, {{api::sym::kDeletionTimestamp, std::string_view(time)},
@@ -82,7 +82,8 @@ Object mark(const Object& object, std::chrono::sys_seconds when, std::int64_t gr
   return next == 0 ? marked : api::with_metadata(marked, {{api::sym::kGeneration, next}});
 }
 
-/// The grace period of a pod: the client's, or else the pod's; nullopt for unscheduled pods.
+/// The grace period of a pod: the client's, or else the pod's; 0 for pods that are unscheduled or
+/// have ended.
 std::int64_t grace_of(const Object& pod, const DeleteOptions& options) {
   const std::string_view phase = pod["status"]["phase"].as_string();
   if (pod["spec"]["nodeName"].as_string().empty() || phase == "Failed" || phase == "Succeeded")
@@ -92,7 +93,7 @@ std::int64_t grace_of(const Object& pod, const DeleteOptions& options) {
   return grace < 0 ? 1 : grace;
 }
 
-/// The grace period of a pod that is being deleted already, if the client wants a shorter one.
+/// The grace period of a pod that is already being deleted, if the client requests a shorter one.
 std::optional<std::int64_t> shorter_grace(const DeleteOptions& options, std::int64_t before) {
   if (!options.grace_period_seconds) return std::nullopt;
   const std::int64_t wanted = *options.grace_period_seconds;
@@ -106,7 +107,7 @@ Object mark_shorter(const Object& pod, std::int64_t before, std::int64_t grace) 
   const auto shorter = std::chrono::floor<std::chrono::seconds>(end.value_or(now())) -
                        std::chrono::seconds(before - grace);
   if (shorter >= now()) return mark(pod, shorter, grace);
-  // It is over: the pod's node still gets a moment to end it.
+  // The grace period is over; the kubelet still gets up to a second to end the pod.
   return mark(pod, now(), std::min<std::int64_t>(grace, 1));
 }
 
@@ -199,7 +200,7 @@ Awaitable<Store::Deleted> Store::remove_now(const Target& target,
   }
 }
 
-/// Pods and objects with finalizers: sets deletionTimestamp first.
+/// Sets deletionTimestamp first. For pods, and for objects with finalizers.
 Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
                                                    const DeleteOptions& options) const {
   const ServedResource& resource = *target.resource;
@@ -234,7 +235,7 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
       if (same) throw Unchanged{};
       return present;
     }
-    // While the grace period runs, a request can make it shorter, and otherwise changes nothing.
+    // While the grace period runs, a request can only shorten it.
     const auto grace = shorter_grace(options, before);
     if (!grace) throw Unchanged{};
     gone = *grace == 0 && !finalizers;
@@ -265,7 +266,7 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
   if (!gone || options.dry_run) co_return Deleted{resource.from_storage(marked), gone};
   storage::Preconditions same = options.preconditions;
   if (!unchanged) {
-    // Setting deletionTimestamp has created a new version.
+    // The update that set deletionTimestamp has created a new version.
     same.uid = std::string(marked.uid());
     same.resource_version.reset();
   }
@@ -369,7 +370,7 @@ Awaitable<Store::Deleted> Store::remove(Target target, DeleteOptions options) co
   return remove_unasked(std::move(target), std::move(options));
 }
 
-/// As with updates: deletes only the version that admission has seen.
+/// As for updates: deletes only the version that admission has seen.
 Awaitable<Store::Deleted> Store::remove_admitted(Target target, DeleteOptions options) const {
   Admission& admission = *target.admission;
   for (;;) {
@@ -420,7 +421,7 @@ Awaitable<Store::Deleted> Store::remove_object(Target target, DeleteOptions opti
         co_return co_await remove_gracefully(target, options);
       co_return co_await remove_now(target, options.preconditions, options.dry_run);
     } catch (const HasFinalizer&) {
-      // Again: the object is marked now, and waits for the new finalizer.
+      // The object has received a finalizer: delete it gracefully.
     }
   }
 }
@@ -429,7 +430,7 @@ Awaitable<void> Store::remove_listed(Target collection, Object listed,
                                      DeleteOptions options) const {
   collection.ns = listed.ns();
   collection.name = listed.name();
-  // The client's preconditions may conflict with the listed object, which is an error.
+  // The client's preconditions may contradict the listed object, which is an error.
   const bool only_ours = options.preconditions.empty();
   if (!options.preconditions.uid) options.preconditions.uid = std::string(listed.uid());
   try {

@@ -26,7 +26,7 @@ bool check_list(const Field& list, std::size_t most, Check check) {
   return true;
 }
 
-/// A list whose elements differ in a text, which is the field `key(element)`. Duplicates are
+/// Checks a list whose elements must differ in the text of the field `key(element)`. Duplicates are
 /// reported after the other errors.
 template <class Check, class Key>
 void check_set(const Field& list, std::size_t most, Check check, Key key) {
@@ -45,17 +45,17 @@ inline Field text_of(const Field& element) { return element; }
 void check_length(const Field& text, int most);
 /// The names of the requests of a resource.k8s.io DeviceClaim, and "request/alternative".
 std::set<std::string> device_request_names(api::Value devices);
-/// One of these names.
+/// Checks a reference to one of these names.
 void check_device_request_name(const Field& reference, const std::set<std::string>& names);
-/// A set of these names, which may be empty.
+/// Checks a set of references to these names, which may be empty.
 void check_device_request_names(const Field& references, const std::set<std::string>& names);
-/// Parameters for a driver. `stored` ones may be longer than new ones.
+/// Checks the parameters for a driver. Stored parameters may be longer than new ones.
 void check_device_config(const Field& config, bool stored);
-/// A runtime.RawExtension that has to be an object.
+/// Checks a runtime.RawExtension, which must be an object.
 void check_raw_object(const Field& object, bool stored);
 void check_device_toleration(const Field& toleration);
-/// The name of an attribute or a capacity: "model" or "vendor.example.com/model". The errors are
-/// those of `field`.
+/// Checks the name of an attribute or a capacity: "model" or "vendor.example.com/model". Errors are
+/// reported for `field`.
 void check_attribute_name(const Field& field, std::string_view name);
 /// The conditions that a device must have, and must not have, before a pod is bound.
 void check_binding_conditions(const Field& device);

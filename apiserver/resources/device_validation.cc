@@ -92,7 +92,7 @@ void check_devices(const Field& devices) {
   });
 }
 
-/// An identifier of C.
+/// Checks a C identifier.
 void check_identifier(const Field& field, std::string_view name) {
   constexpr int kLongest = 32;
   if (name.size() > kLongest) field.causes().push_back(rules::too_long(field.path(), kLongest));
@@ -110,7 +110,7 @@ void check_identifier(const Field& field, std::string_view name) {
       "validation is '[A-Za-z_][A-Za-z0-9_]*')"));
 }
 
-/// Unchanged values count as stored.
+/// Unchanged values follow the rules for stored ones.
 void check_class(const Object& object, Value before, Causes& causes) {
   const Field spec(object["spec"], "spec", causes);
   const Field configs = spec["config"];
@@ -222,7 +222,7 @@ void check_attribute_name(const Field& field, std::string_view name) {
   if (slash == std::string_view::npos) return check_identifier(field, name);
   const std::string_view domain = name.substr(0, slash);
   const std::string_view rest = name.substr(slash + 1);
-  // Kubernetes 1.36 accepts everything that has several slashes.
+  // Kubernetes 1.36 accepts any name with several slashes.
   if (rest.find('/') != std::string_view::npos) return;
   if (domain.empty()) {
     refuse("", "the domain must not be empty");

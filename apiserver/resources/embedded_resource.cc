@@ -53,7 +53,7 @@ bool fits(Value value, Type type) {
   return fits_scalar(value, type.scalar());
 }
 
-/// Where Go's decoder is: "value", or "struct field ObjectMeta.labels".
+/// The position of Go's decoder: "value", or "struct field ObjectMeta.labels".
 struct Position {
   std::string text = "value";
   std::string fields = {};

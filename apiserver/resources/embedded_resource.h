@@ -1,4 +1,4 @@
-// Resources inside of custom resources (x-kubernetes-embedded-resource).
+// Resources in custom resources (x-kubernetes-embedded-resource).
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace lookout::apiserver::resources {
 
-/// The apiVersion, kind and metadata of an embedded resource, which is at `path`, follow the rules of
-/// every object, but it needs no name.
+/// Checks the apiVersion, kind and metadata of an embedded resource, which is at `path`, by the rules
+/// for every object. A name is not required.
 void check_embedded(api::Value resource, const std::string& path, Causes& causes);
 
 }  // namespace lookout::apiserver::resources

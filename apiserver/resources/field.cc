@@ -22,7 +22,7 @@ std::span<const std::string_view> span_of(Field::Words words) {
   return {words.begin(), words.size()};
 }
 
-/// The number of "25%".
+/// Parses a percentage: 25 for "25%".
 std::optional<std::int64_t> share_of(std::string_view text) {
   const std::string_view digits = text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0));
   if (!text.ends_with('%') || digits.empty() ||
@@ -31,8 +31,8 @@ std::optional<std::int64_t> share_of(std::string_view text) {
   return api::detail::parse_int(digits);
 }
 
-/// A reason begins with a letter. Letters, digits, '_', ',' and ':' follow; the last one is no ',' or
-/// ':'.
+/// A reason begins with a letter. Letters, digits, '_', ',' and ':' follow; the last character is not
+/// ',' or ':'.
 rules::Messages check_condition_reason(std::string_view reason) {
   const auto is_letter = [](char c) {
     const char lower = base::lower_case(c);

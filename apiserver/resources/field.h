@@ -17,11 +17,11 @@ namespace lookout::apiserver::resources {
 
 inline constexpr const char* kImmutable = "field is immutable";
 
-/// The error message for a text that is no valid address; null for a valid one, which need not be in
-/// its canonical form.
+/// The error message for a text that is not a valid address; null for a valid one, which need not be
+/// in its canonical form.
 const char* fault_of_ip(std::string_view address);
 
-/// The error message for a text that is no valid address range (CIDR); null for a valid one.
+/// The error message for a text that is not a valid address range (CIDR); null for a valid one.
 const char* fault_of_cidr(std::string_view range);
 
 /// A value, its path in error messages, and the list that receives the errors. The value may be
@@ -45,7 +45,7 @@ class Field {
   Field key(std::string_view name) const {
     return {*this, value_[name], {name.data(), narrow(name.size()), Step::kKey}};
   }
-  /// The same value, named by another path.
+  /// The same value with another path.
   Field named(std::string path) const { return {value_, std::move(path), *causes_}; }
 
   /// Calls `visit(element)` for the elements of a list.
@@ -81,8 +81,8 @@ class Field {
   void not_found() const;
   void not_supported(Words words) const;
   void too_many(std::size_t most) const;
-  /// The message shows the value as JSON, null if it is absent. The other two show an absent value as
-  /// "" or 0.
+  /// The message of invalid() shows the value as JSON, null if it is absent. The other two show an
+  /// absent value as "" or 0.
   void invalid(std::string_view why) const;
   void invalid_text(std::string_view why) const;
   void invalid_number(std::string_view why) const;
@@ -92,7 +92,7 @@ class Field {
   // Rules. They return whether the value is valid.
 
   bool check_present(std::string_view why = "") const;
-  /// Of an amount that may be absent.
+  /// For an amount that may be absent.
   bool check_not_negative() const;
   bool check_positive(std::string_view why = "must be greater than 0") const {
     return check_range(1, INT64_MAX, why);
@@ -102,7 +102,7 @@ class Field {
   /// One of the words. An absent value counts as "".
   bool check_word(Words words) const;
   bool check_word_if_present(Words words) const { return !exists() || check_word(words); }
-  /// If it is empty, the error is that it is required.
+  /// If the value is empty, the error is that it is required.
   bool check_required_word(Words words) const;
   /// One of the checks in api/validation.h.
   bool check_form(api::validation::Messages (*check)(std::string_view)) const;
@@ -146,7 +146,7 @@ class Field {
     std::uint32_t size_or_index;
     Kind kind;
   };
-  /// More than that are made a text.
+  /// Longer paths are converted to a text.
   static constexpr std::size_t kMaxSteps = 16;
 
   Field(const Field& parent, api::Value value, Step step);

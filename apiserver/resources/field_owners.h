@@ -1,4 +1,4 @@
-// The owner of the fields that a write changes.
+// FieldManagers for the writes of a resource.
 #pragma once
 
 #include <memory>

@@ -30,7 +30,7 @@ bool all_of(std::string_view text, Predicate predicate) {
   return std::all_of(text.begin(), text.end(), predicate);
 }
 
-/// The text without the characters that `dropped` names.
+/// The text without the characters for which `dropped` is true.
 template <class Predicate>
 std::string without(std::string_view text, Predicate dropped) {
   std::string out(text);
@@ -116,7 +116,7 @@ bool is_issued(std::string_view number) {
   return fits({"2131", "2131", 15}) || std::any_of(kIssuers.begin(), kIssuers.end(), fits);
 }
 
-/// A number with any other characters between its digits, and Luhn's checksum.
+/// A number with Luhn's checksum. Other characters between its digits are ignored.
 bool is_credit_card(std::string_view text) {
   const std::string number = without(text, [](char c) { return !is_digit(c); });
   if (!is_issued(number)) return false;
@@ -153,7 +153,7 @@ bool is_rgb_color(std::string_view text) {
          red <= kMost && green <= kMost && blue <= kMost;
 }
 
-/// Groups of four, one at least; the last may be padded.
+/// One or more groups of four characters; the last one may be padded.
 bool is_base64(std::string_view text) {
   if (text.empty() || text.size() % 4 != 0) return false;
   for (int padding = 0; padding < 2 && text.ends_with('='); ++padding) text.remove_suffix(1);
@@ -179,7 +179,8 @@ bool is_date(std::string_view text) {
              .ok();
 }
 
-/// (Kubernetes takes any character for the point, and looks at nothing behind a second "t".)
+/// Kubernetes accepts any character as the decimal point, and ignores everything after a second
+/// "t".
 bool is_date_time(std::string_view text) {
   static const RE2 kTime("([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})");
   const std::string lower = base::lower_case(text);
@@ -223,7 +224,7 @@ bool is_duration(std::string_view text) {
 
 bool has_no_zero(std::string_view text) { return text.find('\0') == std::string_view::npos; }
 
-/// (Numbers may begin with zeros, and the address may be inside of an IPv6 address.)
+/// Numbers may begin with zeros, and the address may be embedded in an IPv6 address.
 bool is_ipv4(std::string_view text) {
   return has_no_zero(text) && text.find('.') != std::string_view::npos &&
          IpAddress::parse(without_leading_zeros(text));
@@ -254,8 +255,9 @@ std::size_t count_characters(std::string_view text) {
   }));
 }
 
-/// One label, which has no dash but behind its first character, or several of which the last, the
-/// top-level domain, has letters alone. Letters and symbols may be those of any language.
+/// One label, in which a dash is allowed only after the first character; or several labels, of
+/// which the last one, the top-level domain, has only letters. Letters and symbols may be from any
+/// language.
 bool is_hostname(std::string_view text) {
   constexpr std::size_t kMostBytes = 255;
   constexpr std::size_t kLabel = 63;
@@ -291,8 +293,8 @@ bool is_long_name(std::string_view text) {
   return std::all_of(parts.begin(), parts.end(), is_name);
 }
 
-/// One address of RFC 5322, with or without a name: "a@b.c", "A B <a@b.c>". (Comments have no
-/// comments in them.)
+/// One address of RFC 5322, with or without a name: "a@b.c", "A B <a@b.c>". Nested comments are not
+/// supported.
 bool is_email(std::string_view text) {
   constexpr const char* kSpace = R"([ \t]*)";
   constexpr const char* kAtom = R"([^\x00-\x20\x7f()<>\[\]:;@\\,."]+)";

@@ -8,10 +8,10 @@
 
 namespace lookout::apiserver::resources {
 
-/// How many indexes the text names; throws std::invalid_argument.
+/// The number of indexes in the text. Throws std::invalid_argument.
 std::int64_t count_indexes(std::string_view text, std::int64_t completions);
 
-/// The valid intervals.
+/// The valid intervals in the text.
 std::vector<std::pair<std::int64_t, std::int64_t>> valid_intervals(std::string_view text,
                                                                    std::int64_t completions);
 

@@ -1,4 +1,4 @@
-// Status transitions of jobs. Controllers other than Kubernetes' may manage a job, so the API server
+// Status transitions of jobs. Other controllers than Kubernetes' may manage a job, so the server
 // enforces the transitions that clients expect.
 #include <fmt/format.h>
 
@@ -118,7 +118,7 @@ class StatusChange {
     }
   }
 
-  /// Of a job that has failed, or is complete.
+  /// Checks a job that has failed or is complete.
   void check_end() const {
     if ((now_.failed != then_.failed || changed("failedIndexes")) && now_.failed && !now_.failing)
       refuse("cannot set Failed=True condition without the FailureTarget=true condition");
@@ -139,7 +139,7 @@ class StatusChange {
       const auto shown = [&](const char* list) {
         return uncounted[list].exists() ? (*uncounted[list]).to_json() : std::string("null");
       };
-      // (Shows the value in Go's syntax.)
+      // Shows the value in Go's syntax.
       uncounted.invalid_as(
           fmt::format(R"({{"Succeeded":{},"Failed":{}}})", shown("succeeded"), shown("failed")),
           "must be empty for finished job");
@@ -195,7 +195,7 @@ class StatusChange {
     }
     if (count("failed") < before_["failed"].as_int())
       status_["failed"].invalid_number("cannot decrease the failed counter");
-    // (Indexed jobs can be scaled down.)
+    // Indexed jobs can be scaled down.
     const bool scales = spec_["completionMode"].as_string() == "Indexed" &&
                         spec_["completions"] == spec_["parallelism"];
     if (!scales && count("succeeded") < before_["succeeded"].as_int())

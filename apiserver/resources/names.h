@@ -1,4 +1,4 @@
-// Aliases for the rules about objects.
+// Aliases for this folder.
 #pragma once
 
 #include "apiserver/names.h"

@@ -20,7 +20,7 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-/// An address that other hosts can send to.
+/// Checks an address that is reachable from other hosts.
 void check_endpoint_address(const Field& address) {
   const auto parsed = IpAddress::parse(without_leading_zeros(address.text()));
   if (!parsed) return address.invalid_text("must be a valid IP address");
@@ -122,7 +122,7 @@ void check_ingress_path(const Field& path) {
   check_backend(path["backend"]);
 }
 
-/// An address of before may stay as it is.
+/// An unchanged address is not checked.
 void check_balancer_address(const Field& address, Value before) {
   const Field ip = address["ip"];
   const auto old = before.elements();
@@ -206,13 +206,13 @@ void check_service_port(const Field& port, bool several, std::set<std::string_vi
   if (!name.empty() && !names.insert(name.text()).second) name.duplicate();
   port["port"].check_port();
   check_protocol(port);
-  // (The default is the port.)
+  // The default of targetPort is the port.
   const Field target = port["targetPort"];
   (target.exists() ? target : port["port"].named(target.path())).check_port_or_name();
   check_app_protocol(port);
 }
 
-/// Load balancers open their ports on nodes.
+/// Load balancers open this port on nodes.
 void check_balanced_port(const Field& port) {
   constexpr std::int64_t kKubelet = 10250;
   if (port["port"].number() != kKubelet) return;
@@ -318,14 +318,14 @@ void check_addresses(const Field& spec) {
 
 constexpr std::string_view kSpace = " \t\n\v\f\r";
 
-/// White space around a range of addresses does not count.
+/// White space around an address range is ignored.
 void check_padded_range(const Field& field, std::string_view padded) {
   const std::string_view range = base::trim(padded, kSpace);
   if (const char* const fault = fault_of_cidr(range); fault != nullptr)
     field.causes().push_back(rules::invalid(field.path(), range, fault));
 }
 
-/// Of address ranges between commas.
+/// Checks the address ranges between commas.
 void check_listed_ranges(const Field& list) {
   std::string_view rest = base::trim(list.text(), kSpace);
   if (rest.empty()) return;
@@ -351,7 +351,7 @@ void check_source_ranges(const Field& service, const Field& spec, bool is_balanc
   }
 }
 
-/// A name may end with a dot, which messages omit.
+/// A name may end with a dot, which error messages omit.
 void check_external_name(const Field& name) {
   std::string_view host = name.text();
   if (host.ends_with('.')) host.remove_suffix(1);
@@ -380,7 +380,7 @@ void check_traffic(const Field& spec) {
   } else if (!external.empty()) {
     external.invalid_text("may only be set for externally-accessible services");
   }
-  // (ServiceAllocator checks the range of a new one.)
+  // ServiceAllocator checks the range of a new port.
   const Field health = spec["healthCheckNodePort"];
   if ((!is_balancer || external.text() != "Local") && health.number() != 0) {
     health.invalid_number(
@@ -708,7 +708,7 @@ void validate_service_cidr_update(const Object& object, const Object& old, Cause
   const Field ranges(object["spec"]["cidrs"], "spec.cidrs", causes);
   const Value before = old["spec"]["cidrs"];
   const std::size_t size = (*ranges).size();
-  // A second family may be added.
+  // A second address family may be added.
   const bool grows = before.size() == 1 && size == 2;
   if (size != before.size() && !grows) return ranges.invalid(kImmutable);
   std::size_t index = 0;
@@ -738,7 +738,7 @@ rules::Messages check_ip_name(std::string_view name) {
 void validate_ip_address_update(const Object& address, const Object& old, Causes& causes) {
   const Field parent(address["spec"]["parentRef"], "spec.parentRef", causes);
   if (parent.is(old["spec"]["parentRef"])) return;
-  // (Shows the reference in Go's syntax.)
+  // Shows the reference in Go's syntax.
   const std::string shown =
       parent.exists()
           ? fmt::format(R"({{"Group":"{}","Resource":"{}","Namespace":"{}","Name":"{}"}})",

@@ -52,7 +52,7 @@ void validate_annotations(Value annotations, Causes& causes) {
     causes.push_back(rules::too_long("metadata.annotations", static_cast<int>(kMaxAnnotations)));
 }
 
-/// In the order of the fields of Kubernetes' type, as its messages have them.
+/// The JSON of an owner with its fields in the order of Kubernetes' type.
 std::string owner_in_order(Value owner) {
   std::string out = "{";
   const char* comma = "";

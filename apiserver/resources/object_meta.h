@@ -15,23 +15,23 @@ namespace lookout::apiserver::resources {
 /// The type of the metadata of all objects.
 api::detail::Type metadata_type();
 
-/// The rules of k8s.io/apimachinery/pkg/api/validation for a new object's metadata ...
+/// Validates a new object's metadata (k8s.io/apimachinery/pkg/api/validation).
 void validate_metadata(const ServedResource& resource, const api::Object& object, Causes& causes);
-/// The part for labels, annotations, owners and finalizers.
+/// The part of validate_metadata() for labels, annotations, owners and finalizers.
 void validate_metadata_details(const api::Object& object, Causes& causes);
-/// A built-in finalizer, which has no domain.
+/// Whether it is a built-in finalizer, which has no domain.
 bool is_standard_finalizer(std::string_view name);
 /// In most kinds, a finalizer without a domain must be a built-in one.
 void validate_finalizer_names(const ServedResource& resource, const api::Object& object,
                               Causes& causes);
-/// ... and, beyond that, for a change.
+/// Validates a change of the metadata.
 void validate_metadata_update(const api::Object& object, const api::Object& old, Causes& causes);
 
 /// Whether the object is being deleted: it exists only until its finalizers are removed or its grace
 /// period ends.
 bool is_deleting(const api::Object& object);
 
-/// Whether two objects differ in nothing but the named members.
+/// Whether two objects differ only in the named members.
 bool equal_but_for(std::initializer_list<std::string_view> names, api::Value a, api::Value b);
 
 /// Removes fields that only the server sets, and sets uid and creationTimestamp.
@@ -40,7 +40,7 @@ void initialize_metadata(json::Value& metadata, json::Allocator& allocator);
 /// Removes empty labels, annotations and so on, as Go's encoder does.
 void drop_empty_metadata(json::Value& metadata);
 
-/// "web-" and five random characters that spell no words.
+/// "web-" and five random characters, which cannot form words.
 std::string generate_name(std::string_view prefix);
 
 /// A random UUID.

@@ -67,7 +67,7 @@ void validate_ephemeral_containers_change(const Object& pod, const Object& old, 
     if (kept == elements.end()) {
       now.forbidden(fmt::format("existing ephemeral containers {} may not be removed\n", name));
     } else if (*kept != before) {
-      // (A comparison in Go's syntax follows there.)
+      // kube-apiserver appends a comparison in Go's syntax.
       now.forbidden(fmt::format("existing ephemeral containers {} may not be changed\n", name));
     }
   }
@@ -114,7 +114,7 @@ void keep_all_but_resources(json::Value& pod, const json::Value& old, Allocator&
   }
 }
 
-/// The container without its CPU and memory: a resize must not change the rest.
+/// The container without its CPU and memory. A resize must not change this part.
 json::Value fixed_part(const json::Value& container, Allocator& allocator) {
   json::Value fixed = json::deep_copy(container, allocator);
   json::Value* resources = json::find(fixed, "resources");
@@ -144,7 +144,7 @@ void check_nothing_removed(const Field& resources, api::Value before, const std:
   }
 }
 
-/// False if the containers are not the old ones.
+/// False if the containers differ from the old ones.
 bool check_same_containers(const Field& spec, api::Value before) {
   const std::size_t errors = spec.causes().size();
   for (const std::string list : kContainerLists) {
@@ -162,7 +162,8 @@ bool check_same_containers(const Field& spec, api::Value before) {
   return spec.causes().size() == errors;
 }
 
-/// A node that does not report the resources of running containers cannot resize them.
+/// Whether the pod's node can resize it: only a node that reports the resources of running
+/// containers can.
 bool can_resize(const Object& pod) {
   for (const api::Value container : pod["status"]["containerStatuses"].elements()) {
     if (container["state"]["running"].exists()) return container["resources"].exists();
@@ -171,7 +172,7 @@ bool can_resize(const Object& pod) {
 }
 
 /// Calls `visit(container, fixed)` for each container that changes; `fixed` is true if only its CPU
-/// and memory do.
+/// and memory change.
 template <class Visit>
 void each_changed(const Field& containers, const json::Value& now, const json::Value& before,
                   Allocator& allocator, Visit visit) {

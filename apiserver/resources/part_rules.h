@@ -9,7 +9,7 @@ namespace lookout::apiserver::resources {
 
 /// The rules for a subresource that changes one part of an object.
 struct PartRules {
-  /// Undoes every other change.
+  /// Reverts every other change.
   void (*keep_rest)(json::Value& object, const json::Value& old, json::Allocator& allocator);
   /// Called with the stored forms, after the object has been validated.
   void (*validate_change)(const api::Object& object, const api::Object& old, Causes& causes);

@@ -56,7 +56,7 @@ std::size_t literal_size(std::string_view pattern) {
   return std::min(size + 1, pattern.size());
 }
 
-/// Go has "(?<name>" as well as "(?P<name>", RE2 of old only the latter.
+/// Go accepts "(?<name>" and "(?P<name>", old versions of RE2 only the latter.
 std::string with_old_names(std::string_view pattern) {
   constexpr std::string_view kName = "(?<";
   std::string out;
@@ -76,12 +76,12 @@ std::string with_old_names(std::string_view pattern) {
   return out;
 }
 
-/// The patterns that were compiled last. Any thread may call it.
+/// A cache of compiled patterns. Thread-safe.
 class CompiledPatterns {
  public:
   std::shared_ptr<const re2::RE2> get(std::string_view pattern) {
     if (auto known = find(pattern)) return known;
-    // Without the lock, as this may take a second.
+    // Compile without the lock, because this may take a second.
     auto compiled = std::make_shared<const re2::RE2>(with_old_names(pattern), options());
     const auto size = static_cast<std::size_t>(std::max(compiled->ProgramSize(), 1));
     const std::lock_guard lock(mutex_);

@@ -14,8 +14,8 @@ namespace lookout::apiserver::resources {
 /// compiled patterns up to a limit. Thread-safe.
 bool matches_pattern(std::string_view pattern, std::string_view text);
 
-/// Finds patterns in a schema, at any depth, that cannot be compiled, or only into more than a
-/// match may cost.
+/// Reports the patterns in a schema, at any depth, that cannot be compiled, or whose matching would
+/// cost too much.
 void validate_patterns(api::Value schema, const std::string& path, Causes& causes);
 
 }  // namespace lookout::apiserver::resources

@@ -65,7 +65,8 @@ bool is_repository(std::string_view name) {
   }
 }
 
-/// Always for the tag "latest", and for neither tag nor digest. IfNotPresent for invalid names, too.
+/// Always, for the tag "latest" and for images with neither tag nor digest; otherwise, and for
+/// invalid names, IfNotPresent.
 std::string_view pull_policy(std::string_view image) {
   constexpr const char* kSometimes = "IfNotPresent";
   const std::size_t at = image.find('@');
@@ -193,8 +194,8 @@ void default_host_ports(json::Value& spec, Allocator& allocator) {
   }
 }
 
-/// Pod-level resources, if any: missing requests are the sum of the containers' requests, or else the
-/// pod's limits.
+/// If there are pod-level resources, missing requests default to the sum of the containers' requests,
+/// or else to the pod's limits.
 void default_pod_resources(json::Value& spec, Allocator& allocator) {
   json::Value* resources = json::find(spec, "resources");
   if (resources == nullptr || !resources->IsObject()) return;
@@ -216,7 +217,7 @@ void default_pod_resources(json::Value& spec, Allocator& allocator) {
   for (const auto& [name, amount] : quota::resources_of_containers(containers.body(), "requests")) {
     if (name == "cpu" || name == "memory") set_missing("requests", name, amount.to_string());
   }
-  // (A new member moves the others.)
+  // A copy, because a new member moves the others.
   const json::Value limits = json::deep_copy(*json::find(*resources, "limits"), allocator);
   for (const auto& limit : limits.GetObject()) {
     const std::string name(json::text_of(limit.name));
@@ -266,7 +267,7 @@ void default_pod_spec(json::Value& spec, Allocator& allocator) {
   json::for_each(spec, "initContainers", visit);
   json::for_each(spec, "ephemeralContainers", visit);
   json::for_each(spec, "volumes", [&](json::Value& volume) { default_volume(volume, allocator); });
-  // An older name for the same.
+  // serviceAccount is the older name of serviceAccountName.
   std::string account(json::text(spec, "serviceAccountName"));
   if (account.empty()) account = json::text(spec, "serviceAccount");
   if (!account.empty()) {

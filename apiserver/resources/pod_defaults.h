@@ -1,4 +1,4 @@
-// Defaults of pods, which templates and persistent volumes have, too.
+// Defaults of pods that templates and persistent volumes also have.
 #pragma once
 
 #include "apiserver/json.h"

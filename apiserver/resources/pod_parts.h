@@ -34,7 +34,8 @@ void check_toleration(const Field& toleration);
 void check_node_selector(const Field& selector);
 
 // security_validation.cc
-/// Beginnings of annotations, which the name of a container follows, and the annotation for a whole pod.
+/// The prefixes of the annotations for a container, followed by its name, and the annotation for a whole
+/// pod.
 inline constexpr std::string_view kAppArmorAnnotation =
     "container.apparmor.security.beta.kubernetes.io/";
 inline constexpr std::string_view kContainerSeccompAnnotation =
@@ -50,11 +51,11 @@ void check_host_process(const Field& spec);
 void check_host_users(const Field& spec);
 /// Fields that may not be set for the pod's operating system.
 void check_os(const Field& spec);
-/// A new pod's annotations and fields for seccomp and AppArmor name the same profiles.
+/// Checks that a new pod's annotations and fields name the same seccomp and AppArmor profiles.
 void check_annotated_profiles(const api::Object& pod, Causes& causes);
 
 // pod_status.cc
-/// Annotations that mean something, of a pod or a template. `before` are those of the old object.
+/// Checks the well-known annotations of a pod or a template. `before` are those of the old object.
 void check_pod_annotations(const Field& annotations, api::Value spec, api::Value before = {});
 void check_pod_annotations_update(const api::Object& pod, const api::Object& old, Causes& causes);
 /// Whether the name is an extended resource: example.com/gpu.
@@ -90,7 +91,7 @@ bool check_resource_name(const Field& amount, std::string_view name);
 void check_container_resource_name(const Field& amount, std::string_view name);
 /// Whether the resource is valid in a quota.
 bool is_quota_resource(std::string_view name);
-/// Not negative, and an integer for resources that have integers only.
+/// An amount must not be negative, and must be an integer for resources that have only integers.
 void check_amount(const Field& amount, std::string_view name);
 
 // device_validation.cc

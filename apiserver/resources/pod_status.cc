@@ -75,7 +75,7 @@ Value find_named(Value list, std::string_view name) {
 
 bool is_terminated(Value status) { return status["state"]["terminated"].exists(); }
 
-/// Whether a rule of one of its containers restarts the whole pod.
+/// Whether a rule of a container restarts the whole pod.
 bool restarts_all(Value spec) {
   for (const char* list : {"initContainers", "containers"}) {
     for (const Value container : spec[list].elements()) {
@@ -97,8 +97,8 @@ bool is_met(Value rule, std::int64_t code) {
   return relation == "In" ? listed : relation == "NotIn" && !listed;
 }
 
-/// Whether a container that ended with this code restarts, by its rules, its policy, or that of the
-/// pod.
+/// Whether a container that ended with this code restarts, according to its rules, its policy, or
+/// the pod's policy.
 bool should_restart(Value container, Value spec, std::int64_t code) {
   const std::string_view own = container["restartPolicy"].as_string();
   if (!own.empty()) {
@@ -124,7 +124,7 @@ void check_transitions(const Field& statuses, Value before, Value containers, Va
       statuses.causes().push_back(
           rules::forbidden(fmt::format("{}[{}].state", statuses.path(), at),
                            "may not be transitioned to non-terminated state"));
-      // (Of ephemeral containers every one is reported.)
+      // For ephemeral containers, every transition is reported.
       if (spec.exists()) break;
     }
   }
@@ -332,7 +332,7 @@ void check_pod_annotations_update(const Object& pod, const Object& old, Causes& 
   check_pod_annotations(annotations, pod["spec"], before);
 }
 
-/// podIP and podIPs.
+/// Synchronizes podIP and podIPs.
 void default_pod_status(json::Value& pod, Allocator& allocator) {
   json::Value* status = json::find(pod, "status");
   if (status == nullptr || !status->IsObject()) return;
@@ -361,7 +361,7 @@ void prepare_pod_status(json::Value& pod, const json::Value& old, Allocator& all
   const json::Value& before = found == nullptr ? none : *found;
   if (json::text(status, "qosClass").empty()) json::take(status, before, "qosClass", allocator);
   keep_generations(status, before, allocator);
-  // (Fields of disabled features.)
+  // Fields of disabled features.
   if (json::find(before, "nodeAllocatableResourceClaimStatuses") == nullptr)
     json::erase(status, "nodeAllocatableResourceClaimStatuses");
   for (const char* list : kContainerStatuses) {

@@ -50,7 +50,7 @@ void check_node_field(const Field& requirement) {
       [](const Field& value) { value.check_form(rules::check_dns1123_subdomain); });
 }
 
-/// Preferred terms may have labels that no node can have.
+/// Preferred terms may have values that are not valid labels.
 void check_node_term(const Field& term, bool is_required) {
   term["matchExpressions"].each([&](const Field& requirement) {
     check_node_requirement(requirement);
@@ -61,7 +61,7 @@ void check_node_term(const Field& term, bool is_required) {
   term["matchFields"].each(check_node_field);
 }
 
-/// A key of matchLabelKeys is also in the selector, where the server adds it.
+/// The server adds the keys of matchLabelKeys to the selector, so it must contain them.
 void check_listed_keys(const Field& term) {
   const Value selector = *term["labelSelector"];
   std::set<std::string_view> seen;
@@ -258,7 +258,7 @@ void check_host_network(const Field& spec, bool is_pod) {
   });
 }
 
-/// A hostname that has nothing to do with the pod's name.
+/// hostnameOverride is independent of the pod's name.
 void check_hostname_override(const Field& spec) {
   constexpr int kLongest = 64;  // as in the kernel
   const Field name = spec["hostnameOverride"];
@@ -289,7 +289,7 @@ void check_environment_files(const Field& spec) {
   each_container(spec, [&](const Field& container) { container["env"].each(check); });
 }
 
-/// Errors of names are reported at the scheduling gate.
+/// Errors in names are reported for the scheduling gate.
 void check_gates(const Field& gates) {
   std::set<std::string_view> names;
   gates.each([&](const Field& gate) {
@@ -314,7 +314,7 @@ json::Document without_changeable_parts(const Object& pod, bool is_gated) {
     json::erase(*spec, field);
   if (!is_gated) return document;
   json::erase(*spec, "nodeSelector");
-  // An affinity that is nothing but this is as good as none.
+  // An affinity without other members equals an absent one.
   if (json::Value* affinity = json::find(*spec, "affinity"); affinity != nullptr) {
     json::erase(*affinity, "nodeAffinity");
     if (affinity->IsObject() && affinity->ObjectEmpty()) json::erase(*spec, "affinity");
@@ -348,7 +348,7 @@ std::string term_in_go(Value term) {
                      list("matchFields"));
 }
 
-/// The nodes that a pod that waits may run on may become fewer.
+/// An update may only restrict the node affinity of a gated pod further.
 void check_new_node_affinity(const Field& affinity, Value before) {
   constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
   const Value old_terms = before[kRequired]["nodeSelectorTerms"];
@@ -373,7 +373,7 @@ void check_new_node_affinity(const Field& affinity, Value before) {
   });
 }
 
-/// Tolerations may be added, and may last longer or shorter.
+/// Tolerations may be added, and their durations may change.
 bool keeps_tolerations(Value before, Value after) {
   const auto same = [](Value a, Value b) {
     return a["key"] == b["key"] && a["operator"] == b["operator"] && a["value"] == b["value"] &&

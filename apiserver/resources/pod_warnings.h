@@ -16,12 +16,16 @@ namespace lookout::apiserver::resources {
 std::vector<std::string> pod_warnings(const ServedResource& resource, const api::Object& object,
                                       const api::Object& before);
 
-/// Warnings about AppArmor annotations of a new pod, which prepare_pod() turns into fields. `written` is the pod
-/// as the client sent it.
+/// Warnings about AppArmor annotations of a new pod, which prepare_pod() converts to fields. `written`
+/// is the pod that the client sent.
 std::vector<std::string> profile_warnings(const ServedResource& resource,
                                           const api::Object& written);
 
-/// Why a label of nodes should not be used any more.
+/// Where the objects of a built-in resource have their pod template ("spec.template"); empty if they
+/// are pods, nullopt if they have none.
+std::optional<std::string_view> pod_template_path(const api::Resource& resource);
+
+/// Why a label of nodes is deprecated; nullopt if it is not.
 std::optional<std::string_view> deprecation_of_label(std::string_view label);
 
 }  // namespace lookout::apiserver::resources

@@ -1,5 +1,5 @@
-// Changes that the server makes to a pod before it stores it: those of kube-apiserver's default admission plugins and of
-// its pod strategy (k8s.io/kubernetes/pkg/registry/core/pod).
+// Changes that the server makes to a pod before it stores it: those of kube-apiserver's default
+// admission plugins and of its pod strategy (k8s.io/kubernetes/pkg/registry/core/pod).
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -37,7 +37,7 @@ void tolerate(json::Value& spec, std::string_view taint, Allocator& allocator) {
   tolerations.PushBack(toleration, allocator);
 }
 
-/// The amount of a resource; null if there is none, or it is zero.
+/// The amount of a resource; null if it is absent or zero.
 const json::Value* amount_of(const json::Value& container, const char* kind, const char* resource) {
   const json::Value* resources = json::find(container, "resources");
   const json::Value* amounts = resources == nullptr ? nullptr : json::find(*resources, kind);
@@ -46,7 +46,7 @@ const json::Value* amount_of(const json::Value& container, const char* kind, con
                                                                                    : amount;
 }
 
-/// Other resources than CPU and memory do not matter for the class.
+/// Only CPU and memory determine the QoS class.
 bool has_resources(const json::Value& container) {
   for (const char* kind : {"requests", "limits"}) {
     for (const char* resource : {"cpu", "memory"}) {
@@ -63,7 +63,7 @@ bool is_guaranteed(const json::Value& container) {
     if (limit == nullptr) return false;
     const json::Value* request = amount_of(container, "requests", resource);
     if (request == nullptr || *request == *limit) continue;
-    // It may be the same in another unit.
+    // Equal amounts may have different units.
     if (api::Quantity::parse(json::text_of(*request)) !=
         api::Quantity::parse(json::text_of(*limit)))
       return false;
@@ -88,7 +88,8 @@ void say_that_it_waits(const json::Value& spec, json::Value& status, Allocator& 
                 allocator);
 }
 
-/// Adds a requirement to the label selector of `term` for each key in its list `keys`, with the value of the pod's label.
+/// Adds a requirement to the label selector of `term` for each key in its list `keys`, with the value
+/// of the pod's label.
 void select_own_labels(json::Value& term, const char* keys, std::string_view relation,
                        const json::Value& labels, Allocator& allocator) {
   json::Value* selector = json::find(term, "labelSelector");
@@ -127,7 +128,7 @@ void apply_label_keys(json::Value& spec, const json::Value& labels, Allocator& a
   json::for_each(spec, "topologySpreadConstraints", apply);
 }
 
-/// Annotations with profiles of AppArmor become fields of containers that have none.
+/// Converts AppArmor annotations to fields of containers without such a field.
 void apply_annotated_profiles(const json::Value& annotations, json::Value& spec,
                               Allocator& allocator) {
   const json::Value* os = json::find(spec, "os");

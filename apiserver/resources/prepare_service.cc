@@ -15,7 +15,7 @@ namespace {
 
 using json::Allocator;
 
-// Each takes the spec of a service.
+// These functions take the spec of a service.
 
 bool has_address(const json::Value& spec) { return json::text(spec, "type") != "ExternalName"; }
 
@@ -55,7 +55,7 @@ void set_addresses(json::Value& spec, std::string_view only, Allocator& allocato
   json::set(spec, "clusterIPs", std::move(addresses), allocator);
 }
 
-/// Adds clusterIP to clusterIPs if that is empty.
+/// Sets clusterIPs to clusterIP if it is empty.
 void list_address(json::Value& spec, Allocator& allocator) {
   if (!is_unset(spec, "clusterIP") && is_unset(spec, "clusterIPs"))
     set_addresses(spec, std::string(json::text(spec, "clusterIP")), allocator);
@@ -73,7 +73,7 @@ void unite_addresses(json::Value& spec, const json::Value& old, Allocator& alloc
       set_addresses(spec, address, allocator);
     }
   }
-  // The old service may be older than the list.
+  // The old service may have no clusterIPs.
   if (has_address(spec)) list_address(spec, allocator);
 }
 
@@ -120,7 +120,7 @@ void drop_unused(json::Value& spec, const json::Value& old) {
     drop("ipFamilyPolicy");
   }
   if (has_node_ports(old) && !has_node_ports(spec)) {
-    // They may have changed places.
+    // The ports may be in another order.
     const std::set<std::int64_t> now = node_ports_of(spec);
     const std::set<std::int64_t> before = node_ports_of(old);
     if (std::includes(before.begin(), before.end(), now.begin(), now.end())) {

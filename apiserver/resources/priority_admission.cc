@@ -15,7 +15,7 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-/// The default class; of several the least one. Empty if there is none.
+/// The default class; if there are several, the one with the lowest value. Empty if there is none.
 Awaitable<Object> default_class(ServedResourcePtr classes) {
   storage::ListOptions options;
   options.match = storage::VersionMatch::kNotOlderThan;

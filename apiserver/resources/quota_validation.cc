@@ -92,7 +92,7 @@ void check_scope_selector(const Field& spec) {
     const Field values = at_list(expression, "values");
     if (!is_one_of(scope.text(), kScopes)) scope.invalid_text("unsupported scope");
     check_counted(spec["hard"], scope.text(), [&](const char* why) {
-      // (Shows the selector in Go's syntax.)
+      // Shows the selector in Go's syntax.
       std::string shown;
       for (const Value one : (*list).elements()) {
         shown += fmt::format(R"({}{{"ScopeName":"{}","Operator":"{}","Values":{}}})",
@@ -130,7 +130,7 @@ std::optional<Quantity> amount_of(const Field& amounts, std::string_view name) {
   return Quantity::parse((*amounts)[name].as_string());
 }
 
-/// The amounts of one resource must be in order.
+/// min, default and max of a resource must be in ascending order.
 void check_bounds(const Field& limit, std::string_view name) {
   const auto least = amount_of(limit["min"], name);
   const auto most = amount_of(limit["max"], name);

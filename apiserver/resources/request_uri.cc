@@ -18,7 +18,7 @@ bool is_any_of(char c, std::string_view characters) {
   return characters.find(c) != std::string_view::npos;
 }
 
-/// Each percent sign has its two digits.
+/// Whether two hexadecimal digits follow each percent sign.
 bool is_escaped(std::string_view text) {
   for (std::size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at + 1)) {
     if (at + 2 >= text.size() || !is_hex_digit(text[at + 1]) || !is_hex_digit(text[at + 2]))

@@ -20,7 +20,7 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-/// ".spec.replicas" in parts.
+/// Splits ".spec.replicas" into names.
 std::vector<std::string> json_path(std::string_view path) {
   std::vector<std::string> out;
   while (!path.empty()) {
@@ -76,7 +76,7 @@ bool is_preferred(std::string_view a, std::string_view b) {
   return std::pair(x.major, x.minor) > std::pair(y.major, y.minor);
 }
 
-/// The warning of clients that use a version which is deprecated; empty if it is not.
+/// The warning for clients of a deprecated version; empty if the version is not deprecated.
 std::string deprecation_of(Value spec, Value version) {
   if (!version["deprecated"].as_bool()) return {};
   if (const Value warning = version["deprecationWarning"]; warning.exists())
@@ -103,8 +103,8 @@ std::string place_of(const std::string& group, const std::string& plural) {
   return group + "/" + plural;
 }
 
-/// Identifies a version for its watches: they end when this changes. (They would go on with the old
-/// schema.)
+/// Identifies a version for its watches, which would otherwise continue with the old schema: they
+/// end when this changes.
 std::string name_of(const Object& definition, const ServedResource& resource) {
   return fmt::format("{}/{}/{}/{}", definition.uid(), resource.type.version,
                      definition["metadata"]["generation"].as_int(),
@@ -208,7 +208,7 @@ void ResourceRegistry::publish(storage::Revision revision, const std::vector<Obj
       std::string name = name_of(definition, *resource);
       const auto known = served_.find(name);
       std::stop_source watches = known == served_.end() ? std::stop_source() : known->second;
-      // (Others read a known one.)
+      // Other threads read known resources, which must not change.
       if (!is_known) resource->retired = watches.get_token();
       served.emplace(std::move(name), std::move(watches));
       custom.push_back(resource);
@@ -216,7 +216,7 @@ void ResourceRegistry::publish(storage::Revision revision, const std::vector<Obj
     defined.emplace(definition.name(), std::move(one));
   }
   defined_ = std::move(defined);
-  // Clients use the first resource in discovery if two have the same short name.
+  // If two resources have the same short name, clients use the first one in discovery.
   std::stable_sort(custom.begin(), custom.end(), [](const auto& a, const auto& b) {
     if (a->type.group != b->type.group) return a->type.group < b->type.group;
     return is_preferred(a->type.version, b->type.version);

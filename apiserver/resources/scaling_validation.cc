@@ -30,7 +30,7 @@ void check_reference(const Field& reference) {
   reference["name"].check_required_form(rules::check_path_segment_name);
 }
 
-/// Of the core group, replication controllers alone can be scaled.
+/// In the core group, only replication controllers can be scaled.
 void check_target_version(const Field& target) {
   check_api_version(target["apiVersion"], target["kind"].text() != "ReplicationController");
 }
@@ -54,7 +54,7 @@ void check_target(const Field& target) {
   target["averageUtilization"].check_positive();
 }
 
-/// Of a resource: a share or an amount.
+/// Checks the target of a resource metric: a utilization or an amount.
 void check_resource_target(const Field& target) {
   check_target(target);
   const bool is_share = target["averageUtilization"].exists();
@@ -138,7 +138,7 @@ void check_metric_spec(const Field& metric) {
     if (!metric[source.field].exists()) continue;
     if (++found == 1) source.check(metric[source.field]);
   }
-  // (As in Kubernetes, an unknown type is reported twice.)
+  // As in Kubernetes, an unknown type is reported twice.
   if (!known) check_type();
   for (const MetricSource& source : kSources) {
     if (type.text() == source.type && !metric[source.field].exists())
@@ -205,7 +205,7 @@ void validate_new_autoscaler(const Object& object, Causes& causes) {
   check_target_version(Field(object["spec"]["scaleTargetRef"], "spec.scaleTargetRef", causes));
 }
 
-/// (Values from before this rule may be kept.)
+/// Unchanged values, which may be older than this rule, are not checked.
 void validate_autoscaler_update(const Object& object, const Object& old, Causes& causes) {
   const Value target = object["spec"]["scaleTargetRef"];
   const Value before = old["spec"]["scaleTargetRef"];
@@ -227,7 +227,7 @@ void validate_disruption_budget(const Object& budget, Causes& causes) {
     const auto shown = [&](const char* field) {
       return spec[field].exists() ? (*spec[field]).to_json() : std::string("null");
     };
-    // (As it is in Go.)
+    // Shows the spec in Go's syntax.
     spec.invalid_as(fmt::format(R"({{"MinAvailable":{},"Selector":{},"MaxUnavailable":{},)"
                                 R"("UnhealthyPodEvictionPolicy":{}}})",
                                 shown("minAvailable"), shown("selector"), shown("maxUnavailable"),

@@ -62,7 +62,8 @@ bool says_anything(Value member) {
   return member.is_number() || !member.empty();
 }
 
-/// The one thing that may be combined with types: an integer or a string.
+/// Whether the alternatives are "integer" and "string", the only combination of types that is
+/// allowed.
 bool is_int_or_string(Value alternatives) {
   return alternatives.size() == 2 && alternatives[0]["type"].as_string() == "integer" &&
          alternatives[1]["type"].as_string() == "string";
@@ -117,7 +118,7 @@ class SchemaRules {
                                                            "XValidations"};
     for (const auto& [name, member] : schema.members()) {
       if (!says_anything(member) || name == kPreserve || name == kValidations) continue;
-      // Not allowed at the root.
+      // Other rules forbid these at the root.
       if (name == "nullable" || name == "additionalProperties" || is_one_of(name, kForeignWords))
         continue;
       const auto is_it = [&](std::string_view allowed) {
@@ -171,7 +172,7 @@ class SchemaRules {
     const std::string_view type = schema["type"].as_string();
     const bool is_free = schema[kIntOrString].as_bool() || schema[kPreserve].as_bool();
     if (type.empty()) {
-      // (check_embedded() asks for the type.)
+      // check_embedded() requires the type.
       if (!is_free && !schema[kEmbedded].as_bool()) require(path + ".type", missing_type);
       return;
     }
@@ -237,7 +238,7 @@ class SchemaRules {
       const bool is_atomic = of == "array" ? items[kListType].as_string() == "atomic"
                                            : items[kMapType].as_string() == "atomic";
       const char* said_by = of == "array" ? kListType : kMapType;
-      // (A nested list is atomic by default.)
+      // A nested list is atomic by default.
       if ((of == "object" && !is_atomic) ||
           (of == "array" && items[kListType].exists() && !is_atomic)) {
         causes_.push_back({"FieldValueInvalid",

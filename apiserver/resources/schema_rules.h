@@ -9,9 +9,10 @@
 
 namespace lookout::apiserver::resources {
 
-/// Refuses what kube-apiserver refuses of a schema (apiextensions' structural schemas): parts without a type, list types and keys
-/// that do not fit, defaults that the schema itself does not allow, and so on. `path` is where the schema is. `has_status`:
-/// the status is a subresource. (Patterns are looked at elsewhere, and rules in CEL are not compiled.)
+/// Reports the errors that kube-apiserver finds in a schema (apiextensions' structural schemas): parts without
+/// a type, unsuitable list types and keys, defaults that the schema does not allow, and so on. `path` is the
+/// path of the schema. `has_status`: the status is a subresource. Does not check patterns, and does not compile
+/// CEL rules.
 void validate_schema_rules(api::Value schema, const std::string& path, bool has_status,
                            Causes& causes);
 

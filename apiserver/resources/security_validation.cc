@@ -208,7 +208,7 @@ void check_windows_pod(const Field& spec) {
 
 // --- kernel parameters
 
-/// Segments between dots or slashes.
+/// Segments with dots or slashes between them.
 bool is_sysctl(std::string_view name) {
   constexpr std::size_t kLongest = 253;
   const auto is_alnum = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z'); };
@@ -225,7 +225,7 @@ bool is_sysctl(std::string_view name) {
   }
 }
 
-/// With dots between the segments. (A slash as the first separator means that dots are parts of names.)
+/// The name with dots between the segments. If the first separator is a slash, dots are parts of names.
 std::string with_dots(std::string_view name) {
   std::string out(name);
   if (const std::size_t first = name.find_first_of("./");

@@ -83,7 +83,7 @@ struct FieldsOfResource {
 
 std::vector<SelectableField> pod_fields() {
   return {{"spec.nodeName", at("spec.nodeName")},
-          {"spec.host", at("spec.nodeName")},  // for clients of old
+          {"spec.host", at("spec.nodeName")},  // for old clients
           {"spec.restartPolicy", at("spec.restartPolicy")},
           {"spec.schedulerName", at("spec.schedulerName")},
           {"spec.serviceAccountName", at("spec.serviceAccountName")},
@@ -181,13 +181,13 @@ void add_selectable_fields(ServedResource& resource, const std::vector<std::stri
   for (const std::string& path : json_paths) {
     const std::string_view name = std::string_view(path).substr(path.starts_with('.') ? 1 : 0);
     try {
-      // (A converting storage compares converted objects.)
+      // A converting storage compares converted objects.
       resource.fields.push_back(
           {std::string(name), resource.converting_storage != nullptr
                                   ? at(name)
                                   : shown_at(name, resource.schemas, resource.type.api_version())});
     } catch (const InvalidArgument&) {
-      // An invalid path cannot be selected by.
+      // Clients cannot select by an invalid path.
     }
   }
   resource.unknown_field_message = kUnsupported;

@@ -17,7 +17,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// The time to live of events, as in the API server.
+/// The time to live of events, as in kube-apiserver.
 constexpr std::chrono::hours kEventTtl{1};
 
 /// Places in the storage that are not the name of the resource, for historical reasons.
@@ -107,8 +107,8 @@ Strings categories_of(const api::ResourceInfo& info) {
   return {};
 }
 
-/// A converted object after decoding into Go's types: empty structures are present; nulls and empty
-/// texts are absent. An object with fields that the types do not have is not changed.
+/// A converted object after decoding into Go's types: empty structures are present, and nulls and
+/// empty strings are absent. An object with fields that the types do not have is unchanged.
 api::Object as_typed(api::Object object) {
   std::string bytes;
   api::ProtobufEncoder encoder;

@@ -24,7 +24,7 @@ struct SelectableField {
   storage::FieldReader read;
 };
 
-/// Where the numbers of a scale subresource are: names from the root of the object.
+/// The paths of a scale subresource: names from the root of the object.
 struct ScalePaths {
   std::vector<std::string> spec_replicas;
   std::vector<std::string> status_replicas;
@@ -53,14 +53,14 @@ struct ServedResource {
   std::vector<std::string> categories;
   std::vector<Subresource> subresources;
   bool custom = false;
-  /// Its definition is being deleted: nothing new is created.
+  /// The definition is being deleted, so no objects can be created.
   bool terminating = false;
   /// The text of the Warning header in responses; empty if the version is not deprecated.
   std::string deprecation = {};
 
-  /// How objects are stored: "apps/v1". Versions of a resource share their objects.
+  /// The apiVersion of stored objects: "apps/v1". All versions of a resource share their objects.
   std::string storage_version;
-  /// Between this version and the stored one; null where only apiVersion differs.
+  /// Converts between this version and the storage version; null if only apiVersion differs.
   using Converter = api::Object (*)(const api::Object&);
   Converter convert_to_storage = nullptr;
   Converter convert_from_storage = nullptr;
@@ -69,7 +69,7 @@ struct ServedResource {
   /// A view of `storage` in this version, if a webhook converts.
   std::shared_ptr<storage::Interface> converting_storage;
   std::shared_ptr<const WebhookConverter> converter;
-  /// Stopped when the resource is removed or changed: watches end.
+  /// Stopped when the resource is removed or changed, so that watches end.
   std::stop_token retired;
 
   std::vector<SelectableField> fields;
@@ -77,7 +77,7 @@ struct ServedResource {
   std::string unknown_field_message;
   std::optional<ScalePaths> scale;
   const Strategy* strategy = nullptr;
-  /// The structural schema of a custom resource; empty for others, and if there is none.
+  /// The structural schema of a custom resource; empty if there is none.
   api::Object schema;
   /// The schemas of all versions of a custom resource; null for others.
   std::shared_ptr<const VersionSchemas> schemas;
@@ -87,7 +87,7 @@ struct ServedResource {
   bool has_verb(std::string_view verb) const;
   const Subresource* find_subresource(std::string_view name) const;
   bool has_status() const { return find_subresource("status") != nullptr; }
-  /// Where requests find the objects.
+  /// The storage that requests use.
   storage::Interface& objects() const {
     return converting_storage != nullptr ? *converting_storage : *storage;
   }

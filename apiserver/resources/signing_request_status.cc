@@ -63,7 +63,7 @@ void check_signing_conditions(const Field& conditions, Value before) {
   const auto old = before.elements();
   std::set<std::string_view> old_types;
   for (const Value one : old) old_types.insert(one["type"].as_string());
-  // Unchanged values are not checked.
+  // Existing violations are tolerated.
   const bool may_be_empty = old_types.contains("");
   const bool may_repeat = old_types.size() < before.size();
   const bool may_be_both = old_types.contains("Approved") && old_types.contains("Denied");
@@ -88,7 +88,7 @@ void check_signing_conditions(const Field& conditions, Value before) {
   });
 }
 
-/// The rules for both, the status and the approval.
+/// The rules for the status and for the approval.
 void check_signing_status(const Object& request, const Object& old, bool approves, Causes& causes) {
   const Field status(request["status"], "status", causes);
   const Value before = old["status"];
@@ -126,7 +126,7 @@ std::vector<json::Value*> conditions_of(json::Value& request, std::string_view t
   return out;
 }
 
-/// A condition without times gets the previous ones, or the current time.
+/// Sets missing times of conditions to the previous ones, or to the current time.
 void set_times(json::Value& request, json::Value& old, Allocator& allocator) {
   const std::string now =
       api::format_time(std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
@@ -171,7 +171,7 @@ void validate_approval(const Object& request, const Object& old, Causes& causes)
 
 const PartRules approval_rules = {keep_all_but_conditions, validate_approval};
 
-/// The status does not decide: conditions that do stay as they are.
+/// An update of the status cannot change the conditions that approve or deny the request.
 void prepare_signing_request_status(json::Value& request, const json::Value& old,
                                     Allocator& allocator) {
   json::Value before = json::deep_copy(old, allocator);

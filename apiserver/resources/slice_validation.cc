@@ -21,8 +21,8 @@ namespace {
 
 // --- attributes
 
-/// Calls `holds(part)` for the parts of a text between dots. Returns their number, or 0 if it does
-/// not hold for one of them.
+/// Calls `holds(part)` for the parts of a text between dots. Returns their number, or 0 if one call
+/// returns false.
 template <class Holds>
 int count_parts(std::string_view text, Holds holds) {
   for (int parts = 1;; ++parts) {
@@ -76,12 +76,12 @@ void check_attribute(const Field& attribute) {
   if (values == 0) {
     attribute.invalid_text(kOne);
   } else if (values > 1) {
-    // (The API server shows the value in Go's syntax.)
+    // kube-apiserver shows the value in Go's syntax.
     attribute.invalid(kOne);
   }
 }
 
-/// Attributes or capacities by name. Paths omit the middle of a name that is too long.
+/// Checks attributes or capacities by name. Paths omit the middle of a name that is too long.
 template <class Check>
 void check_named(const Field& map, Check check) {
   constexpr std::string_view kDots = "...";
@@ -101,7 +101,7 @@ Quantity amount_of(Value amount) {
   return Quantity::parse(amount.as_string()).value_or(Quantity());
 }
 
-/// The amounts that a request may have, in ascending order.
+/// Checks the amounts that a request may have, which are in ascending order.
 void check_valid_values(const Field& values, const Quantity& capacity, const Quantity& standard) {
   constexpr std::size_t kMost = 10;
   std::optional<Quantity> before;
@@ -134,15 +134,15 @@ void check_valid_values(const Field& values, const Quantity& capacity, const Qua
   }
 }
 
-/// Whether an amount is some steps above the least one. The step is positive.
+/// Whether an amount is a multiple of the step above the smallest one. The step is positive.
 bool is_on_step(const Quantity& amount, const Quantity& least, const Quantity& step) {
-  // (Unsigned, because the difference may overflow. It wraps in Go.)
+  // Unsigned, because the difference may overflow. It wraps in Go.
   const std::uint64_t difference =
       static_cast<std::uint64_t>(amount.value()) - static_cast<std::uint64_t>(least.value());
   return static_cast<std::int64_t>(difference) % step.value() == 0;
 }
 
-/// The amounts that a request may have, from the least to the greatest one.
+/// Checks the range of amounts that a request may have.
 void check_valid_range(const Field& range, const Quantity& capacity, const Quantity& standard) {
   const Field min = range["min"];
   const Field max = range["max"];
@@ -249,7 +249,7 @@ std::vector<std::string> check_nodes(const Field& of, bool is_slice) {
     note("nodeSelector");
     check_node_selector(selector);
     const Field terms = selector["nodeSelectorTerms"];
-    // (The API server shows the value in Go's syntax.)
+    // kube-apiserver shows the value in Go's syntax.
     if (is_slice && (*terms).size() != 1) terms.invalid("must have exactly one node selector term");
   }
   const auto check_flag = [&](const char* name) {
@@ -299,7 +299,7 @@ void check_taint(const Field& taint) {
   taint["effect"].check_required_word({"NoExecute", "NoSchedule", "None"});
 }
 
-/// `before` is the device of this name in the old slice. Its taints may stay what they are.
+/// `before` is the device of this name in the old slice. Its taints may stay unchanged.
 void check_device(const Field& device, Value before, bool is_per_device) {
   constexpr std::size_t kMostNames = 32;
   constexpr std::size_t kMostTaints = 16;

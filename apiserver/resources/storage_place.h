@@ -1,4 +1,4 @@
-// Where objects are in the storage.
+// The locations of objects in the storage.
 #pragma once
 
 #include <string_view>

@@ -48,7 +48,7 @@ bool check_claimed(const Field& amount) {
   return false;
 }
 
-/// The only native resource of a claim is storage.
+/// The only native resource of a claim is "storage".
 bool check_claimed_name(const Field& amounts, std::string_view name) {
   const rules::Messages messages = rules::check_qualified_name(name);
   for (const auto& message : messages)
@@ -88,7 +88,7 @@ bool is_source(std::string_view member) {
   return std::find(kNoSources.begin(), kNoSources.end(), member) == kNoSources.end();
 }
 
-/// The source alone, or without the secret for a resize.
+/// The source of a volume, with or without the secret for a resize.
 Object source_of(const Object& volume, bool without_expand_secret) {
   json::Document document = volume.to_document();
   json::Value* spec = json::find(document, "spec");
@@ -121,7 +121,7 @@ bool leads_to_root(std::string_view path) {
   return depth == 0;
 }
 
-/// The same, or with names of labels as they are since they left their beta.
+/// Whether the affinity is unchanged, except that beta labels may be replaced by the stable ones.
 bool keeps_affinity(Value before, Value now) {
   constexpr std::pair<std::string_view, std::string_view> kLabels[] = {
       {"beta.kubernetes.io/arch", "kubernetes.io/arch"},
@@ -148,7 +148,7 @@ bool keeps_affinity(Value before, Value now) {
                             now["required"][kTerms].elements(), same_term);
 }
 
-/// Shown in lower case.
+/// Error messages show the name in lower case.
 void check_plugin(const Field& name) {
   if (!name.check_present()) return;
   const std::string text = base::lower_case(name.text());
@@ -156,7 +156,7 @@ void check_plugin(const Field& name) {
     name.causes().push_back(rules::invalid(name.path(), text, message));
 }
 
-/// Parameters of a class.
+/// Checks the parameters of a class.
 void check_parameters(const Field& parameters) {
   constexpr std::size_t kMost = 512;
   constexpr std::size_t kMostBytes = 256 * 1024;
@@ -301,7 +301,7 @@ void validate_persistent_volume_claim(const Object& claim, Causes& causes) {
 
 void validate_claim_update(const Object& claim, const Object& old, Causes& causes) {
   const bool is_bound = claim["status"]["phase"].as_string() == "Bound";
-  // A claim is bound once.
+  // A claim can be bound only once.
   const bool binds = old["spec"]["volumeName"].as_string().empty();
   const bool gets_class = !old["spec"]["storageClassName"].exists();
   const auto kept = [&](const Object& object) {
@@ -320,7 +320,7 @@ void validate_claim_update(const Object& claim, const Object& old, Causes& cause
     return Object::from(document);
   };
   const Field spec(claim["spec"], "spec", causes);
-  // (The API server adds a comparison of the two specs in Go's syntax.)
+  // kube-apiserver appends a comparison of the two specs in Go's syntax.
   if (!(kept(claim) == kept(old))) {
     spec.forbidden(
         "spec is immutable after creation except resources.requests and volumeAttributesClassName "
@@ -336,7 +336,7 @@ void validate_claim_update(const Object& claim, const Object& old, Causes& cause
     size.forbidden("field can not be less than status.capacity");
   if (!(claim["spec"]["volumeMode"] == old["spec"]["volumeMode"]))
     spec["volumeMode"].named("volumeMode").invalid(kImmutable);
-  // A class that has been applied can be replaced by another one only.
+  // A class that has been applied can only be replaced by another one.
   const Field attributes = spec["volumeAttributesClassName"];
   if (attributes.is(old["spec"]["volumeAttributesClassName"]) ||
       !old["status"]["currentVolumeAttributesClassName"].exists() || !attributes.text().empty())
@@ -374,9 +374,9 @@ void validate_persistent_volume(const Object& volume, Causes& causes) {
 
 void validate_persistent_volume_update(const Object& volume, const Object& old, Causes& causes) {
   const Field spec(volume["spec"], "spec", causes);
-  // (As in Kubernetes, errors in the spec are reported twice.)
+  // As in Kubernetes, errors in the spec are reported twice.
   check_persistent_spec(spec, volume.name());
-  // The secret for a resize may be added later. (The API server adds a diff of the two in Go's syntax.)
+  // The secret for a resize may be added later. (kube-apiserver appends a comparison in Go's syntax.)
   const bool gets_secret =
       old["spec"]["csi"].exists() && !old["spec"]["csi"]["controllerExpandSecretRef"].exists();
   if (!(source_of(volume, gets_secret) == source_of(old, gets_secret))) {
@@ -471,7 +471,7 @@ void validate_csi_node_update(const Object& node, const Object& old, Causes& cau
       if (!(now["name"] == before["name"]) ||
           (now["nodeID"] == before["nodeID"] && now["topologyKeys"] == before["topologyKeys"]))
         continue;
-      // (Shows the driver in Go's syntax.)
+      // Shows the driver in Go's syntax.
       const std::string keys =
           now["topologyKeys"].exists() ? now["topologyKeys"].to_json() : "null";
       causes.push_back({"FieldValueInvalid",
@@ -523,7 +523,7 @@ void validate_volume_attachment_update(const Object& attachment, const Object& o
                                        Causes& causes) {
   const Value spec = attachment["spec"];
   if (spec == old["spec"]) return;
-  // (Shows the spec in Go's syntax.)
+  // Shows the spec in Go's syntax.
   const Value volume = spec["source"]["persistentVolumeName"];
   causes.push_back(
       {"FieldValueInvalid",

@@ -1,4 +1,4 @@
-// Creating, reading, changing and deleting objects by the rules of the API.
+// Store: creates, reads, changes and deletes objects by the rules of the API.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct Target {
   LOOKOUT_OPTION std::string name = {};
   /// Called before writes. Null: no admission. It must outlive the request.
   Admission* admission = nullptr;
-  /// Records the client's changes in managedFields. Null: managedFields are those of the change. It
-  /// must outlive the request.
+  /// Records the client's changes in managedFields. Null: managedFields are those of the changed
+  /// object. It must outlive the request.
   const fields::FieldManager* fields = nullptr;
   /// An update of an object that does not exist creates it, overriding the strategy.
   bool creates = false;
@@ -53,16 +53,16 @@ enum class Part {
   kApproval,             ///< of a signing request: the conditions in its status
   kFinalizers,           ///< of a namespace: everything but the status
   kEphemeralContainers,  ///< of a pod
-  kResources,            ///< of a pod: its processors and memory
+  kResources,            ///< of a pod: its CPU and memory
   kWhole                 ///< everything, without a new generation
 };
 
 /// The treatment of an object's dependents.
 enum class Propagation {
-  kDefault,     ///< from the object's finalizers, or else its strategy
-  kBackground,  ///< they are deleted after it
-  kForeground,  ///< they are deleted before it
-  kOrphan       ///< they stay
+  kDefault,     ///< determined by the object's finalizers, or else by its strategy
+  kBackground,  ///< dependents are deleted after the object
+  kForeground,  ///< dependents are deleted before the object
+  kOrphan       ///< dependents stay
 };
 
 /// The finalizers of objects that wait for their dependents.
@@ -89,7 +89,7 @@ class ServiceAllocator;
 /// Thread-safe.
 class Store {
  public:
-  /// Keeps nothing but references.
+  /// Keeps only references.
   explicit Store(const ServedResourcePtr& namespaces) : namespaces_(namespaces) {}
 
   /// The allocator of services' addresses and ports, which must outlive the store's use. Call it
@@ -125,7 +125,7 @@ class Store {
 
   struct Deleted {
     api::Object object;
-    /// False if it is still there: for its finalizers, or for its grace period.
+    /// False if the object remains because of finalizers or its grace period.
     bool gone = false;
   };
   Awaitable<Deleted> remove(Target target, DeleteOptions options) const;
@@ -151,7 +151,8 @@ class Store {
   Awaitable<Updated> update_unasked(Target target, Change change, Part part,
                                     storage::Preconditions preconditions, bool dry_run) const;
   Awaitable<Deleted> remove_unasked(Target target, DeleteOptions options) const;
-  /// The object that is to be created after all: the same one, unless admission has changed it.
+  /// Calls admission for a new object. Returns the object to create: the same one, unless admission
+  /// has changed it.
   Awaitable<api::Object> admit_new(Target target, api::Object object) const;
   Awaitable<Updated> update_admitted(Target target, Change change, Part part,
                                      storage::Preconditions preconditions, bool dry_run) const;

@@ -59,7 +59,7 @@ bool is_of_type(Value value, std::string_view wanted) {
   return actual == wanted || (wanted == "number" && actual == "integer");
 }
 
-/// (In Go, 1 and 1.0 are equal here.)
+/// In Go, 1 and 1.0 are equal here.
 bool is_allowed(Value value, Value allowed) {
   return value == allowed ||
          (value.is_number() && allowed.is_number() && value.as_double() == allowed.as_double());
@@ -85,7 +85,7 @@ std::size_t count_characters(std::string_view text) {
   }));
 }
 
-/// The element of the old list with the same keys. Only elements of lists that are maps have keys.
+/// The element of the old list with the same keys. Only lists of type map have keys.
 Value old_element(Value element, Value old, Value schema) {
   if (!old.is_array() || schema["x-kubernetes-list-type"].as_string() != "map") return {};
   const Value keys = schema["x-kubernetes-list-map-keys"];
@@ -123,11 +123,11 @@ bool is_same(Value value, Value old, Value schema) {
 
 class Validator {
  public:
-  /// `base` is the path of the validated value: messages name values from there.
+  /// `base` is the path of the validated value; messages have paths relative to it.
   explicit Validator(Causes& causes, std::string base = "")
       : causes_(causes), base_(std::move(base)) {}
 
-  /// A default, or a part of a combination, may repeat elements of a list that is a set or a map: only
+  /// Defaults and parts of combinations may repeat elements of a list with type set or map; only
   /// objects may not.
   void allow_repetition() { may_repeat_ = true; }
 
@@ -171,8 +171,7 @@ class Validator {
     return path.size() == base_.size() ? "" : path.substr(base_.size() + 1);
   }
 
-  /// The errors of a value under a schema in a combination. They do not go away if parts of the value
-  /// are the same.
+  /// The errors of a value under a schema in a combination. Ratcheting does not apply to them.
   Causes find_causes(Value value, Value schema, const std::string& path, bool is_object) const {
     Causes causes;
     Validator validator(causes, base_);
@@ -227,7 +226,7 @@ class Validator {
       refuse_all("must not validate the schema (not)");
   }
 
-  /// Lists that are sets or maps have every element, or every key, once.
+  /// Checks that a list with type set or map has no repeated elements or keys.
   void check_list_type(Value value, Value schema, const std::string& path) {
     const std::string_view type = schema["x-kubernetes-list-type"].as_string();
     if (may_repeat_ || (type != "set" && type != "map")) return;
@@ -366,7 +365,7 @@ class Validator {
     if (const auto step = schema["multipleOf"].to_double();
         step && *step > 0 && !is_multiple(value, *step))
       refuse(value, path, fmt::format("should be a multiple of {}", number_text(*step)));
-    // (It has the digits of 64 bits.)
+    // long double has the digits of 64 bits.
     const auto whole = integer_of(value);
     const long double number =
         whole ? static_cast<long double>(*whole) : static_cast<long double>(value.as_double());
@@ -390,7 +389,7 @@ class Validator {
 
   /// The formats of numbers are bounds.
   void check_number_format(Value value, Value schema, const std::string& path) {
-    // From here on, it is the next number of 32 bits that a double is rounded to.
+    // From this value on, a float32 would be rounded to infinity.
     constexpr double kBeyondFloat = 0x1.ffffffp127;
     const std::string_view type = schema["type"].as_string();
     const std::string_view format = schema["format"].as_string();
@@ -442,14 +441,15 @@ bool repeats(const Object& object, Value schema) {
   return !validator.repetitions().empty();
 }
 
-/// Validates the value at a path. `repeated()`: elements may be repeated, since they were before.
+/// Validates the value at a path. `repeated()`: whether elements may be repeated, because the old
+/// object repeats them.
 void validate_part(Value value, Value old, Value schema, const std::string& path,
                    const std::function<bool()>& repeated, Causes& causes) {
   const bool is_object = path.empty();
   const auto find = [&](Value before, Causes& found) {
     Validator validator(found, path);
     validator.check(value, schema, path, is_object, before);
-    // Those of the status are not checked.
+    // Embedded objects in the status are not checked.
     if (is_object) append(validator.embedded(), found);
     if (!validator.repetitions().empty() && !repeated()) append(validator.repetitions(), found);
   };

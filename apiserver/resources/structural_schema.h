@@ -20,14 +20,14 @@ void set_schema_defaults(json::Value& object, api::Value schema, json::Allocator
 /// Whether prune() removes anything.
 bool has_unknown_fields(api::Value object, api::Value schema);
 
-/// Whether prune() and set_schema_defaults() leave an object as it is.
+/// Whether prune() and set_schema_defaults() leave an object unchanged.
 bool is_settled(api::Value object, api::Value schema);
 
 /// Calls `visit` with each resource that is embedded in a value.
 void for_each_embedded(json::Value& value, api::Value schema,
                        const std::function<void(json::Value& resource)>& visit);
 
-/// Whether it is an integer that a double represents exactly, up to 2^53 - 1.
+/// Whether a number is an integer that a double represents exactly, up to 2^53 - 1.
 bool is_exact_integer(double number);
 
 /// Converts numbers to the form that Go's decoder and encoder produce: 3.0 becomes 3, and integers
@@ -49,11 +49,11 @@ void validate_status(const api::Object& object, const api::Object& old, api::Val
 /// Checks the bounds of the scale subresource's fields. `spec`: also those in the spec.
 void validate_scale(const api::Object& object, const ScalePaths& paths, bool spec, Causes& causes);
 
-/// The same for a default, which is a part of an object.
+/// Like prune() and validate_schema(), for a default, which is a part of an object.
 void prune_default(json::Value& value, api::Value schema);
 void validate_default(api::Value value, api::Value schema, Causes& causes);
 
-/// Adds the message that CEL rules were not checked, if other errors prevent this.
+/// Adds the message that CEL rules were not checked because of other errors.
 void add_unchecked_rules(api::Value schema, Causes& causes);
 
 }  // namespace lookout::apiserver::resources

@@ -36,7 +36,7 @@ void prune_members(json::Value& value, Value schema, bool whole, bool kept) {
       continue;
     }
     if (!is_own && is_known) {
-      // (With true or false, all fields are unknown.)
+      // With true or false, all fields of the member are unknown.
       const Value of_member = property.exists() ? property : others;
       prune_value(member->value, of_member.is_object() ? of_member : Value(), false, false);
     }
@@ -63,13 +63,13 @@ void prune_value(json::Value& value, Value schema, bool is_object, bool kept) {
 json::Value default_of(Value schema, Allocator& allocator) {
   const Value otherwise = schema["default"];
   if (!otherwise.exists()) return {};
-  // Any JSON, through an object.
+  // A default may be any JSON, so it is parsed as a member of an object.
   const json::Document document =
       Object::parse(R"({"default":)" + otherwise.to_json() + "}").to_document();
   return json::deep_copy(*json::find(document, "default"), allocator);
 }
 
-/// Whether a value is a null that the schema does not allow: it is as good as absent.
+/// Whether a value is a null that the schema does not allow. It counts as absent.
 bool is_unwanted_null(const json::Value& value, Value schema) {
   return value.IsNull() && schema.is_object() && !schema["nullable"].as_bool();
 }
@@ -78,7 +78,7 @@ void set_defaults(json::Value& value, Value schema, bool is_object, Allocator& a
 
 void set_element_defaults(json::Value& list, Value items, Allocator& allocator) {
   for (json::Value& element : list.GetArray()) {
-    // (A null element without a default is kept, and rejected.)
+    // A null element without a default is kept; validation rejects it.
     if (is_unwanted_null(element, items)) element = default_of(items, allocator);
     set_defaults(element, items, false, allocator);
   }
@@ -99,7 +99,7 @@ void set_property_defaults(json::Value& value, Value schema, bool is_object, All
   }
 }
 
-/// (Members that are not properties have no defaults.)
+/// Sets the defaults in members that are not properties. Such members have no defaults themselves.
 void set_member_defaults(json::Value& value, Value schema, Allocator& allocator) {
   const Value others = schema["additionalProperties"];
   if (!others.is_object()) return;

@@ -20,15 +20,15 @@ class VersionSchemas {
   /// The schema of an apiVersion; an empty object if it has none.
   const api::Object& find(std::string_view api_version) const;
 
-  /// A stored object with pruned fields and defaults of its version's schema. (It may have been written
-  /// with an older schema, or in another version.)
+  /// Prunes a stored object, and sets defaults, by its version's schema. (The object may have been
+  /// written with an older schema, or in another version.)
   api::Object read(const api::Object& stored) const;
 
   /// Converts an object by changing apiVersion, and prunes it with the schema of that version.
   api::Object convert(const api::Object& object, const std::string& api_version) const;
 
  private:
-  /// Only these objects were written: of one version, with the present schema.
+  /// All objects were written in one version, with the current schema.
   bool all_are_current_ = false;
   std::map<std::string, api::Object, std::less<>> schemas_;
 };

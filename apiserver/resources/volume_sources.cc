@@ -1,5 +1,5 @@
-// Validation of the sources that volumes of pods and persistent volumes have in common, and of the others of persistent
-// volumes.
+// Validation of the sources that volumes of pods and persistent volumes have in common, and of the
+// other sources of persistent volumes.
 #include <fmt/format.h>
 #include <re2/re2.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 namespace rules = api::validation;
 
-/// Where a source is: in a pod, or in the persistent volume `volume`.
+/// The location of a source: a pod, or the persistent volume `volume`.
 struct Place {
   std::string_view volume = {};
   bool is_persistent = false;
@@ -63,7 +63,7 @@ bool is_iscsi_name(std::string_view name) {
                                                                 : kNaa);
 }
 
-/// The message of a persistent volume does not say how names begin.
+/// For a persistent volume, the message does not say how names begin.
 void check_iscsi_name(const Field& name, const Place& place) {
   const std::string_view text = name.text();
   if (!text.starts_with("iqn") && !text.starts_with("eui") && !text.starts_with("naa")) {

@@ -59,7 +59,7 @@ void check_downward_file(const Field& file) {
   check_mode(file["mode"]);
 }
 
-/// (As in Kubernetes, errors have the path of the volume.)
+/// As in Kubernetes, errors have the path of the volume.
 void check_downward(const Field& source) {
   check_mode(source["defaultMode"]);
   source["items"].each([&](const Field& file) { check_downward_file(file.named(source.path())); });

@@ -1,4 +1,5 @@
-// Custom resources between their versions, by the webhook of their definition.
+// WebhookConverter: converts custom resources between versions with the webhook of their
+// definition.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,9 @@
 
 namespace lookout::apiserver::resources {
 
-/// Asks the conversion webhook of a definition (k8s.io/apiextensions-apiserver/pkg/apiserver/
-/// conversion). Thread-safe; it must not outlive the client.
+/// Calls the conversion webhook of a definition
+/// (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion). Thread-safe; it must not outlive the
+/// client.
 class WebhookConverter {
  public:
   /// `spec` is that of the definition, whose conversion has the strategy Webhook.
@@ -31,13 +33,13 @@ class WebhookConverter {
                                               std::stop_token gone = {}) const;
   Awaitable<api::Object> convert(api::Object object, std::string api_version,
                                  std::stop_token gone = {}) const;
-  /// The same of objects as they are stored (VersionSchemas::read).
+  /// The same for stored objects, which need VersionSchemas::read().
   Awaitable<std::vector<api::Object>> show(std::vector<api::Object> stored, std::string api_version,
                                            std::stop_token gone = {}) const;
   Awaitable<api::Object> show(api::Object stored, std::string api_version) const;
 
  private:
-  /// Which of the objects go into a review.
+  /// The indexes of the objects of a review.
   using Places = std::vector<std::size_t>;
 
   std::string make_review(const std::vector<api::Object>& objects, const Places& places,
@@ -48,7 +50,7 @@ class WebhookConverter {
   webhooks::WebhookClient& client_;
   const webhooks::Address address_;
   const std::shared_ptr<const VersionSchemas> schemas_;
-  /// The version of ConversionReview; empty if the webhook and the server share none.
+  /// The version of ConversionReview; empty if the webhook and the server have none in common.
   std::string review_version_;
 };
 

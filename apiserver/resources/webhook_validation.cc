@@ -108,7 +108,7 @@ void check_url(const Field& url) {
   if (scheme != "https")
     refuse(scheme, fmt::format("'https' is the only allowed URL scheme{}", kForm));
   if (scheme.empty() || host.empty()) refuse("", fmt::format("host must be specified{}", kForm));
-  // (Neither a password nor a token is repeated in the message.)
+  // The message must not repeat a password or a token.
   if (host.find('@') != std::string_view::npos)
     refuse("", "user information is not permitted in the URL");
   if (rest.find('#') != std::string_view::npos)
@@ -136,7 +136,7 @@ void check_url_path(const Field& path) {
   }
 }
 
-/// `swapped`: two field names are swapped in errors of the service, as in the API server.
+/// `swapped`: errors of the service have two field names swapped, as in kube-apiserver.
 void check_service(const Field& service, bool swapped) {
   constexpr std::int64_t kMostPorts = 65535;
   const auto check = [&](const char* field, const char* said) {
@@ -161,7 +161,7 @@ void check_client(const Field& client, bool swapped) {
   }
 }
 
-/// Of webhooks and policies.
+/// The match conditions of webhooks and policies.
 void check_match_conditions(const Field& conditions) {
   constexpr std::size_t kMost = 64;
   if ((*conditions).size() > kMost) conditions.too_many(kMost);
@@ -267,7 +267,7 @@ rules::Messages check_variable(std::string_view name) {
   return valid ? rules::Messages() : rules::Messages{"must be a valid CEL identifier"};
 }
 
-/// The parts that both kinds of policies have.
+/// Checks the common parts of both kinds of policies.
 void check_policy(const Field& spec) {
   check_failure_policy(spec["failurePolicy"]);
   check_param_kind(spec["paramKind"]);

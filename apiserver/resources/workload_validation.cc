@@ -19,7 +19,7 @@ bool is_empty_selector(const Field& selector) {
   return selector["matchLabels"].empty() && selector["matchExpressions"].empty();
 }
 
-/// `kind` is for the message.
+/// `kind` is for the error message.
 void check_pods_of(const Field& pod, std::string_view kind) {
   const Field spec = pod["spec"];
   if (spec["restartPolicy"].text() != "Always") spec["restartPolicy"].not_supported({"Always"});
@@ -29,7 +29,7 @@ void check_pods_of(const Field& pod, std::string_view kind) {
   }
 }
 
-/// The selector of an apps/v1 workload, whether it can be used.
+/// Checks the selector of an apps/v1 workload. Returns whether it can be used.
 bool check_selector(const Field& selector, std::string_view what) {
   if (!selector.exists()) {
     selector.required();
@@ -48,7 +48,7 @@ void check_matches_template(const Field& spec) {
   if (!selector.selects(*labels)) labels.invalid(kMismatch);
 }
 
-/// Selector and template of a deployment or a replica set (which are one in many messages).
+/// Selector and template of a deployment or a replica set. (Many messages do not distinguish them.)
 void check_replicated(const Field& spec) {
   if (check_selector(spec["selector"], "deployment")) {
     check_matches_template(spec);
@@ -62,7 +62,7 @@ void check_replicated(const Field& spec) {
 /// An int-or-string in Go's syntax.
 std::string shown(Value value) { return value.exists() ? value.to_json() : "0"; }
 
-/// A strategy with an unknown type, in Go's syntax.
+/// Reports an unknown type of a strategy, in Go's syntax.
 void refuse_strategy(const Field& strategy, std::string_view rolling, std::string_view supported) {
   strategy.causes().push_back(
       {"FieldValueNotSupported",
@@ -155,7 +155,7 @@ void check_counts(const Field& status, std::initializer_list<const char*> counts
 
 constexpr const char* kCollisions = "collisionCount";
 
-/// Names are derived from it, so it must not decrease.
+/// Names are derived from the collision count, so it must not decrease.
 void check_collisions(const Field& status, const Object& old) {
   const Value before = old["status"][kCollisions];
   const Field now = status[kCollisions];

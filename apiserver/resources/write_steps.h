@@ -1,4 +1,4 @@
-// Steps that creating and changing an object have in common.
+// Common steps of creating and changing an object.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lookout::apiserver::resources {
 
-/// How often a write is tried with another generated name, or again after a conflict.
+/// The maximum number of attempts, with other generated names or after conflicts.
 inline constexpr int kWriteAttempts = 8;
 
 /// The mutable form of an object of this resource, decoded into Go's types.
@@ -39,10 +39,10 @@ Object decoded(const Target& target, const Object& object, bool is_new);
 /// is empty for a new object.
 Object owned(const Target& target, const Object& object, const Object& present);
 
-/// Throws api::StatusError (400) if the name is not that of the request's path.
+/// Throws api::StatusError (400) if the name differs from that in the request's path.
 void check_target_name(const Target& target, const Object& wanted);
 
-/// The same for name and namespace.
+/// The same for the name and the namespace.
 void check_identity(const Target& target, const Object& wanted);
 
 /// Whether this operation needs admission.

@@ -1,4 +1,4 @@
-// Reacting to changes of a resource.
+// Calls a function after changes of a resource.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace lookout::apiserver::storage {
 
-/// Calls `react` when objects have changed, once for changes that come together. Returns when the
+/// Calls `react` when objects have changed, once for changes that arrive together. Returns when the
 /// watch ends. `objects` must outlive it.
 inline Awaitable<void> after_changes(Interface& objects, std::function<Awaitable<void>()> react) {
   WatchOptions options;

@@ -20,7 +20,7 @@ constexpr auto kTexts =
 
 }  // namespace
 
-// The API server's text, which clients see in conflicts.
+// kube-apiserver's text, which clients see in conflicts.
 StorageError::StorageError(Code code, std::string key, Revision revision, std::string detail)
     : Error(fmt::format("StorageError: {}, Code: {}, Key: {}, ResourceVersion: {}, "
                         "AdditionalErrorMsg: {}",

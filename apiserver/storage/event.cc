@@ -16,7 +16,7 @@ Change::Change(Revision revision, api::EventType type, std::string key, api::Obj
       previous_(std::move(previous)) {}
 
 api::Object Change::previous_at_revision() const {
-  // The state that a deletion carries is the same thing.
+  // The object of a deletion already has the resourceVersion of the change.
   if (type_ == api::EventType::kDeleted || !previous_) return object_;
   const std::lock_guard lock(mutex_);
   if (!previous_at_revision_) {

@@ -1,4 +1,4 @@
-// The present objects of a resource in the order of their keys, with snapshots for nothing.
+// OrderedItems: the objects of a resource in the order of their keys, with cheap snapshots.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace lookout::apiserver::storage {
 
-/// An object where it is stored. Immutable.
+/// A stored object. Immutable.
 struct Item {
   std::string key;
   api::Object object;
@@ -52,7 +52,7 @@ class OrderedItems {
     Position end() const { return {runs_->runs.size(), 0}; }
     /// The item at a position, which moves on; null at the end.
     const Item* next(Position& position) const;
-    /// How many items lie between two positions.
+    /// The number of items between two positions.
     std::size_t distance(Position from, Position to) const;
 
    private:

@@ -1,4 +1,4 @@
-// Revisions, as objects carry them.
+// The revisions of objects.
 #pragma once
 
 #include <charconv>

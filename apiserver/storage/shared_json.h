@@ -1,4 +1,4 @@
-// The JSON of objects that were written a moment ago.
+// The JSON of recently written objects.
 #pragma once
 
 #include <cstddef>

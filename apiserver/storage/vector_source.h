@@ -1,4 +1,4 @@
-// Objects at hand, as a source.
+// VectorSource: objects in memory as a source.
 #pragma once
 
 #include <utility>

@@ -23,9 +23,9 @@ class Cells {
   void number(std::int64_t value);
   void boolean(bool value);
   void null();
-  /// How long ago that was: "<unknown>" without a timestamp.
+  /// The age; "<unknown>" without a timestamp.
   void age(api::Value timestamp) { text(age_text(timestamp)); }
-  /// Any JSON value as it is.
+  /// Any JSON value, unchanged.
   void any(api::Value value);
 
   std::string age_text(api::Value timestamp) const;

@@ -1,4 +1,4 @@
-// Nodes, namespaces, events, and how the cluster is run.
+// The rows of nodes, namespaces, events and cluster administration.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ void namespace_row(const Object& object, Cells& cells) {
 
 std::string node_status(const Object& node) {
   std::string status = "Unknown";
-  // The last of several conditions of one type counts.
+  // If several conditions have this type, the last one counts.
   for (const Value condition : node["status"]["conditions"].elements()) {
     if (condition["type"].as_string() == "Ready")
       status = condition["status"].as_string() == "True" ? "Ready" : "NotReady";
@@ -328,7 +328,7 @@ AppendRow find_cluster_row(std::string_view group, std::string_view plural) {
 }
 
 AppendRow find_row(std::string_view group, std::string_view plural) {
-  // One object in two groups.
+  // The same objects in two groups.
   if (group == "events.k8s.io") group = "";
   for (const auto find :
        {find_workload_row, find_network_row, find_storage_row, find_cluster_row}) {

@@ -20,7 +20,7 @@ struct ResourceFacts {
   std::size_t end;
 };
 
-// The API's texts, which clients show: columns should look the same with every server.
+// kube-apiserver's texts, because clients show them.
 #include "apiserver/tables/columns.inc"
 
 Column column(const ColumnFacts& facts) {

@@ -1,4 +1,4 @@
-// Services and how to reach them.
+// The rows of services and networking.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -138,7 +138,7 @@ void ingress_class_row(const Object& object, Cells& cells) {
 void network_policy_row(const Object& policy, Cells& cells) {
   cells.text(policy.name());
   const Value selector = policy["spec"]["podSelector"];
-  // Without one it applies to all pods.
+  // A policy without a selector applies to all pods.
   cells.text(selector.exists() ? format_selector(selector) : "<none>");
   cells.age(created(policy));
 }

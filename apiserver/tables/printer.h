@@ -22,13 +22,13 @@ class Printer {
 
   const std::vector<Column>& columns() const { return columns_; }
   bool is_custom() const { return !paths_.empty(); }
-  /// `object` is as stored or, for a custom resource, as the client gets it.
+  /// `object` is the stored form or, for a custom resource, the client's form.
   void append(const api::Object& object, Cells& cells) const;
 
  private:
   std::vector<Column> columns_;
   AppendRow row_ = nullptr;
-  /// Where the values of a custom resource's columns are; nothing for a path that is none.
+  /// The paths of a custom resource's columns; nullopt for an invalid path.
   std::vector<std::optional<JsonPath>> paths_;
 };
 
@@ -38,8 +38,8 @@ enum class IncludeObject { kNone, kMetadata, kObject };
 /// "columnDefinitions" as a JSON array.
 std::string column_definitions(const Printer& printer);
 
-/// One row as JSON. `group_version` is that of meta.k8s.io; `shown` is the object as the client
-/// gets it, `stored` as it is stored.
+/// One row as JSON. `group_version` is that of meta.k8s.io; `stored` is the stored form of the
+/// object, `shown` the client's form.
 std::string table_row(const Printer& printer, const api::Object& stored, const api::Object& shown,
                       IncludeObject include, const std::string& group_version, api::Time now);
 

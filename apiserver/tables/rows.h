@@ -8,7 +8,7 @@
 
 namespace lookout::apiserver::tables {
 
-/// Adds the cells for the columns of the resource (see columns_of). The object is as stored.
+/// Adds the cells for the columns of the resource (see columns_of). The object is in its stored form.
 using AppendRow = void (*)(const api::Object& object, Cells& cells);
 
 struct ResourceRow {

@@ -1,4 +1,4 @@
-// Volumes, and the configuration and secrets that are mounted like them.
+// The rows of volumes, ConfigMaps and Secrets.
 #include <fmt/format.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Requests to webhooks, of admission and of conversion.
+// WebhookClient: requests to admission and conversion webhooks.
 #pragma once
 
 #include <chrono>

@@ -89,7 +89,7 @@ class Answer {
             .sent = now_};
   }
 
-  /// As if the objects had been created one after the other.
+  /// The versions of objects that were created one after the other.
   std::uint64_t version_of(std::size_t number) const { return 1000 + number; }
   std::uint64_t list_version() const { return version_of(request_.load.count); }
 

@@ -119,8 +119,7 @@ std::string condition(std::string_view type) {
                      type);
 }
 
-/// A pod with that many containers, each with that many settings, as kratos' registry marks its
-/// own.
+/// A pod with this many containers, each with this many settings, labelled as by kratos' registry.
 std::string full_pod(std::size_t variant, std::size_t containers, std::size_t env) {
   std::vector<std::string> specs, fields, statuses;
   for (std::size_t n = 0; n < containers; ++n) {

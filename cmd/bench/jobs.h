@@ -31,7 +31,7 @@ struct JobOptions {
   std::uint64_t rate = 2000;
   std::size_t object_bytes = 1000;
   std::chrono::milliseconds load_time{20000};
-  /// None: an etcd is started.
+  /// Empty: starts an etcd.
   std::vector<std::string> etcd_endpoints = {};
 };
 

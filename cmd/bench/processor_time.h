@@ -18,7 +18,7 @@ namespace lookout::cmd::bench {
 inline std::chrono::duration<double> processor_time_of(pid_t process) {
   std::ifstream in(fmt::format("/proc/{}/stat", process));
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  // The name, in parentheses, may hold anything.
+  // The name, in parentheses, may contain any character.
   std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
   std::string skipped;
   for (int field = 3; field < 14; ++field) rest >> skipped;

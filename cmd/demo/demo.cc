@@ -62,7 +62,7 @@ Comparison compare(const rest::Client& client, const informer::SharedInformer<T>
   Comparison out;
   out.plural = T::kResource.plural;
   const auto listed = client.resource<T>().list();
-  // Listed objects reach the cache within moments.
+  // Listed objects reach the cache within a short time.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   for (;;) {
     const auto cache = informer.untyped_informer().store().snapshot();

@@ -20,7 +20,7 @@ struct Notes;
 
 /// All services at one moment. Immutable.
 struct CatalogState {
-  /// Of two states, the one with the larger number is the newer; 0 before there is any data.
+  /// The state with the larger number is newer; 0 before there is any data.
   std::uint64_t revision = 0;
   /// False: there is no data yet.
   bool synced = false;
@@ -69,7 +69,7 @@ class Catalog {
   const std::shared_ptr<registry::Discovery> discovery_;
   const std::chrono::milliseconds interval_;
   const TakeNotes take_notes_;
-  std::map<std::string, registry::Watcher> watchers_;  // of the thread alone
+  std::map<std::string, registry::Watcher> watchers_;  // used by the thread only
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.
@@ -77,7 +77,7 @@ class Catalog {
   std::map<std::uint64_t, std::function<void()>> listeners_;
   std::uint64_t last_listener_ = 0;
 
-  std::jthread thread_;  // last: it uses the others
+  std::jthread thread_;  // last: it uses the other members
 };
 
 }  // namespace lookout::cmd::registry_cmd

@@ -77,7 +77,7 @@ class Explorer {
 
   const ExplorerOptions options_;
   const std::string folder_;
-  std::chrono::steady_clock::time_point begin_;  // of run()
+  std::chrono::steady_clock::time_point begin_;  // the start of run()
   std::vector<TestFigures> tests_;
   std::vector<Work> work_;                           // by test
   std::deque<std::pair<std::size_t, Seeds>> again_;  // the seeds after a failure

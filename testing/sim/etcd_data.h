@@ -17,7 +17,7 @@ namespace lookout::sim {
 namespace etcd3 = apiserver::storage::etcd3;
 using apiserver::storage::Revision;
 
-/// Builds a protobuf message. Omits zero numbers and empty texts, as the Go library does.
+/// Builds a protobuf message. Omits zero numbers and empty strings, as Go's protobuf library does.
 class Proto {
  public:
   Proto& number(unsigned field, std::uint64_t value);
@@ -33,7 +33,7 @@ class Proto {
   std::string text_;
 };
 
-/// A number and a text in a request, by field number; if a field is repeated, the last one counts.
+/// A number or a string in a request, by field number; if a field is repeated, the last one counts.
 std::uint64_t number_in(std::string_view message, std::uint64_t field);
 std::string_view bytes_in(std::string_view message, std::uint64_t field);
 bool has_field(std::string_view message, std::uint64_t field);

@@ -21,7 +21,7 @@ constexpr const char* kNoLeader = "etcdserver: no leader";
 constexpr const char* kTimedOut = "etcdserver: request timed out";
 
 namespace watch_field {
-constexpr std::uint64_t kCreate = 1, kCancel = 2, kProgress = 3;  // what is asked
+constexpr std::uint64_t kCreate = 1, kCancel = 2, kProgress = 3;  // the kinds of requests
 constexpr std::uint64_t kKey = 1, kEnd = 2, kStart = 3, kNotify = 4, kPrevious = 6, kId = 7,
                         kFragment = 8;
 }  // namespace watch_field
@@ -475,7 +475,7 @@ void EtcdModel::Line::compact_to(Revision revision) const {
   try {
     model_->compact(revision);
   } catch (const EtcdError&) {
-    // It is already.
+    // The revision is compacted already.
   }
 }
 

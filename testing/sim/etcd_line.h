@@ -215,11 +215,13 @@ class EtcdModel::Line : public grpc::Carrier {
   std::map<std::uint32_t, StreamPtr> streams_;
   bool pump_later_ = false;
   bool connected_ = false;
-  // While the member does not run: calls that wait for a connection, and requests that it will find.
+  // While the member is frozen: calls that wait for a connection, and requests that it handles when
+  // it resumes.
   std::vector<Begun> connecting_;
   std::uint64_t attempt_ = 0;
   std::vector<std::function<void()>> held_;
-  // The connection leads to a machine that is gone. The calls on that connection follow.
+  // True if the connection leads to a machine that has failed permanently; unheard_ holds the calls
+  // on it.
   bool deaf_ = false;
   std::map<std::uint32_t, Call> unheard_;
   bool watching_silence_ = false;

@@ -118,7 +118,7 @@ auto EtcdModel::commit(F apply) {
                             try {
                               apply(data);
                             } catch (const EtcdError&) {
-                              // The request was refused; the member refuses it, too.
+                              // The leader rejects this request, too.
                             }
                           }});
   }

@@ -307,7 +307,8 @@ Outcome without_faults(const std::string& name, const Ended& baseline) {
   return out;
 }
 
-/// Changes addresses and their order, so that a world that depends on addresses differs.
+/// Changes addresses and their order, so that a world that depends on addresses gives another
+/// result.
 void move_memory() {
   constexpr std::size_t kMoved = 1'000'003;
   constexpr std::size_t kSmallest = 24;
@@ -332,7 +333,7 @@ void move_memory() {
   }
 }
 
-/// The violation of two runs that should be the same.
+/// The violation if two runs with the same seed differ.
 std::optional<std::string> difference(const Ended& one, const Ended& again) {
   if (one.digest == again.digest) return std::nullopt;
   std::string out =

@@ -44,7 +44,7 @@ void find(F& function, const char* name) {
   function = reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
 }
 
-/// The sanitizer's versions, if there is a sanitizer: it must know the threads.
+/// Finds the sanitizer's version of a function, if there is a sanitizer: it must track the threads.
 template <class F>
 void find_interceptor(F& function, const char* name) {
   if (void* found = dlsym(RTLD_DEFAULT, name)) function = reinterpret_cast<F>(found);
@@ -141,7 +141,7 @@ Nanos offset(clockid_t clock) {
   return is_wall(clock) ? kWallBase + Kernel::current()->group->clock_error : kSteadyBase;
 }
 
-/// Clocks end in 292 years: a wait until shortly before that is endless.
+/// Clocks end in 292 years: a wait until shortly before that never ends.
 constexpr Nanos kEndOfClocks = 9'000'000'000 * kSecond;
 
 Nanos nanos(const timespec& time) {
@@ -618,7 +618,7 @@ long syscall(long number, ...) {
   for (long& argument : a) argument = va_arg(list, long);
   va_end(list);
   if (number == SYS_futex) {
-    // NOLINTBEGIN(performance-no-int-to-ptr): that is how they come
+    // NOLINTBEGIN(performance-no-int-to-ptr): syscall() passes pointers as integers
     if (auto* k = kernel())
       return lookout::sim::futex(*k, reinterpret_cast<int*>(a[0]), static_cast<int>(a[1]),
                                  static_cast<int>(a[2]), reinterpret_cast<timespec*>(a[3]));
@@ -673,14 +673,14 @@ std::uint32_t arc4random_uniform(std::uint32_t bound) {
   }
 }
 
-// Worlds look the same on every machine.
+// Worlds must not depend on the machine's number of processors.
 
 int get_nprocs() {
   constexpr int kProcessors = 2;
   return kernel() != nullptr ? kProcessors : libc().get_nprocs();
 }
 
-/// A process of a world has a machine of its own.
+/// Each process of a world has its own host name.
 int gethostname(char* out, size_t size) {
   auto* k = kernel();
   if (k == nullptr) return libc().gethostname(out, size);

@@ -176,7 +176,7 @@ std::string refusal(int code) {
   }
 }
 
-/// The client's end of one exchange: one connection each.
+/// The client's end of one exchange. Each exchange has its own connection.
 class Exchange : public HttpExchange {
  public:
   Exchange(std::string what, std::shared_ptr<Link> link, NetworkEvents& events, RequestNote note,
@@ -209,7 +209,7 @@ class Exchange : public HttpExchange {
     if (struck_by(FaultKind::kLoseRequest) || struck_by(FaultKind::kHang)) return;
     if (struck_by(FaultKind::kRefuse)) return refuse(note_.fault->status);
     if (struck_by(FaultKind::kStaleRead) && note_.asks_first_state()) return refuse(422);
-    // The server's end learns its executor only on the server's thread.
+    // The executor of the server's end exists only on the server's thread.
     events_.connect(note_, [link = link_, to_client = pipe_, shared = to_server_,
                             bytes = std::move(bytes)](asio::any_io_executor executor) mutable {
       auto to_server = link->pipe(std::move(executor));

@@ -40,7 +40,7 @@ struct RequestNote {
   std::string path() const { return target.substr(0, target.find('?')); }
 };
 
-/// The network's view of its world. Called on the processes' threads, with no lock held.
+/// The interface of the network to its world. Called on the processes' threads, with no lock held.
 class NetworkEvents {
  public:
   virtual ~NetworkEvents() = default;

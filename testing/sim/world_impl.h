@@ -174,7 +174,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
     std::vector<std::unique_ptr<Life>> lives;
     bool for_good = false;
   };
-  /// An API server, and a client of it past the network.
+  /// An API server, and the world's own client of it.
   struct ApiServer {
     ThreadGroup group;
     std::unique_ptr<apiserver::Server> server;

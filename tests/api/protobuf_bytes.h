@@ -32,7 +32,7 @@ inline std::string enveloped(std::string_view api_version, std::string_view kind
          bytes_field(2, message) + bytes_field(3, "") + bytes_field(4, "");
 }
 
-/// The contents of the fields of a (well-formed) message that have this number and are bytes.
+/// The contents of the length-delimited fields with this number in a well-formed message.
 inline std::vector<std::string_view> fields_of(std::string_view message, unsigned wanted) {
   std::vector<std::string_view> out;
   const auto read = [&] {

@@ -1,4 +1,4 @@
-// A storage in memory of which a test wraps one resource.
+// A memory storage with one wrapped resource.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@
 
 namespace lookout::apiserver {
 
-/// The other resources are those of the memory.
+/// Other resources are passed on to the memory storage.
 class PassingBackend : public storage::Backend {
  public:
-  /// The storage behind it.
+  /// The underlying storage.
   storage::MemoryBackend& memory() { return memory_; }
 
   storage::Interface& resource(std::string_view place, std::chrono::seconds ttl,
@@ -32,7 +32,7 @@ class PassingBackend : public storage::Backend {
   void maintain() override { memory_.maintain(); }
 
  protected:
-  /// `place` is that of the wrapped resource.
+  /// `place` names the wrapped resource.
   explicit PassingBackend(std::string place) : place_(std::move(place)) {}
 
   virtual std::unique_ptr<storage::Interface> wrap(storage::Interface& inner) = 0;

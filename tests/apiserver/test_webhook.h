@@ -63,7 +63,7 @@ class TestWebhook {
 /// An entry of `webhooks`: its name, client config, rule, and other members.
 std::string webhook(const std::string& name, const std::string& client_config,
                     const std::string& rule, const std::string& more = "");
-/// A rule for everything that happens to some resources.
+/// A rule for all operations on some resources.
 std::string rule(const std::string& group, const std::string& version, const std::string& resource,
                  const std::string& operations = R"("*")");
 /// A configuration of some webhooks.

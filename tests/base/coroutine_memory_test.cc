@@ -17,7 +17,7 @@ namespace {
 
 Awaitable<int> same(int n) { co_return n; }
 
-/// Makes and frees frames before and after it has changed threads.
+/// Allocates and frees frames before and after it changes threads.
 Awaitable<int> change_threads(int n) {
   const auto executor = co_await boost::asio::this_coro::executor;
   int sum = co_await same(n);
@@ -33,7 +33,7 @@ Awaitable<void> work(int rounds, std::atomic<long>& total) {
   }
 }
 
-// ThreadSanitizer finds it if a coroutine uses the memory of the thread that it began in.
+// ThreadSanitizer reports a coroutine that uses the memory of the thread on which it started.
 TEST(CoroutineMemoryTest, BelongsToTheThreadThatUsesIt) {
   constexpr int kCoroutines = 16;
   constexpr int kRounds = 200;

@@ -1,4 +1,4 @@
-// The program with a server in this process.
+// The lookout program with a server in this process.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The lookout program, as users run it.
+// Runs the lookout program like users.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,7 @@ class ProgramEnvironment {
   using Arguments = std::vector<std::string>;
 
   const TempDir& home() const { return home_; }
-  /// For the programs that are run from now on.
+  /// Applies to programs that are started later.
   void set(const std::string& variable, const std::string& value) { variables_[variable] = value; }
 
   /// Runs `program` to its end.
@@ -41,7 +41,7 @@ class ProgramEnvironment {
   std::map<std::string, std::string> variables_;
 };
 
-/// The place of the lookout that was built.
+/// The path of the built lookout program.
 std::string lookout_program();
 
 /// A running `lookout serve`.
@@ -54,13 +54,13 @@ class ServeProcess {
 
   /// The printed URL.
   const std::string& url() const { return url_; }
-  /// All that it has printed.
+  /// Its output so far.
   std::string output() const { return read_file(log_); }
   void signal(int number) { process_->signal(number); }
   pid_t pid() const { return process_->pid(); }
   /// Stops it, and returns its exit status.
   int terminate();
-  /// SIGKILL: as after a machine failure.
+  /// SIGKILL, like a machine failure.
   void kill();
 
  private:

@@ -1,5 +1,5 @@
-// Which references into an object may be kept. scripts/check-lifetimes.sh compiles this: the lines
-// marked "refused" must be errors of every compiler, those marked "warned" must be warnings of
+// Valid and invalid references into objects. scripts/check-lifetimes.sh compiles this file: lines
+// marked "refused" must be errors of every compiler, lines marked "warned" must be warnings of
 // Clang, and the other lines must compile without either.
 #include <acme/workshops.h>
 #include <lookout/k8s/apps/v1_draft.h>
@@ -69,7 +69,7 @@ void texts(const Lister& lister, const Pods& pods, const Snapshot& snapshot) {
   use(kept);
 }
 
-// --- What a function returns of its own
+// --- References to local variables
 PodSpec of_a_local(const Lister& lister) {
   const Pod pod = lister.get("x");
   return pod.spec();  // warned

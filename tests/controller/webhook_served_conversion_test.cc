@@ -1,5 +1,5 @@
-// A manager's conversions that the embedded API server asks for: all in one process, as a program's
-// own tests have it.
+// Conversions of a manager that the embedded API server calls: in one process, like a program's own
+// tests.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ constexpr const char* kSchema =
 
 class ServedConversionTest : public WebhookFixture {
  protected:
-  /// Lamps in three versions, stored in v1, which is no hub.
+  /// Lamps in three versions, stored in v1, which is not the hub.
   void define(int port) const {
     const auto version = [](const char* name, bool stored) {
       return fmt::format(R"({{"name":"{}","served":true,"storage":{},"schema":{}}})", name, stored,
@@ -111,7 +111,7 @@ TEST_F(ServedConversionTest, ObjectsAreServedInAllVersions) {
   ASSERT_TRUE(modified);
   EXPECT_EQ(modified->object["spec"].to_json(), R"({"color":"blue"})");
 
-  // A conversion that fails is heard of by those who need it.
+  // A failed conversion is reported to the requests that need it.
   lamps(LampV1::kResource)
       .patch("desk", rest::PatchType::kMerge, R"({"spec":{"colour":"ultraviolet"}})");
   EXPECT_THAT(refusal([&] { lamps(Lamp::kResource).get("desk"); }),

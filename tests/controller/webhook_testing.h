@@ -1,4 +1,4 @@
-// What the tests of webhooks have in common: a client that says HTTPS, and reviews.
+// Helpers for tests of webhooks: an HTTPS client, and reviews.
 #pragma once
 
 #include <curl/curl.h>
@@ -45,10 +45,10 @@ struct HttpsRequest {
   bool chunked = false;
 };
 
-/// Makes a request over a connection of its own. Gives up after half a minute.
+/// Makes a request over a new connection, with a timeout of half a minute.
 class HttpsCaller {
  public:
-  /// PEM; without an authority: plain HTTP.
+  /// PEM; an empty authority: plain HTTP.
   HttpsCaller(int port, std::string authority, test::KeyPair client = {})
       : port_(port), authority_(std::move(authority)), client_(std::move(client)) {}
 
@@ -123,7 +123,7 @@ inline std::string website(int replicas) {
       replicas);
 }
 
-/// A server beside the test.
+/// A server on another thread.
 class Serving {
  public:
   explicit Serving(WebhookServer& server)
@@ -139,7 +139,7 @@ class Serving {
   bool ended() const {
     return ended_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
-  /// Stops, and waits until it has.
+  /// Stops the server and waits for its end.
   void end() {
     stop_.request_stop();
     test::get(std::exchange(ended_, {}));
@@ -150,7 +150,7 @@ class Serving {
   std::future<void> ended_;
 };
 
-/// An authority, and a folder with a certificate of it.
+/// A certificate authority, and a folder with a certificate that it signed.
 class WebhookFixture : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -181,7 +181,7 @@ class WebhookFixture : public testing::Test {
     return HttpsCaller(server.port(), authority_->certificate());
   }
 
-  /// The value of a metric, of the sample that has these labels; -1 if there is none.
+  /// The value of the sample of a metric with these labels; -1 if there is none.
   static double metric(const WebhookServer& server, const std::string& name,
                        const metrics::Collector::Labels& labels = {}) {
     std::vector<metrics::Sample> samples;
@@ -200,7 +200,7 @@ class WebhookFixture : public testing::Test {
   const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(2);
 };
 
-/// The code and the message of the StatusError that a request ends with; "" if it succeeds.
+/// The code and the message of the StatusError that a request throws; "" if it succeeds.
 inline std::string refusal(const std::function<void()>& request) {
   try {
     request();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# That scripts/check-coroutines.sh finds the lines of traps.cc that are marked, and no other.
+# Checks that scripts/check-coroutines.sh finds exactly the marked lines of traps.cc.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -1,5 +1,5 @@
-// For scripts/check-coroutines.sh, not to be compiled: it must find the lines that end in "found",
-// and no other.
+// Input of scripts/check-coroutines.sh, not compiled: the script must find exactly the lines that
+// end in "found".
 namespace {
 
 Awaitable<void> conditions(Clock& clock, Watch& watch, std::vector<Event>& events) {

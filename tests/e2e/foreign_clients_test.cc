@@ -38,7 +38,7 @@ class ForeignClient : public testing::TestWithParam<std::string> {
 
 TEST_P(ForeignClient, Python) {
   std::string python;
-  // The one that Debian's packages are for comes first.
+  // The interpreter of Debian's packages first.
   for (const std::string& candidate :
        {std::string("/usr/bin/python3"), test::find_program("python3")}) {
     if (candidate.empty() || !std::filesystem::exists(candidate)) continue;

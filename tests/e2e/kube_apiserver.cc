@@ -94,7 +94,7 @@ void KubeApiserver::start() {
           "--service-account-key-file=" + (dir_ / "sa.pub").string(),
           "--service-account-signing-key-file=" + (dir_ / "sa.key").string(),
           "--service-account-issuer=https://kubernetes.default.svc",
-          // A large range: tests ask for addresses, which no other service should have by chance.
+          // A large range, so that no other service has one of the tests' addresses by chance.
           "--service-cluster-ip-range=10.0.0.0/16", "--authorization-mode=RBAC",
           "--disable-admission-plugins=ServiceAccount"},
       dir_ / "kube-apiserver.log");
@@ -102,7 +102,7 @@ void KubeApiserver::start() {
   const bool ready = eventually(
       [&] {
         try {
-          // Ready is said before the controller that makes this namespace has run.
+          // The server reports ready before the controller that creates this namespace has run.
           return client.get_raw("/readyz") == "ok" &&
                  !client.get_raw("/api/v1/namespaces/default").empty();
         } catch (const std::exception&) {

@@ -12,8 +12,7 @@
 
 namespace lookout::test {
 
-/// A folder in memory, where there is one for that: on a disk, etcd waits with each write until it
-/// is safe from a loss of power.
+/// A folder in memory if possible: on a disk, etcd syncs every write.
 class MemoryDir {
  public:
   MemoryDir();
@@ -31,21 +30,22 @@ class MemoryDir {
 class KubeApiserver {
  public:
   /// The program that $LOOKOUT_KUBE_APISERVER names or that scripts/build-kube-apiserver.sh has
-  /// built, and etcd. Empty if one of them cannot be had: the test should then be skipped, loudly.
+  /// built. Empty if it or etcd is not available: the test should then be skipped with a message.
   static std::optional<std::filesystem::path> find_program();
 
   explicit KubeApiserver(std::filesystem::path program);
 
   /// Starts the API server (etcd runs all the time) and waits until it is ready.
   void start();
-  /// Ends it as a crash would.
+  /// Kills it, like a crash.
   void kill();
 
-  /// SIGSTOP and SIGCONT: a server that does not respond, but keeps its connections.
+  /// SIGSTOP and SIGCONT: the server does not respond, but keeps its connections.
   void freeze();
   void thaw();
 
-  /// Compacts etcd's history up to now. (The API server's cached history remains until its end.)
+  /// Compacts etcd's history up to the current revision. (The API server's watch cache is not
+  /// affected.)
   void compact();
 
   int port() const { return port_; }

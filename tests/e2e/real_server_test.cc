@@ -1,4 +1,4 @@
-// The informer against a real kube-apiserver that is killed and restarted while it is written to.
+// An informer of a real kube-apiserver that is killed and restarted under writes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -157,8 +157,8 @@ class RealServerTest : public testing::Test {
     }
   }
 
-  /// Writes to the server, disturbs it twice meanwhile, and compares a cache and what handlers saw
-  /// with its state in the end.
+  /// Writes to the server, disturbs it twice during the writes, and compares the cache and the
+  /// handlers' states with the server's final state.
   void compare_under_writes(const std::function<void()>& disturb);
 
   std::optional<test::KubeApiserver> server_;
@@ -179,7 +179,7 @@ void RealServerTest::compare_under_writes(const std::function<void()>& disturb) 
   ASSERT_TRUE(factory.wait_for_cache_sync());
   EXPECT_GE(informer.untyped_informer().store().size(), kPods);
   informer.add_handler(second.handler("second"))
-      .release();  // late: gets all existing objects first
+      .release();  // a late handler: receives all existing objects first
 
   std::atomic<int> done{0};
   std::vector<std::jthread> writers;

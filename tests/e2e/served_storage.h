@@ -1,4 +1,4 @@
-// The storages that `lookout serve` may have.
+// The storages of `lookout serve`.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ class ServedStorage {
     if (name == "etcd") etcd_.emplace();
   }
 
-  /// The flags of `lookout serve` for it, and some more.
+  /// The flags of `lookout serve` for this storage, and `more`.
   ProgramEnvironment::Arguments flags(ProgramEnvironment::Arguments more = {}) const {
     if (etcd_) {
       more.insert(more.end(), {"--storage", "etcd", "--etcd-endpoints", etcd_->endpoint()});

@@ -1,5 +1,5 @@
-// The kind that the controller of controller_replicas_test reconciles, and a built-in kind in its
-// place for servers that take no custom resources.
+// The kind that the controller of controller_replicas_test reconciles, and a built-in replacement
+// for servers that do not support custom resources.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ inline std::int32_t replicas_of(const api::Object& site) {
 
 /// Removed by the controller when the Deployment and the ConfigMap of a site are gone.
 inline constexpr std::string_view kFinalizer = "example.com/website";
-/// On whatever the controller has made or changed: "IDENTITY TOKEN NUMBER", with the fencing token
-/// of the leader and the number of the write.
+/// On every object that the controller writes: "IDENTITY TOKEN NUMBER", with the fencing token of
+/// the leader and the number of the write.
 inline constexpr std::string_view kWriter = "example.com/writer";
 
 /// The Lease of the controller.

@@ -1,5 +1,5 @@
 // A typical controller program: creates a Deployment and a ConfigMap for each site.
-// controller_replicas_test runs several of it, and kills, freezes and cuts them off.
+// controller_replicas_test runs several replicas, and kills, freezes and disconnects them.
 //
 // usage: website_controller SERVER CA_FILE TOKEN IDENTITY LEASE_MS websites|replicasets
 #include <fmt/format.h>
@@ -50,8 +50,8 @@ class Writer {
   std::atomic<std::uint64_t> writes_{0};
 };
 
-/// Deletes what the site has made. The cache of a new leader may not know yet what the one before
-/// it wrote last, so the server is asked.
+/// Deletes a child of the site. The cache of a new leader may lack the last writes of the previous
+/// one, so this reads from the server.
 template <class Child>
 void remove_child(Context& context, const Request& request) {
   const auto child = context.uncached().resource<Child>(request.ns).find(request.name);

@@ -1,4 +1,4 @@
-// AdmissionReviews. What is taken is answered; a patch between its objects can be made.
+// AdmissionReviews: an accepted review gets a response; a patch between its objects can be created.
 #include "controller/webhook_review.h"
 #include "lookout/api/object.h"
 #include "lookout/api/status.h"

@@ -1,4 +1,4 @@
-// Endpoints: text that is one is made of its parts, and reads back as the same parts.
+// Endpoints: a valid text can be rebuilt from its parts, and parses to the same parts.
 #include <string>
 
 #include "lookout/registry/endpoint.h"

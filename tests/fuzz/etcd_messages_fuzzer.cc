@@ -1,5 +1,5 @@
-// etcd's answers: the first byte chooses their kind, and the pieces in which they come must not
-// matter.
+// etcd's responses: the first byte selects their kind; the split into pieces must make no
+// difference.
 #include <string>
 #include <vector>
 
@@ -11,7 +11,7 @@ using namespace lookout::apiserver::storage::etcd3;
 
 namespace {
 
-/// What a reader tells of an answer.
+/// The output of a reader for a response.
 struct Told {
   std::vector<std::string> items;
   bool complete = false;
@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Told pieces = read(kind, [&](MessageReader& reader) {
     fuzz::feed_in_pieces(body, [&](std::string_view piece) { reader.feed(piece); });
   });
-  // What is left of an answer that is wrong is of no interest.
+  // The rest of an invalid response is not compared.
   if (!whole.error.empty()) whole.complete = pieces.complete = false;
   fuzz::require(whole == pieces);
   return 0;

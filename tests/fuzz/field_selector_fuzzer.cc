@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const auto selector = api::fields::parse(fuzz::text_of(data, size));
     const auto again = api::fields::parse(selector.to_string());
-    // Terms are sorted by their text, which "==" and needless escapes are part of.
+    // Terms are sorted by their text, which contains "==" and unnecessary escapes.
     require(again.requirements().size() == selector.requirements().size());
     require(again.matches(kObject) == selector.matches(kObject));
     require(api::fields::parse(again.to_string()).to_string() == again.to_string());

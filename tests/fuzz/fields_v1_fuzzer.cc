@@ -1,5 +1,5 @@
-// FieldsV1: what is read comes out again as the same set, and the sets obey the laws of sets. (The
-// input is two of them, one after the other.)
+// FieldsV1: a parsed set is written as an equal set, and sets obey the laws of sets. (The input is
+// two sets, one after the other.)
 #include "apiserver/fields/fields_v1.h"
 #include "tests/fuzz/two_documents.h"
 

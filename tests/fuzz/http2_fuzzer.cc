@@ -1,4 +1,4 @@
-// HTTP/2 from the other side: whatever it sends, in whatever pieces, a client keeps its limits.
+// HTTP/2 frames of a peer: for any input, in any pieces, a client keeps its limits.
 #include <string>
 
 #include "apiserver/grpc/http2_session.h"
@@ -25,7 +25,7 @@ void talk(const Feed& feed) {
   };
   callbacks.reset = [](StreamId, Http2Error) {};
   Http2Session session(Http2Session::Role::kClient, std::move(callbacks));
-  // Streams that wait for answers; one has more to send than it may.
+  // Streams that wait for responses; one has more to send than its window allows.
   for (int i = 0; i < 3; ++i) {
     const StreamId id = session.open(
         {{":method", "POST"}, {":scheme", "http"}, {":path", "/"}, {":authority", "x"}});

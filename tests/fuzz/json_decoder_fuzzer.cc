@@ -1,5 +1,5 @@
-// Single objects from JSON: what is accepted comes back as the same bytes by every way, every
-// member is found by its name, and no projection changes whether an object can be read.
+// Single objects from JSON: accepted objects round-trip to the same bytes by every way, every
+// member is found by its name, and no projection makes a readable object unreadable.
 #include <rapidjson/document.h>
 
 #include <array>
@@ -75,8 +75,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return decode({},
                   std::string(R"({"z":)").append(number) + R"(,"a":)" + std::string(text) + "}");
   };
-  // (RapidJSON 1.1 takes control characters from 0x1A on in strings or does not, as they lie in
-  // memory.)
+  // (RapidJSON 1.1 accepts control characters from 0x1A on in strings or not, depending on their
+  // address.)
   if (text.find_first_of("\x1a\x1b\x1c\x1d\x1e\x1f") == std::string_view::npos) {
     const api::Object usual = beside("1");
     const api::Object unusual = beside("1.5");
@@ -84,8 +84,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(!usual || usual["a"] == unusual["a"]);
   }
 
-  // A decoder that has seen the text makes of it, and of one that differs at one place, what one
-  // makes that has seen nothing.
+  // For this text, and for one that differs at one position, a decoder that has seen the text must
+  // give the same results as a new one.
   api::JsonDecoder old;
   const auto again = [&](const std::string& once_more) {
     std::string for_old = once_more;

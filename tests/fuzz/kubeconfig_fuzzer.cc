@@ -1,5 +1,5 @@
-// Any bytes are a kubeconfig or a ConfigError, within bounds; what can be used can be written and
-// read back.
+// Any bytes are a kubeconfig or a ConfigError, with bounded resources; a usable kubeconfig can be
+// written and read back.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const ConfigError&) {
     return 0;
   }
-  // Every context, whichever the file chooses.
+  // Every context, not only the current one.
   for (const auto& [name, context] : kubeconfig.contexts) {
     if (name.empty()) continue;
     try {

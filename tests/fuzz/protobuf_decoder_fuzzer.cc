@@ -1,5 +1,5 @@
-// Objects and watch events from protobuf: whatever is accepted is what its own JSON gives, and no
-// projection makes unreadable what can be read whole.
+// Objects and watch events from protobuf: an accepted object equals the object from its own JSON,
+// and no projection makes a readable object unreadable.
 #include <array>
 #include <string>
 

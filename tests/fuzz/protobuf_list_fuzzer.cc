@@ -1,5 +1,5 @@
-// List bodies in protobuf: the pieces in which they come must not matter, nothing is lost without
-// being counted, and what is decoded is encoded again.
+// List bodies in protobuf: the split into pieces must make no difference, every lost field is
+// counted, and decoded objects can be encoded.
 #include <string>
 
 #include "lookout/api/json.h"
@@ -22,8 +22,8 @@ void check(const api::Object& object) {
   const api::Object first = decoder.decode(bytes);
   require(static_cast<bool>(first));
   require(decoder.unknown_fields().count == 0);
-  // (Not the same object: an empty time, say, may have come as null.) From there on nothing
-  // changes.
+  // (Not an equal object: an empty time, for example, may have been null.) Further round trips
+  // change nothing.
   std::string again;
   require(encoder.encode(first, again));
   require(decoder.decode(again) == first);

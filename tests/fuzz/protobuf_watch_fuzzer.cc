@@ -1,5 +1,4 @@
-// Watch bodies in protobuf: the pieces in which they come must not matter, nor a projection to what
-// happened.
+// Watch bodies in protobuf: neither the split into pieces nor a projection may change the events.
 #include "lookout/api/protobuf.h"
 #include "tests/fuzz/stream_fuzzing.h"
 

@@ -28,7 +28,7 @@ void check_time(std::string_view text) {
   const auto time = api::parse_time(text);
   if (!time) return;
   const std::string canonical = api::format_micro_time(*time);
-  // A zone may lead out of the years that have four digits.
+  // A time zone may shift a time beyond years of four digits.
   if (canonical.size() != std::string_view("2026-11-20T11:14:57.123456Z").size()) return;
   require(api::parse_time(canonical) == time);
   require(api::parse_time(api::format_time(*time)).has_value());

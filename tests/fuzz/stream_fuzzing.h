@@ -15,7 +15,7 @@ namespace lookout::fuzz {
 
 /// A decoder's result for a body.
 struct Decoded {
-  std::vector<std::string> told;  // items or events, and complaints, in order
+  std::vector<std::string> told;  // items or events, and errors, in order
   bool complete = false;
   bool would_lose = false;
   std::size_t lost = 0;

@@ -1,4 +1,4 @@
-// An input of two JSON documents, a line each.
+// An input of two JSON documents, one per line.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -14,7 +14,7 @@ struct TwoDocuments {
   rapidjson::Document first;
   rapidjson::Document second;
 
-  /// Whether they are two.
+  /// True if the input is two valid documents.
   bool parse(std::string_view text) {
     constexpr std::size_t kLongest = 20000;
     const std::size_t middle = text.find('\n');

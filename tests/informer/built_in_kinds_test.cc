@@ -1,4 +1,5 @@
-// Typed informers and listers of everything that a Kubernetes API server has and can be watched.
+// Typed informers and listers of every kind that a Kubernetes API server serves with the verb
+// watch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +50,7 @@ std::string path(const api::ResourceType& type) {
   return resource.root_path() + "/" + resource.plural;
 }
 
-/// The informer of this type, and its lister; the path of what it watches.
+/// Creates the informer and the lister of this type; returns the path that the informer watches.
 template <class T>
 std::string look_at(SharedInformerFactory& factory) {
   const SharedInformer<T> informer = factory.informer<T>();
@@ -73,7 +74,7 @@ std::set<std::string> look_at_all(SharedInformerFactory& factory, Types<T...>) {
 
 TEST(BuiltInKindsTest, HaveTypedInformersAndListers) {
   rest::Config config;
-  config.server = "http://127.0.0.1:1";  // nobody asks it for anything
+  config.server = "http://127.0.0.1:1";  // no request is made
   SharedInformerFactory factory{rest::Client(config)};
   std::set<std::string> all;
   for (const api::ResourceInfo& info : api::builtin_resources()) {

@@ -42,8 +42,7 @@ class Recorder {
     const std::lock_guard lock(notes_->mutex);
     return notes_->events;
   }
-  /// Waits until there are so many; gives up, with what there is, after longer than anything takes
-  /// that works.
+  /// Waits for this many events; returns the events so far after kLongestWait.
   Events wait(std::size_t count) const {
     return wait_until([count](const Events& events) { return events.size() >= count; });
   }

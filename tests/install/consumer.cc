@@ -1,4 +1,4 @@
-// Uses a little of everything that an installed Lookout has.
+// Uses some of each part of an installed Lookout.
 #include <lookout/k8s/apps/v1.h>
 #include <lookout/lookout.h>
 #include <lookout/version.h>

@@ -1,4 +1,4 @@
-// Uses types that the installed generator made.
+// Uses types from the installed generator.
 #include <cstdio>
 
 #include "widget.h"

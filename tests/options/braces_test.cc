@@ -1,6 +1,6 @@
-// Options that are written in braces within a co_await expression. (GCC 12 gets aggregates wrong
-// there; see LOOKOUT_OPTION. Under AddressSanitizer a mistake is a double free, and usually
-// without.)
+// Options in braces within a co_await expression. (GCC 12 miscompiles aggregates there; see
+// LOOKOUT_OPTION. A mistake is a double free, which AddressSanitizer reports, and usually crashes
+// without it.)
 #include <gtest/gtest.h>
 
 #include <boost/asio/awaitable.hpp>
@@ -40,11 +40,11 @@
 namespace lookout::test {
 namespace {
 
-// Too long to be kept inside a std::string, and short enough.
+// Too long for the small-string optimisation, and short enough.
 const std::string kLong(100, 'x');
 const std::string kShort = "x";
 
-/// As functions of the library take options: by value, with a default, by reference.
+/// Takes options like functions of the library: by value, with a default, by reference.
 template <class T>
 Awaitable<T> taken(T options, T = T()) {
   T copy = options;

@@ -12,7 +12,7 @@
 
 namespace lookout::registry::test {
 
-/// Services by name; of each instance the pod and its version.
+/// Services by name, with the pod and the version of each instance.
 using Instances = std::map<std::string, std::string>;
 
 class FakeDiscovery : public Discovery {
@@ -71,7 +71,7 @@ class FakeDiscovery : public Discovery {
   void close() override {}
 
  private:
-  /// Only for reading.
+  /// A watcher that is only read, never waited for.
   class FakeWatcher : public WatcherBackend {
    public:
     FakeWatcher(FakeDiscovery& discovery, std::string service)

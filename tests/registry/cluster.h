@@ -23,16 +23,16 @@ using namespace std::chrono_literals;
 using lookout::test::eventually;
 using lookout::test::Gate;
 
-/// Far longer than anything takes that works.
+/// Far longer than any successful operation takes.
 inline constexpr auto kLong = 60s;
 
-/// How a pod is made.
+/// The properties of a pod.
 struct PodTemplate {
   std::map<std::string, std::string> labels = {};
   std::map<std::string, std::string> annotations = {};
   /// JSON of spec.containers[0].ports.
   std::string ports = R"([{"containerPort":80}])";
-  /// Empty: it has not been scheduled, and nothing is written to its status.
+  /// Empty: not scheduled, and the status is not written.
   std::string ip = "10.0.0.1";
   std::string phase = "Running";
   bool ready = true;
@@ -52,7 +52,7 @@ class Cluster {
   rest::ResourceClient pods(const std::string& ns = "default") const;
 
   void create_namespace(const std::string& ns) const;
-  /// As a client creates it and a kubelet runs it: with a status.
+  /// Creates a pod as a client does, and writes its status as a kubelet does.
   void create_pod(const std::string& name, const PodTemplate& pod,
                   const std::string& ns = "default") const;
   void set_status(const std::string& name, const std::string& ip, const std::string& phase,
@@ -67,7 +67,7 @@ class Cluster {
   /// At once, without a grace period.
   void remove_pod(const std::string& name, const std::string& ns = "default") const;
 
-  /// The server goes away, and comes back at the same address with what was stored.
+  /// Stops the server, and starts it again at the same address with the same storage.
   void stop_server();
   void start_server();
 
@@ -92,7 +92,7 @@ InstanceSetPtr next_that(Watcher& watcher, Condition condition) {
   }
 }
 
-/// "id" of each, in the order of the set.
+/// The "id" of each instance, in the order of the set.
 std::vector<std::string> ids(const InstanceSet& set);
 
 }  // namespace lookout::registry::test

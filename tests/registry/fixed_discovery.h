@@ -1,4 +1,4 @@
-// A discovery that finds what the test says.
+// A discovery that the test controls.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace lookout::registry::test {
 
-/// Calls the callbacks at once, with what the test publishes.
+/// Calls callbacks at once, with the published instances.
 class FixedDiscovery : public Discovery {
  public:
   using Discovery::get_service;
@@ -29,7 +29,7 @@ class FixedDiscovery : public Discovery {
   Freshness freshness() const override { return {true, {}}; }
   void close() override {}
 
-  /// Those without an endpoint get one.
+  /// Instances without an endpoint get one.
   void publish(std::vector<ServiceInstance> instances) {
     for (auto& instance : instances) {
       if (instance.endpoints.empty()) instance.endpoints = {"http://10.0.0.1:80"};

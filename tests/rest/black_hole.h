@@ -15,8 +15,8 @@
 
 namespace lookout::test {
 
-/// A port of 127.0.0.1 whose queue of connections is full, so that the system drops all further
-/// attempts to connect.
+/// A port of 127.0.0.1 whose accept queue is full, so that the kernel drops further connection
+/// attempts.
 class BlackHole {
  public:
   BlackHole() {
@@ -50,14 +50,14 @@ class BlackHole {
   int port() const { return port_; }
   /// Lets the next client connect, without a response. Later ones cannot connect.
   void let_one_in() {
-    // (Their own attempt would be the next one.)
+    // (Otherwise this object's own attempts would connect next.)
     for (; fds_.size() > 1; fds_.pop_back()) close(fds_.back());
     for (int fd = 0; fd >= 0;) {
       fd = accept4(fds_[0], nullptr, nullptr, SOCK_CLOEXEC);
       if (fd >= 0) close(fd);
     }
   }
-  /// Whether a client is trying to connect.
+  /// True while a client tries to connect.
   bool reached() const { return attempts() > own_attempts_; }
 
  private:
@@ -68,7 +68,7 @@ class BlackHole {
     return fd;
   }
 
-  /// How many sockets have sent a SYN to the port and wait for the answer.
+  /// The number of sockets that have sent a SYN to the port and wait for the response.
   int attempts() const {
     constexpr const char* kSynSent = "02";
     char end[8];

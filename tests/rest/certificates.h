@@ -1,4 +1,4 @@
-// Certificates that tests make as they need them.
+// Creates certificates for tests.
 #pragma once
 
 #include <string>

@@ -27,23 +27,23 @@ namespace lookout::test {
 
 using Kind = rest::TransportError::Kind;
 
-/// For a client of `server`, which it trusts if `authority` is given.
+/// The configuration of a client of `server`, which the client trusts if `authority` is given.
 rest::Config config_for(const HttpServer& server, const CertificateAuthority* authority = nullptr);
 
 HttpServerTls tls_of(const KeyPair& pair);
 
-/// A pod, and pods as lists and watches carry them.
+/// A pod as JSON, and pods in lists and watches.
 std::string pod_json(const std::string& name, const std::string& version = "1");
 std::string event_json(const std::string& type, const std::string& name,
                        const std::string& version = "1");
 std::string list_json(const std::vector<std::string>& items, const std::string& metadata = "{}");
 std::string status_json(int code, const std::string& reason, const std::string& message);
 
-/// Makes a client do something, so that what is set up once for all clients counts as no leak.
+/// Uses a client once, so that process-wide initialisation is not counted as a leak.
 void set_up_what_clients_share();
 
-/// Answers watches with one event, `then` whatever there is to add, and everything else never.
-/// Counts the requests.
+/// Sends one event to watches, then calls `then`; never answers other requests. Counts the
+/// requests.
 void answer_watches(
     HttpConnection& connection, std::atomic<int>& requests,
     const std::function<void()>& then = [] {});
@@ -57,7 +57,7 @@ std::string to_string(Kind kind);
 
 namespace lookout::rest {
 
-/// How GoogleTest shows a kind.
+/// Prints a kind in messages of GoogleTest.
 inline void PrintTo(TransportError::Kind kind, std::ostream* out) {  // NOLINT: its name
   *out << test::to_string(kind);
 }

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-/// A directory, and a clock that stands still until a test moves it.
+/// A directory, and a clock that only the test advances.
 class CredentialsTest : public ::testing::Test {
  protected:
   std::string path(std::string_view name) const { return (dir_ / name).string(); }

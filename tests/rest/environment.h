@@ -1,4 +1,4 @@
-// Environment variables for the time of a test.
+// Environment variables during a test.
 #pragma once
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Answers in gzip, without a compressor.
+// Gzip bodies, without a compressor.
 #pragma once
 
 #include <algorithm>

@@ -90,7 +90,7 @@ class Wire : public Http2Peer::Connection {
   }
 
   void begin(std::uint32_t stream, const std::string& body) override {
-    constexpr const char* kStatus200 = "\x88";  // in HPACK's table
+    constexpr const char* kStatus200 = "\x88";  // index in HPACK's static table
     frame(kHeaders, kEndHeaders, stream, kStatus200);
     frame(kData, 0, stream, body);
   }
@@ -172,7 +172,7 @@ class Http2Peer::Impl {
 
   void serve(int fd, int index) {
     constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    // A client that is gone is an error of the write.
+    // A write to a closed connection is an error, not a signal.
     sigset_t broken_pipe;
     sigemptyset(&broken_pipe);
     sigaddset(&broken_pipe, SIGPIPE);
@@ -204,7 +204,7 @@ class Http2Peer::Impl {
   int port_ = 0;
   std::atomic<int> requests_{0};
   std::mutex mutex_;
-  bool stopping_ = false;  // guarded by mutex_, as below
+  bool stopping_ = false;  // guarded by mutex_, like the following members
   std::vector<int> fds_;
   std::vector<std::thread> threads_;
   std::thread acceptor_;

@@ -10,16 +10,16 @@
 
 namespace lookout::test {
 
-/// Listens on 127.0.0.1 with TLS and speaks as much HTTP/2 as libcurl needs: it acknowledges
-/// settings and pings, takes requests without looking at their heads, and gives each whole one to
-/// the script.
+/// Listens on 127.0.0.1 with TLS and supports as much HTTP/2 as libcurl needs: it acknowledges
+/// settings and pings, ignores the heads of requests, and passes each complete request to the
+/// script.
 class Http2Peer {
  public:
   /// One connection. Only for the script.
   class Connection {
    public:
     virtual ~Connection() = default;
-    /// The head and a part of the body; it goes on.
+    /// Sends the head and a part of the body; more follows.
     virtual void begin(std::uint32_t stream, const std::string& body) = 0;
     virtual void respond(std::uint32_t stream, const std::string& body) = 0;
     virtual void reset(std::uint32_t stream, std::uint32_t error) = 0;
@@ -28,9 +28,9 @@ class Http2Peer {
     virtual void close() = 0;
   };
   struct Request {
-    int connection = 0;        // the how-manieth of the peer; the first is 0
-    int number = 0;            // the how-manieth of all requests
-    std::uint32_t stream = 0;  // its number
+    int connection = 0;        // the number of the connection, from 0
+    int number = 0;            // the number of the request
+    std::uint32_t stream = 0;  // the number of the stream
     std::string body;
   };
   using Script = std::function<void(Connection&, const Request&)>;

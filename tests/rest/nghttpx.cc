@@ -14,7 +14,7 @@ namespace lookout::test {
 
 std::string Nghttpx::program() {
   std::string found = find_program("nghttpx");
-  // Not on the PATH of every user.
+  // /usr/sbin is not on the PATH of every user.
   constexpr const char* kDebian = "/usr/sbin/nghttpx";
   if (found.empty() && access(kDebian, X_OK) == 0) found = kDebian;
   return found;

@@ -1,4 +1,4 @@
-// nghttpx, a proxy that speaks HTTP/2, in front of a test's server.
+// nghttpx, an HTTP/2 proxy in front of a test's server.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,19 @@
 
 namespace lookout::test {
 
-/// Listens on 127.0.0.1 with TLS, speaks HTTP/2 there and HTTP/1.1 to the server behind it.
+/// Listens on 127.0.0.1 with TLS and HTTP/2, and forwards to the server over HTTP/1.1.
 class Nghttpx {
  public:
-  /// The place of the program, or empty if it is not installed (Debian: nghttp2-proxy).
+  /// The path of the program, or empty if it is not installed (Debian: nghttp2-proxy).
   static std::string program();
 
-  /// Serves when it returns.
+  /// Starts the proxy, and returns when it serves.
   Nghttpx(int backend_port, const KeyPair& pair, const std::vector<std::string>& options = {});
 
   int port() const { return port_; }
   bool listens() const;
-  /// Takes no more connections, and tells the clients it has so (GOAWAY); ends when they have gone.
+  /// Accepts no more connections and sends GOAWAY to clients; the process ends when they have
+  /// disconnected.
   void retire();
 
  private:

@@ -14,7 +14,7 @@
 
 namespace lookout::test {
 
-/// A replica of a program with one controller, for as long as its process lives. `name` is that of
+/// Runs a replica of a program with one controller until its process ends. `name` is the name of
 /// the lease.
 inline void run_replica(sim::Process& p, const std::string& name,
                         const std::function<void(controller::Manager&)>& add_controller) {
@@ -26,7 +26,7 @@ inline void run_replica(sim::Process& p, const std::string& name,
   manager.run(p.stop());
 }
 
-/// Installs the definition of a custom resource, which is in a file.
+/// Installs the CustomResourceDefinition in a file.
 inline void install_definition(sim::World& world, const std::string& yaml_file) {
   std::ifstream file(yaml_file);
   const std::string yaml{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

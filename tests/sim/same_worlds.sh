@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A seed tells one story: in every process, wherever that lies in memory, whatever has run there before, and whether its log is
-# printed or not; and in every build. Runs the worlds of a program several times and compares their digests, then leaves them in
-# BUILD/worlds/ and compares them with those that the other builds beside it (BUILD/../*/worlds/) have left for the same sources.
+# A seed determines a run: in every process, at any memory addresses, after any earlier runs in the process, whether its log is
+# printed or not, and in every build. Runs the worlds of a program several times, compares their digests, stores them in
+# BUILD/worlds/, and compares them with those of the other builds beside it (BUILD/../*/worlds/) for the same sources.
 #
 # usage: same_worlds.sh PROGRAM SEEDS BUILD [--once]
 #
@@ -36,14 +36,14 @@ same() {
 # common A B: the lines of A whose seeds (the second word) are in B.
 common() { awk 'NR == FNR { seeds[$2]; next } $2 in seeds' "$2" "$1"; }
 
-# sources: what the program is built from; empty outside of a checkout.
+# sources: a digest of the program's sources; empty outside of a checkout.
 sources() {
   local head
   head=$(git -C "$(dirname "$0")" rev-parse HEAD 2> /dev/null) || return 0
   echo "$head $(git -C "$(dirname "$0")" diff HEAD 2> /dev/null | sha256sum)"
 }
 
-# Each seed has a process of its own, and says nothing.
+# Each seed in its own process, without a log.
 run first LOOKOUT_SIM_SEEDS="$seeds"
 if [[ ! -s $dir/first ]]; then
   echo "$program: no worlds; its output:" && cat "$dir/first.log"
@@ -52,7 +52,7 @@ fi
 if [[ $once != --once ]]; then
   run second LOOKOUT_SIM_SEEDS="$seeds"
   same "$dir/first" "$dir/second" "two processes"
-  # In the program's own process, and printed; all but the first test find what the others have left.
+  # In the program's own process, with a log; all tests but the first run in a used process.
   for ((seed = ${seeds%-*}; seed <= ${seeds#*-}; ++seed)); do run own LOOKOUT_SIM_SEED="$seed"; done
   same "$dir/first" "$dir/own" "a process that has forked and one that has not"
 fi
@@ -64,7 +64,7 @@ cp "$dir/sources" "$build/worlds/$name.sources"
 cp "$dir/first" "$build/worlds/$name.digests"
 for other in "$build"/../*/worlds/"$name.digests"; do
   if [[ $other -ef $build/worlds/$name.digests ]] || ! cmp -s "$dir/sources" "${other%.digests}.sources"; then continue; fi
-  # Each build may have run other seeds.
+  # Builds may have run different seeds.
   common "$dir/first" "$other" > "$dir/ours"
   common "$other" "$dir/first" > "$dir/theirs"
   [[ ! -s $dir/sources ]] || same "$dir/ours" "$dir/theirs" "this build and of $(dirname "$(dirname "$other")")"

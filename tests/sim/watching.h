@@ -14,7 +14,7 @@
 
 namespace lookout::test {
 
-/// The events that a handler has heard during the life of one process.
+/// The events that a handler has received during the life of one process.
 struct Heard {
   std::mutex mutex;
   std::map<std::string, std::string> state;  // resourceVersions by name
@@ -22,7 +22,7 @@ struct Heard {
 
 struct Watcher {
   std::mutex mutex;
-  std::shared_ptr<Heard> heard;  // of the present life
+  std::shared_ptr<Heard> heard;  // of the current life
   std::map<std::string, std::string> cached;
 };
 

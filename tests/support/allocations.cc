@@ -31,8 +31,8 @@ std::size_t take_largest_allocation() { return std::exchange(largest, 0); }
 
 #if defined(LOOKOUT_SANITIZED)
 
-// The sanitizers have their own malloc, which tells us. (From sanitizer/allocator_interface.h,
-// which GCC leaves out.)
+// The sanitizers have their own malloc, with hooks. (Declared in sanitizer/allocator_interface.h,
+// which GCC does not install.)
 extern "C" int __sanitizer_install_malloc_and_free_hooks(  // NOLINT(bugprone-reserved-identifier)
     void (*on_malloc)(const volatile void*, std::size_t), void (*on_free)(const volatile void*));
 
@@ -45,8 +45,8 @@ const int installed = __sanitizer_install_malloc_and_free_hooks(
 
 #else
 
-// A program's own malloc takes the place of the C library's, for the libraries, too; glibc offers
-// its own under a second name.
+// A program's malloc replaces the C library's, in libraries as well; glibc offers its own under a
+// second name.
 extern "C" {
 void* __libc_malloc(std::size_t size);                 // NOLINT(bugprone-reserved-identifier)
 void* __libc_calloc(std::size_t n, std::size_t size);  // NOLINT(bugprone-reserved-identifier)

@@ -11,18 +11,18 @@
 
 namespace lookout::test {
 
-/// Longer than anything that a test waits for, sanitizers and busy machines included.
+/// Longer than any wait of a test, even with sanitizers or on a busy machine.
 inline constexpr std::chrono::seconds kLongestWait{60};
 
-/// Ends the process and names the line that waited.
+/// Aborts the process and names the line that waited.
 [[noreturn]] inline void nothing_came(std::source_location where) {
   std::fprintf(stderr, "%s:%u: nothing came within %lld s\n", where.file_name(), where.line(),
                static_cast<long long>(kLongestWait.count()));
   std::abort();
 }
 
-/// Waits for `future`. After kLongestWait it ends the process and names the line that waited:
-/// unwinding would only hang in the destructor of whatever does not end.
+/// Waits for `future`. After kLongestWait, aborts the process and names the line that waited: stack
+/// unwinding would hang in the destructor of the thread that does not end.
 template <class Future>
 void wait_for(const Future& future, std::source_location where = std::source_location::current()) {
   if (future.wait_for(kLongestWait) != std::future_status::ready) nothing_came(where);

@@ -6,8 +6,8 @@
 
 namespace lookout::test {
 
-/// Looks again and again until `condition` holds; false if it takes longer than anything does that
-/// works. Where there is an event to wait for, wait for that.
+/// Polls until `condition` holds; false after `time`. Prefer to wait for an event where there is
+/// one.
 template <class Condition>
 bool eventually(Condition condition, std::chrono::seconds time = std::chrono::seconds(60)) {
   const auto end = std::chrono::steady_clock::now() + time;

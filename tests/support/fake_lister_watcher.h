@@ -1,4 +1,4 @@
-// A source whose every answer is written by the test.
+// A source with scripted responses.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -14,8 +14,8 @@
 
 namespace lookout::test {
 
-/// Answers requests with what the test has prepared, in order; a request for which nothing has been
-/// prepared waits until something is. For tests on one thread that polls an io_context.
+/// Answers requests with prepared responses, in order; a request without a prepared response waits
+/// for one. For tests on one thread that polls an io_context.
 class FakeListerWatcher : public cache::ListerWatcher {
  public:
   struct Page {
@@ -30,22 +30,22 @@ class FakeListerWatcher : public cache::ListerWatcher {
   using NextEvents = std::function<bool(std::vector<api::WatchEvent>&)>;
 
   void list_returns(Page page) { lists_to_come_.push_back({std::move(page), nullptr}), ring(); }
-  /// The list fails after it has brought these.
+  /// The list fails after it has delivered these items.
   template <class E>
   void list_throws(E error, std::vector<api::Object> items = {}) {
     lists_to_come_.push_back({{std::move(items), {}, {}}, std::make_exception_ptr(error)}), ring();
   }
 
-  /// The next watch begins and waits for events.
+  /// The next watch opens and waits for events.
   void watch_opens() { watches_to_come_.push_back({}), ring(); }
   template <class E>
   void watch_throws(E error) {
     watches_to_come_.push_back({std::make_exception_ptr(error), {}}), ring();
   }
-  /// The next watch begins, and its Watcher::next() is this function.
+  /// The next watch opens, and its Watcher::next() is this function.
   void watch_is(NextEvents next) { watches_to_come_.push_back({nullptr, std::move(next)}), ring(); }
 
-  /// To the open watch, which takes all events of one call together.
+  /// Sends events to the open watch, which receives the events of one call together.
   void send(std::vector<api::WatchEvent> events);
   void send(api::EventType type, api::Object object) { send({{type, std::move(object)}}); }
   void close_watch();
@@ -54,14 +54,14 @@ class FakeListerWatcher : public cache::ListerWatcher {
     steps_.push_back({{}, std::make_exception_ptr(error)}), ring();
   }
 
-  /// The requests there have been.
+  /// The requests so far.
   const std::vector<rest::ListOptions>& lists() const { return lists_; }
   const std::vector<rest::ListOptions>& watches() const { return watches_; }
-  /// Whether a watch is open, and the reflector waits for its events.
+  /// True if a watch is open and the reflector waits for its events.
   bool watching() const { return watching_; }
   std::size_t open_watchers() const { return open_watchers_; }
 
-  /// By default a list comes before a watch.
+  /// Without this, the reflector lists before it watches.
   void support_watch_list() { supports_watch_list_ = true; }
   bool supports_watch_list() const override { return supports_watch_list_; }
 
@@ -81,12 +81,12 @@ class FakeListerWatcher : public cache::ListerWatcher {
     NextEvents next;
   };
   struct Step {
-    std::vector<api::WatchEvent> events;  // none: the end
+    std::vector<api::WatchEvent> events;  // empty: the end
     std::exception_ptr error;
   };
 
   void ring();
-  /// Waits until `ready` holds; throws if it is stopped before.
+  /// Waits until `ready` holds; throws at a stop.
   template <class Ready>
   Awaitable<void> wait(const Ready& ready, std::stop_token stop);
 

@@ -1,4 +1,4 @@
-// Pods in a cluster in the small.
+// A source of pods.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace lookout::test {
 
-/// A FakeControllerSource with pods that take a line to describe.
+/// A FakeControllerSource with short functions to create pods.
 class FakeSource : public FakeControllerSource {
  public:
   using FakeControllerSource::put;

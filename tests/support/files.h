@@ -1,4 +1,4 @@
-// Files that tests read and make.
+// Reads and writes files for tests.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ std::filesystem::path testdata(const std::filesystem::path& name);
 /// The lines of a text, without their ends.
 std::vector<std::string> lines(std::string_view text);
 
-/// A folder of its own for one test, removed with everything in it.
+/// A temporary folder for one test, removed with its content.
 class TempDir {
  public:
   TempDir();

@@ -25,7 +25,7 @@ class Gate {
     return open_;
   }
 
-  /// Waits until it is open; false if that takes longer than any test should.
+  /// Waits until the gate opens; false after `time`.
   [[nodiscard]] bool wait(std::chrono::milliseconds time = std::chrono::seconds(60)) {
     std::unique_lock lock(mutex_);
     return opened_.wait_for(lock, time, [this] { return open_; });
@@ -37,8 +37,9 @@ class Gate {
   bool open_ = false;
 };
 
-/// Runs `f` on a thread of its own. Returns its future once that thread runs, which takes long on a
-/// busy machine. (A test that expects nothing to happen for a moment must not begin before.)
+/// Runs `f` on a new thread. Returns its future once that thread runs, which may take long on a
+/// busy machine. (A test that expects nothing to happen for a moment must not start that moment
+/// earlier.)
 template <class F>
 auto start(F f) {
   const auto begun = std::make_shared<Gate>();

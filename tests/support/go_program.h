@@ -12,7 +12,7 @@ inline std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Where the script puts `name`, unless the environment variable `named_by` says where it is.
+/// The path where the script puts `name`, unless the environment variable `named_by` overrides it.
 inline std::string go_program(const char* named_by, const std::string& name) {
   if (auto named = variable(named_by); !named.empty()) return named;
   const std::string cache = variable("XDG_CACHE_HOME");

@@ -16,7 +16,7 @@
 
 namespace lookout::test {
 
-/// Answers with its name. Needs the target lookout_grpc_greeter.
+/// Responds with its name. Needs the target lookout_grpc_greeter.
 class GreeterServer : public examples::Greeter::Service {
  public:
   explicit GreeterServer(std::string name) : name_(std::move(name)) {

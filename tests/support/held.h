@@ -1,12 +1,12 @@
-// Looking into an object that a function has just returned.
+// Views of temporaries in tests.
 #pragma once
 
 #include "lookout/base/attributes.h"
 
 namespace lookout::test {
 
-/// The object as something that may be looked into, for the rest of the expression: of temporaries
-/// there are no views. Clang warns if a view outlives the expression.
+/// Returns a temporary as an lvalue, so that views of it may be taken in the same expression. Clang
+/// warns if a view outlives the expression.
 template <class T>
 const T& held(const T& object LOOKOUT_LIFETIME_BOUND) {
   return object;

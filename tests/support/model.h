@@ -1,4 +1,4 @@
-// Random schedules of what can happen to a cluster, and what a handler must see of it.
+// Random schedules of changes and faults of a cluster, and the expected notifications of a handler.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace lookout::test {
 
-/// The seeds that a model test runs: the next `count` ones each time. The environment variable
-/// LOOKOUT_SEED names another one, and LOOKOUT_SEEDS how many from there on (one).
+/// The seeds of a model test: the next `count` seeds in each process. The environment variable
+/// LOOKOUT_SEED selects the first one, and LOOKOUT_SEEDS the number (one by default).
 class Seeds {
  public:
   template <class Run>
@@ -34,17 +34,17 @@ class Seeds {
   }
 };
 
-/// Lets things happen to a source.
+/// Makes random changes and faults in a source.
 class Fate {
  public:
   explicit Fate(unsigned seed) : random_(seed) {
-    random_.discard(10);  // neighbouring seeds begin alike
+    random_.discard(10);  // neighbouring seeds start with similar numbers
   }
 
   std::size_t below(std::size_t n) { return random_() % n; }
   bool once_in(std::size_t n) { return below(n) == 0; }
 
-  /// One thing.
+  /// Makes one change or fault.
   void strike(FakeSource& source) {
     switch (below(18)) {
       case 0:
@@ -138,8 +138,8 @@ class Told {
     for (const auto& [key, version] : known_) out.insert(key);
     return out;
   }
-  /// Whether all news came in the order in which they happened, whichever objects they are of: so
-  /// it must be as long as a watch brings them. (A list brings what it has in any order.)
+  /// True if all notifications arrived in the order of the changes, across objects, which a watch
+  /// guarantees. (A list has no order.)
   bool in_order() const { return in_order_; }
 
  private:

@@ -1,4 +1,4 @@
-// JSON that is nested deeply.
+// Deeply nested JSON.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace lookout::test {
 
-/// A number in `depth` levels of what `open` and `close` make.
+/// A number inside `depth` pairs of `open` and `close`.
 inline std::string nested_json(std::size_t depth, std::string_view open, std::string_view close) {
   std::string text;
   for (std::size_t i = 0; i < depth; ++i) text += open;

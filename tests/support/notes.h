@@ -8,7 +8,7 @@
 
 namespace lookout::test {
 
-/// Lines of text, in the order they come. Thread-safe.
+/// Lines of text, in order of arrival. Safe to use from any thread.
 class Notes {
  public:
   void add(std::string line) {

@@ -17,7 +17,7 @@ struct PodSpec {
   std::string note = {};  ///< an annotation: content that distinguishes versions
 };
 
-/// A Pod by its key: "namespace/name", or "name" for one in no namespace.
+/// A Pod with this key: "namespace/name", or "name" for one without a namespace.
 api::Object pod(std::string_view key, std::string_view resource_version = "1",
                 const PodSpec& spec = {});
 inline api::Object pod(std::string_view key, std::size_t resource_version,
@@ -25,7 +25,7 @@ inline api::Object pod(std::string_view key, std::size_t resource_version,
   return pod(key, std::to_string(resource_version), spec);
 }
 
-/// An object of any type with nothing but metadata.
+/// An object of any type with metadata only.
 api::Object object_of_kind(std::string_view api_version, std::string_view kind,
                            std::string_view key, std::string_view resource_version = "1");
 
@@ -37,7 +37,7 @@ std::vector<std::string> keys(const Range& objects) {
   return out;
 }
 
-/// How many handles to this object there are; one of them is the caller's.
+/// The number of handles to this object, including the caller's.
 std::size_t references(const api::Object& object);
 
 }  // namespace lookout::test

@@ -1,4 +1,4 @@
-// The resources that this process holds at the moment.
+// The resources that this process holds.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,13 +22,13 @@ inline std::size_t entries_of(const char* directory) {
 
 inline std::size_t open_descriptors() { return entries_of("/proc/self/fd"); }
 
-/// Threads that have not ended. The kernel lists one for a moment after it has been joined, with
-/// the flag PF_EXITING: it does not count.
+/// The number of running threads. The kernel lists a thread for a moment after it has been joined,
+/// with the flag PF_EXITING; such threads do not count.
 inline std::size_t thread_count() {
   constexpr unsigned long kExiting = 0x4;
   std::size_t count = 0;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
-    // "tid (name) state ppid pgrp session tty tpgid flags ..."; a name may contain anything.
+    // "tid (name) state ppid pgrp session tty tpgid flags ..."; a name may contain any character.
     std::ifstream stat(thread.path() / "stat");
     std::string text(std::istreambuf_iterator<char>(stat), {});
     std::istringstream fields(text.substr(text.rfind(')') + 1));
@@ -41,12 +41,12 @@ inline std::size_t thread_count() {
   return count;
 }
 
-/// The threads and descriptors that there were when it was made.
+/// The numbers of threads and descriptors at its construction.
 class ResourceMark {
  public:
   std::size_t threads() const { return threads_; }
 
-  /// Waits until there are as many again; fails the test if that takes too long.
+  /// Waits until the numbers are the same again; fails the test after a time.
   void expect_return() const {
     EXPECT_TRUE(eventually([&] { return thread_count() == threads_; }))
         << thread_count() << " threads, not " << threads_;

@@ -69,7 +69,7 @@ bool is_free(int port) {
 Process::Process(const std::vector<std::string>& command, const std::filesystem::path& log) {
   const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) throw std::runtime_error("cannot open " + log.string());
-  // Should the test die of something else than its end, nothing is left behind.
+  // If the test crashes, the kernel kills its children.
   std::vector<std::string> bound{"setpriv", "--pdeathsig", "KILL", "--"};
   bound.insert(bound.end(), command.begin(), command.end());
   pid_ = spawn(bound, fd, fd);
@@ -162,7 +162,7 @@ std::string find_program(const std::string& name) {
 }
 
 int free_port() {
-  // Below those that the kernel gives to clients, and to servers that do not care.
+  // Below the ports that the kernel assigns to clients, and to servers that listen on port 0.
   constexpr int kFirst = 10000;
   constexpr int kLast = 32000;
   const std::filesystem::path taken = "/tmp/lookout-test-ports";

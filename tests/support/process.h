@@ -9,11 +9,11 @@
 
 namespace lookout::test {
 
-/// A child process; killed and reaped when it goes out of scope, and killed when the thread that
-/// made it ends.
+/// A child process; killed and reaped at the end of the scope, and killed when the thread that
+/// created it ends.
 class Process {
  public:
-  /// Starts `command` (found on the PATH); what it prints goes to `log`.
+  /// Starts `command` (found on the PATH); its output goes to `log`.
   Process(const std::vector<std::string>& command, const std::filesystem::path& log);
   ~Process();
   Process(Process&& other) noexcept;
@@ -21,7 +21,7 @@ class Process {
 
   pid_t pid() const { return pid_; }
   bool running();
-  /// Sends a signal; with SIGKILL and SIGTERM waits for the end.
+  /// Sends a signal; after SIGKILL and SIGTERM, waits for the end.
   void signal(int number);
   /// Waits for the end and returns the exit status, or -1 if a signal ended it.
   int wait();
@@ -31,18 +31,18 @@ class Process {
   int status_ = 0;
 };
 
-/// Runs a command to its end; what it printed on standard output (and error, if asked).
+/// Runs a command to its end; returns its standard output (and error, if requested).
 struct CommandResult {
   int status = 0;
   std::string output;
 };
 CommandResult run_command(const std::vector<std::string>& command, bool with_errors = false);
 
-/// The program's place, or empty if there is none on the PATH.
+/// The path of the program, or empty if it is not on the PATH.
 std::string find_program(const std::string& name);
 
-/// A TCP port of 127.0.0.1 for a program that has to be told one. Nobody uses it now, and nobody
-/// else is given it while this process lives: neither by this function nor by the kernel.
+/// A free TCP port of 127.0.0.1 for a program that needs one as an argument. Neither this function
+/// nor the kernel assigns it again while this process lives.
 int free_port();
 
 }  // namespace lookout::test

@@ -17,7 +17,7 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// For tests that try each place of a text: one after the other, or a sample.
+/// The step of tests that try every position of a text.
 inline constexpr std::size_t kPlaceStep = kSanitized ? 7 : 1;
 
 }  // namespace lookout::test

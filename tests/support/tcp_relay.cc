@@ -10,7 +10,7 @@ namespace lookout::test {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-/// Everything happens on its thread.
+/// All its work runs on its own thread.
 class TcpRelay::Impl {
  public:
   explicit Impl(int to) : to_(loopback(to)), acceptor_(context_, loopback(0)) {

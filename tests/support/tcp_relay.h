@@ -6,7 +6,7 @@
 
 namespace lookout::test {
 
-/// Passes on what comes to a port of 127.0.0.1 to another one, and back.
+/// Forwards a port of 127.0.0.1 to another port.
 class TcpRelay {
  public:
   explicit TcpRelay(int to);
@@ -15,7 +15,7 @@ class TcpRelay {
   TcpRelay& operator=(const TcpRelay&) = delete;
 
   int port() const;
-  /// Of an HTTP server without TLS behind it.
+  /// The URL of an HTTP server without TLS behind it.
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port()); }
 
   /// Breaks all connections, and immediately breaks new ones. Returns when this is complete.

@@ -6,8 +6,8 @@
 
 // NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier)
 
-/// Code that the sanitizer cannot see into: libstdc++'s reference counts of exceptions and their
-/// texts, and internal locking in spdlog.
+/// Code that is not instrumented: libstdc++'s reference counts of exceptions and their texts, and
+/// internal locking in spdlog.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
   return "race:std::__exception_ptr::exception_ptr::_M_release\n"
@@ -20,10 +20,10 @@ extern "C" const char* __tsan_default_suppressions() {
 
 namespace {
 
-/// spdlog makes its logger when it is used first, which is not to be by two threads at once: that
-/// the one waits for the other cannot be seen. The sanitizer begins its own thread with the first
-/// other one, and its symbolizer (a process, and pipes to it) with the first report that may be
-/// suppressed. Tests that count threads and descriptors shall find them there.
+/// spdlog creates its logger at its first use, in code that the sanitizer does not see, so that
+/// must not happen on two threads at once. The sanitizer starts its own thread with the first
+/// additional thread, and its symbolizer (a process, and pipes to it) with the first report that
+/// may be suppressed. Both exist before tests count threads and descriptors.
 [[gnu::constructor]] void begin_early() {
   spdlog::default_logger_raw();
   std::thread([] {}).join();

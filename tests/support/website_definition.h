@@ -1,4 +1,4 @@
-// The definition of a custom resource of tests.
+// The CustomResourceDefinition of tests.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lookout::test {
 
-/// websites.example.com, with `versions` as in its spec.
+/// websites.example.com, with `versions` as spec.versions.
 inline api::Object website_definition(const std::string& versions) {
   return api::Object::parse(R"({
       "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

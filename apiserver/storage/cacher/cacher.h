@@ -20,19 +20,19 @@ struct Options {
   /// After this time without an event, the storage is queried for missed ones: a member of etcd may hang
   /// with open connections.
   std::chrono::milliseconds silence{30000};
-  /// A request for progress that is not answered within this time is sent again.
+  /// A progress request without a response within this time is sent again.
   std::chrono::milliseconds progress_patience{20};
 };
 
-/// Serves lists and watches from a table in memory, the same as in the memory storage, which is filled by
-/// one watch of the storage. Writes, and gets of the newest state, go to the storage.
+/// Serves lists and watches from a table in memory (the memory storage's), which one watch of the storage
+/// fills. Writes, and gets of the newest state, go to the storage.
 ///
 /// A read with a minimum revision, or of the newest state, waits until the table has reached it. The
 /// table does not receive changes of other resources, so its watch may never report the revision: if it
 /// is late, the cache queries the storage for changes of this resource.
 ///
-/// Before the initial state is read, watches and lists are rejected with 429, as in kube-apiserver, so
-/// that they do not all go to the storage; only pages of everything do.
+/// Before the initial state is read, watches and lists are rejected with 429, as in kube-apiserver, to
+/// protect the storage; only pages of everything go to the storage.
 ///
 /// An unreadable value does not affect others. Lists and watches that would contain it fail with an
 /// error that names its key, as do requests for it. Everything else is served. (In kube-apiserver, one

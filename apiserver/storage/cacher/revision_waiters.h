@@ -1,4 +1,4 @@
-// RevisionWaiters: waits for a revision.
+// RevisionWaiters: coroutines that wait for a revision.
 #pragma once
 
 #include <boost/asio/this_coro.hpp>

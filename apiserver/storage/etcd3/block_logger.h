@@ -6,7 +6,7 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// Adds up how long a queue held up its producer, and logs it now and then if it was long
+/// Sums up how long a full queue blocked its producer, and periodically logs the sum if it is large
 /// (k8s.io/apiserver's block_logger.go). Not thread-safe.
 class BlockLogger {
  public:

@@ -1,4 +1,4 @@
-// BoundedQueue: a queue between two coroutines with backpressure.
+// BoundedQueue: a queue between two coroutines with back pressure.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -28,7 +28,7 @@ class BoundedQueue {
         not_full_(std::move(producer)),
         not_empty_(std::move(consumer)) {}
 
-  /// By the producer: waits for room. False if the queue has been cancelled.
+  /// For the producer: waits for room. False if the queue has been cancelled.
   Awaitable<bool> push(T item, std::size_t weight) {
     for (;;) {
       {
@@ -83,7 +83,7 @@ class BoundedQueue {
     cancel_locked();
   }
 
-  /// The same by the consumer, whose executor may go before the queue does.
+  /// Like cancel(), for a consumer whose executor may end before the queue.
   void leave() {
     const std::lock_guard lock(mutex_);
     cancel_locked();

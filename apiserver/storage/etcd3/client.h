@@ -1,4 +1,4 @@
-// Talking to etcd, over gRPC.
+// Client: a client of etcd over gRPC.
 #pragma once
 
 #include <atomic>
@@ -77,14 +77,14 @@ class WatchConnection {
   /// limited number of events, because a response may be larger than memory. A failed message is the
   /// last one.
   using Piece = std::vector<std::variant<KeyEvent, Message>>;
-  /// False at the end of the stream. Throws TransportError, and api::DecodeError for an answer that
-  /// is none of etcd's.
+  /// False at the end of the stream. Throws TransportError, and api::DecodeError for a malformed
+  /// response.
   Awaitable<bool> read(Piece& piece);
-  /// Each call requests progress. The response is a message without events, after all events up to its
-  /// revision. Thread-safe; may outlive the watch. Call it only for created watches at a member that
-  /// tells_progress().
+  /// A function that requests progress. The response is a message without events, after all events up
+  /// to its revision. Thread-safe; may outlive the watch. Call it only for created watches at a member
+  /// that tells_progress().
   std::function<void()> progress_asker() const;
-  /// The member that it leads to.
+  /// The member at the other end of the connection.
   const Member& member() const { return member_; }
   /// After etcd has rejected the watch in the stream: whether the token may be the reason. The next
   /// connection uses a new one.
@@ -133,10 +133,10 @@ class Client : public std::enable_shared_from_this<Client> {
   Lineage lineage() const;
   bool is_now(const Lineage& lineage) const { return lineage.number == lineage_number(); }
   std::uint64_t lineage_number() const { return lineage_.load(std::memory_order_acquire); }
-  /// Its highest known revision.
+  /// The highest known revision of the current history.
   Revision newest_known() const { return seen().revision; }
 
-  /// With `timeout` instead of the one in the options.
+  /// `timeout` overrides the one in the options.
   Awaitable<RangeResponse> range(RangeRequest request,
                                  std::optional<std::chrono::milliseconds> timeout = {});
   /// Whether a member responds and has a leader. Sends one small request without retries.
@@ -144,13 +144,13 @@ class Client : public std::enable_shared_from_this<Client> {
   /// Whether a member supports progress requests, with responses only after earlier events: etcd from
   /// 3.4.31 and 3.5.13. False for members without a version. Throws if it does not respond.
   Awaitable<bool> tells_progress(Member member);
-  /// With the requests of messages.h.
+  /// `request` comes from a function of messages.h.
   Awaitable<TxnResponse> txn(std::string request);
   Awaitable<Revision> put(std::string key, std::string value, std::int64_t lease = 0);
   Awaitable<Revision> remove(std::string key, std::string range_end = {});
   Awaitable<void> compact(Revision revision);
   Awaitable<Lease> grant_lease(std::chrono::seconds ttl);
-  /// The time that the lease has left now; 0 if there is none.
+  /// Renews the lease. Returns its remaining time; 0 if there is no such lease.
   Awaitable<std::chrono::seconds> keep_alive(std::int64_t lease);
   Awaitable<void> revoke_lease(std::int64_t lease);
   /// The status of the first member that responds.
@@ -230,11 +230,11 @@ class Client : public std::enable_shared_from_this<Client> {
   std::stop_source closing_;
 };
 
-/// Whether an etcd of that version ("3.5.16") keeps notifications of progress behind the events
-/// that they speak of (etcd issues 15220 and 17507; Kubernetes draws the same line).
+/// Whether an etcd of that version ("3.5.16") sends progress notifications only after the events
+/// that they cover (etcd issues 15220 and 17507; Kubernetes requires the same versions).
 bool has_sound_progress(std::string_view version);
 
-/// Whether it may be better at another member, or later.
+/// Whether another member, or a later attempt, may succeed.
 bool is_unavailable(const std::exception& e);
 
 }  // namespace lookout::apiserver::storage::etcd3

@@ -18,7 +18,7 @@ struct Decoder : api::JsonDecoder {
   Decoder() { set_max_depth(api::kMaxServedDepth); }
 };
 
-/// Appends metadata without the resourceVersion. Returns its place.
+/// Appends metadata without the resourceVersion. Returns the position for it.
 std::size_t write_metadata(api::Value metadata, std::string& out) {
   const std::uint16_t version = api::sym::kResourceVersion.id;
   const auto is_behind = [&](const api::detail::Key& key) {
@@ -58,13 +58,13 @@ Codec::Encoded without_version(const api::Object& object) {
       api::detail::write_json(value, out);
     }
   }
-  // As Go's encoder ends a value.
+  // Go's encoder ends a value with a line break.
   out += "}\n";
   return encoded;
 }
 
-/// Throws for a JSON object that is none of Kubernetes'. (kube-apiserver's RangeAllocations have no
-/// name.)
+/// Throws for a JSON object that is not a Kubernetes object. (kube-apiserver's RangeAllocations
+/// have no name.)
 void expect_named(const api::Object& object) {
   if (object.kind().empty()) throw api::DecodeError("it has no kind");
   if (object.name().empty() && object.kind() != "RangeAllocation")

@@ -1,4 +1,4 @@
-// Objects as values.
+// Codec: converts between objects and values in etcd.
 #pragma once
 
 #include <memory>
@@ -23,13 +23,13 @@ class Codec {
   virtual ~Codec() = default;
   virtual Encoded encode_for(const api::Object& object) const = 0;
   std::string encode(const api::Object& object) const { return encode_for(object).value; }
-  /// The JSON of the object that the value is at a revision.
+  /// The JSON of the encoded object, with `revision` as its resourceVersion.
   virtual std::string json_of(const Encoded& encoded, Revision revision) const = 0;
   /// Throws api::DecodeError.
   virtual api::Object decode(std::string value, Revision revision) const = 0;
 };
 
-/// JSON as kube-apiserver keeps it (`--storage-media-type=application/json`).
+/// JSON as kube-apiserver stores it (`--storage-media-type=application/json`).
 std::shared_ptr<const Codec> json_codec();
 
 /// An object with the resourceVersion of its last change.

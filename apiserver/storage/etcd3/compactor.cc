@@ -9,7 +9,7 @@
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
 
-// kube-apiserver's, at the root.
+// kube-apiserver's key, which is outside of the prefix.
 constexpr std::string_view kCompactKey = "compact_rev_key";
 
 }  // namespace

@@ -20,10 +20,10 @@
 namespace lookout::apiserver::storage {
 namespace {
 
-// As in the API server (--etcd-healthcheck-timeout).
+// As in kube-apiserver (--etcd-healthcheck-timeout).
 constexpr std::chrono::milliseconds kCheckTimeout{2000};
 
-/// "/registry" of "registry/" (store.go does so, too).
+/// Converts "registry/" to "/registry", like store.go.
 std::string clean_prefix(std::string prefix) {
   while (prefix.ends_with('/')) prefix.pop_back();
   if (!prefix.starts_with('/')) prefix.insert(0, "/");
@@ -56,7 +56,7 @@ class EtcdBackend::Impl {
   ~Impl() {
     close();
     client_->shutdown();
-    // They refer to the client, which works on the loop.
+    // The tasks refer to the client, which uses the loop.
     client_->wait_for_tasks();
   }
 
@@ -108,7 +108,7 @@ class EtcdBackend::Impl {
     if (at == resources_.end()) return;
     at->second.close();
     if (at->second.cache != nullptr) at->second.cache->clear();
-    // Keep the small rest, which may still be in use.
+    // The interface may still be in use, so keep what is left of the resource.
     released_.push_back(std::move(at->second));
     resources_.erase(at);
   }

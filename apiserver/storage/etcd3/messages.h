@@ -39,17 +39,17 @@ class EtcdError : public Error {
       : Error(message), code_(code), compact_revision_(compact_revision) {}
 
   int code() const { return code_; }
-  /// For a watch that a compaction has ended: where watches may start.
+  /// If a compaction has ended a watch: the first revision from which a watch may start.
   Revision compact_revision() const { return compact_revision_; }
   bool is_compacted() const;
   bool is_future_revision() const;
   bool is_no_leader() const;
   /// A temporary error of the member, not of the request.
   bool is_transient() const;
-  /// A token that is missing or no longer good.
+  /// A token that is missing or no longer valid.
   bool is_bad_token() const;
   bool is_permission_denied() const;
-  /// There are no tokens: etcd does not authenticate.
+  /// Authentication is disabled in etcd, so there are no tokens.
   bool is_auth_not_enabled() const;
 
  private:
@@ -72,7 +72,7 @@ struct KeyValue {
 struct KeyEvent {
   bool deleted = false;
   KeyValue kv;
-  /// Nothing if the key was not there before.
+  /// nullopt if the key did not exist before.
   std::optional<KeyValue> previous = {};
 };
 
@@ -214,7 +214,7 @@ struct WatchRequest {
   bool progress = false;
 };
 std::string encode(const WatchRequest& request);
-/// For a notification of how far the watches of a stream have come.
+/// Requests a progress notification for the watches of a stream.
 std::string progress_request();
 
 std::string put_request(std::string_view key, std::string_view value, std::int64_t lease);
@@ -227,7 +227,7 @@ std::string optimistic_delete(std::string_view key, Revision expected);
 std::string put_if_version(std::string_view key, std::string_view value, std::int64_t version);
 std::string compaction_request(Revision revision);
 std::string grant_request(std::int64_t ttl_seconds);
-/// For what is to become of a lease.
+/// A request about a lease: a keep-alive or a revocation.
 std::string lease_request(std::int64_t id);
 std::string member_list_request();
 std::string authenticate_request(std::string_view name, std::string_view password);

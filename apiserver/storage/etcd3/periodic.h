@@ -12,7 +12,7 @@ namespace lookout::apiserver::storage::etcd3 {
 
 struct Periodic {
   std::chrono::milliseconds interval;
-  /// Whether the first run is immediate or after an interval.
+  /// True: the first run is immediate. False: it is after an interval.
   bool at_once = false;
   /// For the log line of a failure: "the compaction".
   const char* name = "";

@@ -22,7 +22,8 @@ class RangePages {
  public:
   /// Sends a request to etcd.
   using Ask = std::function<Awaitable<RangeResponse>(RangeRequest request)>;
-  /// Opens a stream for that reader; null if there is none. An empty function: pages only.
+  /// Opens a stream for that reader; null if streams are not supported. An empty function: pages
+  /// only.
   using Open = std::function<std::unique_ptr<RangeStream>(RangeRequest request,
                                                           boost::asio::any_io_executor reader)>;
 
@@ -63,7 +64,7 @@ class RangePages {
     if (revision_ == 0) revision_ = page.revision;
     if (!page.kvs.empty()) start_ = page.kvs.back().key + '\0';
     more_ = page.more;
-    // One for a range: where it breaks, the next one might, too.
+    // Only one stream per range: if it breaks, another one may break, too.
     const Open open = std::exchange(open_, nullptr);
     if (open && more_) {
       const auto reader = co_await boost::asio::this_coro::executor;

@@ -13,10 +13,10 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// The last values that a store has sent to etcd, and their objects, so that its watchers need not decode what it has just
-/// encoded. etcd's answer to the write and its event come in any order; whichever is first makes the object with the new
-/// revision, and the other one takes it. A value is found by all of its bytes, so that what somebody else wrote, or an etcd
-/// that was restored from a snapshot has, is never taken for it. Thread-safe.
+/// The last values that a store has sent to etcd, and their objects, so that its watchers need not decode them.
+/// etcd's response to a write and its event arrive in any order: the first one creates the object with the new
+/// revision, and the second one takes it. A value is found by all of its bytes, so it is never confused with
+/// another client's write or with a value in a restored etcd. Thread-safe.
 class RecentWrites {
  public:
   /// Before a write: `value` is the encoded `object`. The result is for written().
@@ -33,7 +33,8 @@ class RecentWrites {
   static constexpr std::size_t kSlots = 64;
   static constexpr std::size_t kLongest = 64 << 10;
 
-  /// Used from the beginning of a write until both the answer and the event were there, or until its place is needed.
+  /// In use from the beginning of a write until both the response and the event have arrived, or until a later
+  /// write needs the slot.
   struct Slot {
     std::uint64_t write = 0;  // 0: not used
     Revision revision = 0;    // 0: not known yet

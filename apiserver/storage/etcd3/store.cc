@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kPoll{50};
 // How often a list restarts if its revision is compacted.
 constexpr int kListTries = 5;
 
-/// Counts a request to etcd, from its making to its end.
+/// Measures a request to etcd from its beginning to its end.
 class Measured {
  public:
   Measured(const Context& context, const char* operation)
@@ -62,7 +62,7 @@ Awaitable<Response> measured(const Context& context, const char* operation,
   rethrow_as_storage_error(failure, whole, asked);
 }
 
-/// nullopt if it is a request that kine does not support.
+/// nullopt if the server, such as kine, does not support the request.
 Awaitable<std::optional<RangeResponse>> range_if_known(std::shared_ptr<Client> client,
                                                        RangeRequest request) {
   try {
@@ -308,7 +308,7 @@ Awaitable<std::size_t> Store::count() {
   co_return answer.count;
 }
 
-/// Another client may have it from another server.
+/// Waits for a revision that another server may have returned to the client.
 Awaitable<Revision> Store::wait_for(Revision revision) {
   const auto deadline = steady_clock::now() + context_->client->options().future_wait;
   AsyncEvent bell(co_await boost::asio::this_coro::executor);
@@ -515,7 +515,7 @@ Awaitable<std::unique_ptr<Watch>> Store::watch(std::string key, bool recursive,
   spec.with_previous = options.with_previous;
   switch (options.start) {
     case WatchOptions::Start::kState:
-      // The current state: the caller's next write changes it.
+      // The current state, because the caller's next write may be based on it.
       spec.revision = co_await wait_for(options.revision);
       spec.initial_events = true;
       spec.initial_events_end = options.initial_events_end;
@@ -549,8 +549,8 @@ std::unique_ptr<FeedingWatch> Store::watch_all(Revision revision, Lineage lineag
   return std::make_unique<CountedWatch>(watches_, context_, std::move(spec), std::move(reader));
 }
 
-// Objects that were added since would be found; objects that were deleted since would be missing,
-// because nothing can have replaced them.
+// Objects that were added or changed since have a later revision; objects that were deleted since
+// change the count, because new ones would have a later revision.
 Awaitable<std::optional<Revision>> Store::unchanged_since(Revision revision, std::size_t count) {
   RangeRequest request;
   request.key = context_->prefix + "/";

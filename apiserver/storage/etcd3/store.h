@@ -44,8 +44,8 @@ class Store final : public Interface {
   Awaitable<Revision> current_revision() override;
   Awaitable<std::size_t> count() override;
 
-  /// The same, starting with a cached state (or an empty object). Reads the state only if it is out of
-  /// date.
+  /// Like guaranteed_update() and remove(), but starting with a cached state (or an empty object).
+  /// Reads the state only if it is out of date.
   Awaitable<api::Object> update_from(api::Object cached, std::string key, bool create_if_absent,
                                      Preconditions preconditions, Update update);
   Awaitable<api::Object> remove_from(api::Object cached, std::string key,
@@ -71,8 +71,8 @@ class Store final : public Interface {
  private:
   struct State {
     api::Object object;
-    Revision revision = 0;  // 0: is not there
-    bool stale = false;     // to be written again, even as it is
+    Revision revision = 0;  // 0: does not exist
+    bool stale = false;     // must be rewritten, even if unchanged
   };
   class Basis;
   class ObjectPages;

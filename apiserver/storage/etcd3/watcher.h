@@ -23,14 +23,14 @@ struct WatchSpec {
   /// of the newest one. Then, or otherwise immediately, the changes after the revision.
   bool initial_events = false;
   Revision revision = 0;
-  /// A bookmark follows the present objects.
+  /// A bookmark follows the initial objects.
   bool initial_events_end = false;
   /// etcd's progress notifications become bookmarks. etcd sends one periodically
   /// (--experimental-watch-progress-notify-interval, 10 minutes) if there are no events. Without this,
   /// they are delivered only when a bookmark is requested.
   bool progress_notify = false;
   Predicate predicate = {};
-  /// The previous values are decoded, although the predicate does not need them.
+  /// The previous values are decoded, even if the predicate does not need them.
   bool with_previous = false;
   /// An undecodable value does not end the watch: it is delivered as a kError whose `change` names the
   /// key (its type is kDeleted if the key was deleted and its last value cannot be decoded).
@@ -48,11 +48,11 @@ struct WatchSpec {
 /// member, and resumes after the last event: nothing is lost or repeated. The watch ends with exactly
 /// one error event, after all previous events, in these cases:
 ///   - etcd has compacted the revision (410 Expired);
-///   - it does not reach it within EtcdOptions::future_wait (504, "Too large resource version");
+///   - etcd does not reach the revision within EtcdOptions::future_wait (504, "Too large resource version");
 ///   - etcd was replaced, or restored to an older state (410 Expired);
 ///   - the member has lost its leader ("etcdserver: no leader"): the watch would receive nothing;
-///   - a value that cannot be decoded (500, which names the key);
-///   - an event without the previous value, which would be needed.
+///   - a value cannot be decoded (500, which names the key);
+///   - an event lacks the previous value, which is needed.
 /// There is no error event if the caller has ended.
 class EtcdWatch final : public Watch {
  public:
@@ -62,7 +62,7 @@ class EtcdWatch final : public Watch {
   ~EtcdWatch() override;
 
   Awaitable<bool> next(std::vector<Event>& events, TimePoint until) override;
-  /// The reached revision; etcd may be ahead.
+  /// The bookmark has the reached revision; etcd may be ahead.
   void request_bookmark() override { bookmark_requested_ = true; }
   void cancel() override;
   /// Whether the member of the events responds; true while there is no connection.

@@ -11,7 +11,7 @@
 namespace lookout::apiserver::storage {
 namespace {
 
-// Where the API server keeps its objects in etcd.
+// kube-apiserver's prefix in etcd.
 constexpr std::string_view kRoot = "/registry/";
 
 HistoryLimits limits_of(const MemoryOptions& options) {

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kPoll{10};
 
 }  // namespace
 
-// Rare: clients get revisions from this server.
+// Rarely waits, because clients get revisions from this server.
 Awaitable<void> MemoryResource::wait_for(Revision revision) {
   if (revision <= table_->current_revision()) co_return;
   AsyncEvent bell(co_await boost::asio::this_coro::executor);

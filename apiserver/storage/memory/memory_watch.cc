@@ -83,7 +83,7 @@ Awaitable<bool> MemoryWatch::has_begun(std::vector<Event>& events) {
     try {
       newest = co_await patience_.newest(asked_);
     } catch (const StorageError& e) {
-      // The storage is unavailable, and reports when it is available again.
+      // The storage is unavailable: wait once more.
       log::debug("a watch from revision {} waits: {}", asked_, e.what());
       begins_until_ = std::chrono::steady_clock::now() + patience_.wait;
       co_return true;

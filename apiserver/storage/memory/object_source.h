@@ -1,4 +1,4 @@
-// Walking through the objects of a moment.
+// Iterates over the objects of a moment.
 #pragma once
 
 #include <string>

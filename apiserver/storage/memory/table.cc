@@ -44,8 +44,8 @@ std::size_t Table::size() const {
   return items_.size() + (unreadable_ != nullptr ? unreadable_->size() : 0);
 }
 
-// All changes of this table up to the counter's value are complete, as a change takes its revision with
-// the table locked.
+// All changes of this table up to the counter's value are complete, because a change takes its revision
+// with the table locked.
 Moment Table::now() const {
   const std::shared_lock lock(mutex_);
   return {items_.snapshot(), current_revision(), nullptr, epoch_, unreadable_};
@@ -113,7 +113,7 @@ void Table::apply_locked(Change change, Revision revision) {
     unreadable->insert_or_assign(change.key, change.object);
     unreadable_ = std::move(unreadable);
     items_.erase(change.key);
-    // The watchers were notified at its start.
+    // Watchers were notified when the value became unreadable.
     if (was_unreadable) return;
     type = api::EventType::kError;
   } else if (change.deleted) {
@@ -133,7 +133,7 @@ void Table::apply_locked(Change change, Revision revision) {
                                                        std::move(change.object), before));
 }
 
-/// Whether the key was unreadable; now it is not, or not as it was.
+/// Removes an unreadable entry. Returns whether there was one.
 bool Table::end_unreadable(const std::string& key, Revision revision) {
   if (unreadable_ == nullptr || !unreadable_->contains(key)) return false;
   auto left = std::make_shared<Unreadable>(*unreadable_);
@@ -218,7 +218,7 @@ void Table::trim(Clock::time_point now) {
 void Table::add(Watcher& watcher) {
   const std::lock_guard watchers_lock(watchers_.mutex());
   if (watchers_.empty()) {
-    // There were no watchers.
+    // Without watchers, no changes were dispatched.
     const std::shared_lock lock(mutex_);
     dispatched_ = current_revision();
   }

@@ -1,4 +1,4 @@
-// The objects of one resource and their recent past.
+// Table: the objects of one resource and their history.
 #pragma once
 
 #include <atomic>
@@ -23,16 +23,17 @@ namespace lookout::apiserver::storage::memory {
 /// The keys with unreadable values, each with an error Status.
 using Unreadable = std::map<std::string, api::Object, std::less<>>;
 
-/// The state of a resource at a revision: the current items and the later changes.
+/// The state of a resource at a revision: the current items, and the objects that later changes have
+/// replaced.
 struct Moment {
   OrderedItems::Snapshot items;
   Revision revision = 0;
-  /// By key: the object as it was, empty if it was not there. Null for nothing.
+  /// By key: the object at the revision; empty if it did not exist. Null: no changes.
   using Undone = std::map<std::string, api::Object, std::less<>>;
   std::shared_ptr<const Undone> undone = nullptr;
   /// The history of the table that the revision belongs to: see Table::restart().
   std::uint64_t epoch = 1;
-  /// Entries that cannot be read; in none of the above. Null: none.
+  /// The unreadable entries, which are not in `items` or `undone`. Null: none.
   std::shared_ptr<const Unreadable> unreadable = nullptr;
 
   /// The error if an object of this key, or of the keys with this prefix from `start` on, is unreadable;
@@ -57,11 +58,11 @@ class Table {
   std::string whole_key(std::string_view key) const { return prefix_ + "/" + std::string(key); }
   Revision current_revision() const { return revision_->load(std::memory_order_acquire); }
 
-  /// Null if there is none, or if it cannot be read.
+  /// Null if there is no object, or if it cannot be read.
   ItemPtr find(std::string_view key) const;
-  /// The same; nothing if it cannot be read.
+  /// The same; nullopt if the object cannot be read.
   std::optional<ItemPtr> find_readable(std::string_view key) const;
-  /// For all keys, readable or not.
+  /// The number of keys, readable or not.
   std::size_t size() const;
   Moment now() const;
   /// The state at a past revision; nullopt if the history does not go back that far.
@@ -78,7 +79,7 @@ class Table {
   /// A change in the other storage.
   struct Change {
     std::string key;
-    /// The new state, or of a deletion the last one, with the resourceVersion of the change.
+    /// The new state, or the last one for a deletion, with the resourceVersion of the change.
     api::Object object;
     bool deleted = false;
     /// The new state, or the last one for a deletion, is unreadable; `object` is an error Status, with
@@ -92,7 +93,7 @@ class Table {
   /// The same for a storage with a new history: all watchers expire, at any revision, as do those that
   /// start with a revision of the old history.
   void restart(const std::vector<ItemPtr>& items, Revision revision, Unreadable unreadable = {});
-  /// Up to this revision, there are no further changes.
+  /// The storage has no further changes up to this revision.
   void advance(Revision revision);
   /// The same after a query of the storage, if the table still has the history of `epoch`.
   void advance(Revision revision, std::uint64_t epoch);
@@ -108,7 +109,7 @@ class Table {
   /// to which it has received everything.
   Reading read(Watcher& watcher, std::size_t max, std::vector<ChangePtr>& changes,
                Revision& caught_up);
-  /// Where watches may start.
+  /// The revision from which watches may start.
   Revision history_start() const;
 
   void add(Watcher& watcher);

@@ -39,7 +39,7 @@ void WatcherList::dispatch(const std::vector<ChangePtr>& changes, Revision histo
       if (change->revision() <= cursor) continue;
       passed = change->revision();
       if (watcher->event_type(*change) == api::EventType::kBookmark) continue;
-      // It reads the whole revision, of which other changes may match, too.
+      // The watcher reads the whole revision, because other changes of it may match, too.
       --passed;
       watcher->parked_ = false;
       watcher->ring();
@@ -68,7 +68,7 @@ bool WatcherList::tell_if_behind(Watcher& watcher, Revision history_start) {
 void WatcherList::lose_all() {
   for (Watcher* watcher : watchers_) {
     watcher->lost = true;
-    // A busy watcher is not stuck: it will return for more.
+    // A busy watcher is not stuck: it reads again.
     if (std::exchange(watcher->parked_, false)) watcher->ring();
   }
 }

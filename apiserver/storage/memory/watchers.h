@@ -40,7 +40,7 @@ struct Watcher {
   bool covers(std::string_view key) const {
     return recursive ? key.starts_with(scope) : key == scope;
   }
-  /// The event that a change is for this watcher; nothing (kBookmark) if it is none.
+  /// The type of the event that a change causes for this watcher; kBookmark: none.
   api::EventType event_type(const Change& change) const;
 
  private:

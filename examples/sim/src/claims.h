@@ -9,7 +9,7 @@ namespace claims {
 inline constexpr char kSetLabel[] = "example.com/set";
 
 void add_controller(lookout::controller::Manager& manager);
-/// Believes its cache when that says that a set is gone.
+/// Bug: relies on its cache for the absence of a set.
 void add_buggy_controller(lookout::controller::Manager& manager);
 
 }  // namespace claims

@@ -352,6 +352,7 @@ class MapDraft : public DraftPart {
 ///
 /// A draft keeps its original alive, copies nothing before build(), and preserves fields that the
 /// schema does not know. A draft can be moved, and its parts stay valid; it cannot be copied.
+/// original(), changed(), build() and diff() of a draft that was moved throw InvalidArgument.
 /// Generated drafts such as k8s::apps::v1::DeploymentDraft derive from it.
 class ObjectDraft : public DraftPart {
  public:

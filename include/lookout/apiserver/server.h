@@ -21,7 +21,7 @@ class Transport;
 namespace lookout::apiserver {
 
 /// Returns the address of a service, "host:port", or nothing if the server should find it itself.
-/// Called on the server's threads, without a lock; it must not block.
+/// Called on the server's threads, with no lock held; it must not block.
 using ServiceResolver = std::function<std::optional<std::string>(
     const std::string& ns, const std::string& name, std::uint16_t port)>;
 
@@ -39,8 +39,9 @@ struct ServedRequest {
   LOOKOUT_OPTION std::string user = {};
 };
 
-/// Called on the server's threads, possibly several times at once, without a lock; must not block. An
-/// api::StatusError that it throws is the answer to the request; any other exception is a 500.
+/// Called on the server's threads, possibly several times at once, with no lock held; must not block.
+/// If it throws an api::StatusError, that is the response to the request; any other exception is a
+/// 500.
 using RequestFunction = std::function<void(const ServedRequest& request)>;
 
 /// Which requests of authenticated users the server allows.
@@ -84,7 +85,7 @@ struct ServerOptions {
   /// ClusterRoles and the status of FlowSchemas. Unset: only with kRbac.
   std::optional<bool> bootstrap = {};
   /// A PEM file with the private key that signs service account tokens: RSA, or EC on P-256. Empty:
-  /// a new key, so that tokens end with this server.
+  /// the server generates a key, and tokens become invalid when the server ends.
   LOOKOUT_OPTION std::string service_account_key_file = {};
   /// The issuer of service account tokens, and their audience by default.
   LOOKOUT_OPTION std::string service_account_issuer =
@@ -98,8 +99,8 @@ struct ServerOptions {
   unsigned threads = 2;
   /// The number of changes kept for each resource: how far a watch may be behind.
   std::size_t history = 10000;
-  /// The first resourceVersion in memory. 0: derived from the time, so that it exceeds those of an
-  /// earlier run, which then have expired.
+  /// The first resourceVersion in memory. 0: derived from the time, so that it exceeds the
+  /// resourceVersions of an earlier run, which then have expired.
   std::uint64_t first_revision = 0;
   /// The storage of objects; null: a separate one in memory.
   LOOKOUT_OPTION std::shared_ptr<storage::Backend> storage = nullptr;
@@ -114,9 +115,9 @@ struct ServerOptions {
   /// limit.
   std::size_t max_connections_per_address = 10000;
   /// The maximum number of running requests of one user, not counting watches and system:masters;
-  /// further ones are answered with 429. 0: no limit.
+  /// further ones are rejected with 429. 0: no limit.
   std::size_t max_requests_per_user = 0;
-  /// The same limit for the requests from one address, whoever the users are.
+  /// The same limit for the requests from one address, for all users together.
   std::size_t max_requests_per_address = 0;
   std::size_t max_header_bytes = 64u << 10;
   std::size_t max_body_bytes = 3u << 20;
@@ -125,7 +126,7 @@ struct ServerOptions {
   std::chrono::milliseconds body_timeout{60000};
   /// For a connection without activity.
   std::chrono::milliseconds idle_timeout{180000};
-  /// For a client to read each piece of an answer.
+  /// For a client to read each piece of a response.
   std::chrono::milliseconds write_timeout{60000};
   /// Watches without a timeout end after a random time between this and twice as much.
   std::chrono::milliseconds min_watch_timeout{std::chrono::minutes(30)};
@@ -141,9 +142,9 @@ struct ServerOptions {
   /// ready endpoint from the service's EndpointSlices, or else the service's cluster IP.
   LOOKOUT_OPTION ServiceResolver resolve_service = nullptr;
   /// Makes requests fail, for tests: controller-runtime's interceptor.Funcs, for all clients of the
-  /// server. `before_request` is called when the request has been authorized, before anything is done;
-  /// `after_request` when it has succeeded, before the answer is sent: a failure of a write that was
-  /// stored.
+  /// server. `before_request` is called after the authorization of a request, before any other work.
+  /// `after_request` is called when the request has succeeded, before the response is sent: it can
+  /// fail a write that was stored.
   ///
   ///     std::atomic<int> n{0};
   ///     options.before_request = [&](const apiserver::ServedRequest& request) {
@@ -166,7 +167,7 @@ struct ServerStats {
   std::int64_t watches = 0;          ///< currently open
   std::uint64_t events_sent = 0;     ///< summed over all watches
   std::uint64_t events_encoded = 0;  ///< less: one encoding serves many watches
-  std::uint64_t slow_watchers = 0;   ///< watches ended because their client did not read
+  std::uint64_t slow_watchers = 0;   ///< ended because their client did not read
   std::size_t connections = 0;       ///< currently open
 };
 
@@ -181,10 +182,10 @@ struct ServerStats {
 /// nothing. The server itself empties deleted namespaces and deletes the instances of deleted
 /// definitions, pods at the end of their grace period, and objects whose owners are gone.
 ///
-/// Without a token file and a client CA, everyone may do everything, except foreign web pages in a
-/// browser: the server refuses a Host other than IP addresses, "localhost" and allowed names, a
+/// Without a token file and a client CA, everyone may do everything, except web pages from other
+/// origins: the server rejects a Host other than IP addresses, "localhost" and allowed names, a
 /// foreign Origin or Sec-Fetch-Site, and a body without a Content-Type (403, 415). With either
-/// file, requests without credentials are refused, and every authenticated user may do everything,
+/// file, requests without credentials are rejected, and every authenticated user may do everything,
 /// including impersonation (Impersonate-User etc.), unless ServerOptions::authorization is kRbac.
 ///
 /// A process may run any number of servers. All functions may be called from any thread, except

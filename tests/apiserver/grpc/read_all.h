@@ -1,4 +1,4 @@
-// Reading what a call answers.
+// Reads the response of a call.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// A simulated world. An hour in it is none outside, and what waits in Lookout's libraries knows of
-// no other time.
+// A simulated world: an hour in it passes in no real time, and waits in Lookout's libraries use its
+// clock.
 #include <lookout/k8s/core/v1_draft.h>
 #include <lookout/testing/sim/explore.h>
 

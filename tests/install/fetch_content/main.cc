@@ -1,5 +1,5 @@
-// Coroutines of the parent's own, with Lookout's beside them on another context. A library that was
-// compiled without Lookout runs one of them and sees the same threads.
+// The parent's own coroutines, with Lookout's on another context. A library that was compiled
+// without Lookout runs one of them and sees the same threads.
 #include <fmt/format.h>
 #include <lookout/lookout.h>
 

@@ -6,10 +6,10 @@
 
 namespace network {
 
-/// Runs `work` on the context, and all that it begins there.
+/// Runs `work` on the context, and everything that it starts there.
 void run(boost::asio::io_context& context, const std::function<void()>& work);
 
-/// Whether the calling thread runs the context.
+/// True if the calling thread runs the context.
 bool runs_here(boost::asio::io_context& context);
 
 }  // namespace network

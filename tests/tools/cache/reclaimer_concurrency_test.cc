@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kVersions = test::kSanitized ? 20'000 : 200'000;
 
-/// The piece that readers look at: both numbers are the version, until it is disposed of.
+/// The piece that readers read: both numbers are the version, until it is disposed of.
 struct Root {
   std::uint64_t version;
   std::uint64_t check;
@@ -43,7 +43,7 @@ TEST(ReclaimerConcurrencyTest, ReadersSeeWholeVersionsAndNothingIsLost) {
 
     std::vector<std::thread> readers;
     for (int i = 0; i < 2; ++i) {
-      readers.emplace_back([&] {  // looks things up
+      readers.emplace_back([&] {  // reads with guards
         std::uint64_t last = 0;
         while (!done) {
           const Reclaimer::Guard guard(reclaimer);
@@ -54,7 +54,7 @@ TEST(ReclaimerConcurrencyTest, ReadersSeeWholeVersionsAndNothingIsLost) {
           ++looks;
         }
       });
-      readers.emplace_back([&, i] {  // takes snapshots and holds a few
+      readers.emplace_back([&, i] {  // pins versions and keeps a few pins
         std::minstd_rand random(static_cast<unsigned>(i));
         std::vector<std::pair<std::uint64_t, const Root*>> held;
         while (!done || !held.empty()) {

@@ -52,7 +52,7 @@ class RecordingStore : public ReflectorStore {
   void resync() override { note("resync"); }
   void flush(const std::string& resource_version) override { note("flush @" + resource_version); }
 
-  /// Whether it keeps an object of a list; by default it keeps all.
+  /// True if the store keeps a listed object; by default it keeps all.
   std::function<bool(const api::Object&)> keeps = [](const api::Object&) { return true; };
   api::Object prepare(api::Object object) const override {
     return keeps(object) ? object : api::Object();
@@ -124,7 +124,7 @@ class ReflectorTest : public testing::Test {
                           });
     settle();
   }
-  /// Starts with this list and an open watch.
+  /// Starts with this list and opens a watch.
   void begin(std::vector<api::Object> objects = {}, const std::string& resource_version = "10") {
     start(store_);
     list({std::move(objects), resource_version});
@@ -155,7 +155,7 @@ class ReflectorTest : public testing::Test {
     clock_->advance(duration);
     settle();
   }
-  /// Whether it waits to try again; if so, the wait passes.
+  /// True if the reflector waits to try again; if so, the wait passes.
   bool back_off() {
     const auto wait = clock_->next_wake();
     if (!wait) return false;

@@ -1,4 +1,4 @@
-// What a watch leaves running ends before the reflector goes on.
+// The reflector continues only after the tasks of its last watch have ended.
 #include <gtest/gtest.h>
 
 #include <boost/asio/this_coro.hpp>
@@ -31,7 +31,7 @@ class LingeringSource : public ListerWatcher {
     co_return std::make_unique<LingeringWatcher>(*this, std::move(inner));
   }
 
-  /// Whether a watch is ending.
+  /// True while a watch ends.
   bool ending() const { return ring_ != nullptr; }
   void let_end() {
     if (ring_) std::exchange(ring_, nullptr)();
@@ -79,7 +79,7 @@ class ReflectorWatchEndTest : public ReflectorTest {
     EXPECT_TRUE(done_);
     EXPECT_FALSE(lingering_->ending());
   }
-  /// That the reflector waits for the end of its watch, and does nothing before.
+  /// Expects the reflector to wait for the end of its watch, and to do nothing before.
   void expect_to_wait(bool is_live_meanwhile = false) {
     EXPECT_TRUE(lingering_->ending());
     EXPECT_EQ(source_->open_watchers(), 1u);
@@ -145,7 +145,7 @@ TEST_F(ReflectorWatchEndTest, AStopInAStream) {
   EXPECT_TRUE(done_);
 }
 
-TEST_F(ReflectorWatchEndTest, AStreamThatIsCutShort) {
+TEST_F(ReflectorWatchEndTest, ATruncatedStream) {
   source_->support_watch_list();
   start_lingering();
   open_watch();
@@ -156,7 +156,7 @@ TEST_F(ReflectorWatchEndTest, AStreamThatIsCutShort) {
   EXPECT_EQ(watches(), 2u) << "once more";
 }
 
-TEST_F(ReflectorWatchEndTest, AStreamThatIsRefusedInTheMiddle) {
+TEST_F(ReflectorWatchEndTest, AStreamThatFailsInTheMiddle) {
   source_->support_watch_list();
   start_lingering();
   open_watch();
@@ -175,7 +175,7 @@ TEST_F(ReflectorWatchEndTest, AStreamThatBreaks) {
   EXPECT_EQ(watches(), 2u);
 }
 
-TEST_F(ReflectorWatchEndTest, AWatchThatEndsInGoodOrder) {
+TEST_F(ReflectorWatchEndTest, AWatchThatEndsRegularly) {
   begin_lingering();
   bookmark("11");
   source_->close_watch();
@@ -200,7 +200,7 @@ TEST_F(ReflectorWatchEndTest, AWatchThatExpires) {
   EXPECT_EQ(lists(), 2u);
 }
 
-TEST_F(ReflectorWatchEndTest, AServerThatIsBusyInAWatch) {
+TEST_F(ReflectorWatchEndTest, ABusyServerDuringAWatch) {
   begin_lingering();
   send({{EventType::kError, StatusError::too_many_requests("later", 1).status().to_object()}});
   expect_to_wait();
@@ -217,7 +217,7 @@ TEST_F(ReflectorWatchEndTest, AStoreThatThrows) {
   EXPECT_EQ(lists(), 2u);
 }
 
-TEST_F(ReflectorWatchEndTest, AWatchThatGivesWayToAnotherList) {
+TEST_F(ReflectorWatchEndTest, AWatchReplacedByARelist) {
   start_lingering();
   list({{}, "10", {}, 1});  // one item cannot be read
   open_watch();

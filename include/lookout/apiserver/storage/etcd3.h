@@ -21,7 +21,7 @@ namespace lookout::apiserver::storage {
 
 struct EtcdOptions {
   /// The members of the cluster: "http://127.0.0.1:2379", "https://etcd-1.example:2379". The
-  /// backend uses one member until it stops answering.
+  /// backend uses one member until it stops responding.
   LOOKOUT_OPTION std::vector<std::string> endpoints = {};
   /// The prefix of all keys.
   LOOKOUT_OPTION std::string prefix = "/registry";
@@ -88,7 +88,7 @@ struct EtcdOptions {
 /// It uses etcd's gRPC protocol directly and ignores proxies in the environment. If etcd
 /// authenticates clients by certificate, the certificate's common name is the user.
 ///
-/// Writes without an answer throw StorageError (kUnreachable, kTimeout): they may have succeeded.
+/// Writes without a response throw StorageError (kUnreachable, kTimeout): they may have succeeded.
 class EtcdBackend final : public Backend {
  public:
   /// Throws lookout::Error for invalid options. Does not check that etcd is reachable.

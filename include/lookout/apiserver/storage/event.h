@@ -38,8 +38,8 @@ class Change {
 
   using Encoding = std::shared_ptr<const std::string>;
   /// The bytes of an event of this type for this change. While the change is recent, they are
-  /// encoded once for all watchers that ask for the same `form`. `make` must return the same bytes
-  /// for the same type and form.
+  /// encoded once for all watchers with the same `form`. `make` must return the same bytes for the
+  /// same type and form.
   Encoding encoding(api::EventType type, std::string_view form,
                     const std::function<std::string()>& make) const;
   /// Called when the change is no longer recent.

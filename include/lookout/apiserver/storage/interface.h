@@ -20,7 +20,7 @@
 
 namespace lookout::apiserver::storage {
 
-/// An operation is executed only if the object still has these values.
+/// The values that an object must still have when an operation is executed.
 struct Preconditions {
   LOOKOUT_OPTION std::optional<std::string> uid = {};
   LOOKOUT_OPTION std::optional<std::string> resource_version = {};
@@ -31,7 +31,7 @@ struct Preconditions {
   void check(const std::string& whole_key, const api::Object& object) const;
 };
 
-/// As a minimum revision: any state will do, that of a cache for example. (All states are at this
+/// As a minimum revision: any state is acceptable, such as that of a cache. (Every state is at this
 /// revision or later.)
 inline constexpr Revision kAnyRevision = 1;
 
@@ -83,12 +83,12 @@ struct WatchOptions {
   };
   Start start = Start::kState;
   /// For kState: the minimum revision of the state; 0: the newest state. For kNow: kAnyRevision, if
-  /// the present of a cache will do.
+  /// the current state of a cache is acceptable.
   Revision revision = 0;
   LOOKOUT_OPTION Predicate predicate = {};
   /// With kState: sends a bookmark (initial_events_end) after the existing objects.
   bool initial_events_end = false;
-  /// Modifications carry the state before (Change::previous()), although no predicate needs it.
+  /// Modifications carry the previous state (Change::previous()), even if no predicate needs it.
   bool with_previous = false;
 };
 
@@ -116,7 +116,7 @@ class Watch {
   virtual void cancel() = 0;
 
   /// Called once, from any thread and with locks held, if the watch falls behind the history while
-  /// nothing waits in next(): its reader is stuck. Set it before the first next().
+  /// no coroutine waits in next(): its reader is stuck. Set it before the first next().
   std::function<void()> on_stuck;
 };
 
@@ -141,8 +141,8 @@ class Interface {
   virtual Awaitable<api::Object> get(std::string key, Revision not_older_than = 0) = 0;
 
   /// Lists the object `key` (if `recursive` is false), or all objects whose keys begin with `key`,
-  /// at one revision. Throws api::StatusError: 410 for an exact revision that is no longer
-  /// available, 504 for a future one that is not reached in time.
+  /// at one revision. Throws api::StatusError: 410 for an exact revision that has expired, 504 for
+  /// a future one that is not reached in time.
   virtual Awaitable<ListResult> list(std::string key, bool recursive, ListOptions options) = 0;
 
   /// Computes the new object from the current one; called again after a conflict. An exception ends

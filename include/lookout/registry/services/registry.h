@@ -23,7 +23,8 @@ inline constexpr std::string_view kServiceNameLabel = "kubernetes.io/service-nam
 /// slice to another) is one instance.
 ///
 /// An instance is ready if its endpoint is. An endpoint without that condition is ready, and a
-/// terminating one is not.
+/// terminating one is not. While a service has no ready endpoint, those that terminate but still
+/// serve are ready, as for kube-proxy: a service of one pod stays reachable until the pod has ended.
 ///
 /// With exactly one namespace, services have their plain names. Otherwise they are named
 /// "namespace/name", and a plain name refers to the client's default namespace.

@@ -46,8 +46,8 @@ class IndexValues {
 /// Computes the index values of an object. It must be a pure function: it is called when a version
 /// of the object arrives and again when it is replaced, without any lock held. If it throws, the
 /// object is not found through this index, and the store counts the failure
-/// (Indexer::index_failures()). If the second call returns different values, the store must search
-/// all indexes.
+/// (Indexer::index_failures()) and logs the first ones. If the second call returns different values,
+/// the store must search all indexes.
 using IndexFunc = std::function<void(const api::Object& object, IndexValues& values)>;
 
 /// Index functions by name.

@@ -41,7 +41,7 @@ class Proto {
   std::string text_;
 };
 
-/// The field of a message that was received; nothing if it is not there.
+/// The field of a received message, if present.
 inline std::optional<api::detail::WireContent> field_of(std::string_view message,
                                                         std::uint64_t field) {
   std::optional<api::detail::WireContent> out;

@@ -151,9 +151,10 @@ std::string EtcdCluster::etcdctl(std::vector<std::string> arguments,
 }
 
 void EtcdCluster::wait_until_ready() const {
-  // Without a certificate nobody can ask.
+  // Without a client certificate, the check is not possible.
   if (options_.tls && options_.control_flags.empty()) return;
-  // Nothing is written: tests count revisions. A member has a URL in the list once it has joined.
+  // The check writes nothing, because tests count revisions. A member has a URL in the list once it
+  // has joined.
   const bool ready = eventually([&] {
     if (etcdctl({"get", "ready", "--write-out=json"}).find("\"header\"") == std::string::npos)
       return false;

@@ -42,9 +42,9 @@ class EtcdCluster {
   std::size_t size() const { return members_.size(); }
   pid_t pid(std::size_t member) const { return members_[member].process->pid(); }
 
-  /// SIGKILL: as after a machine failure.
+  /// SIGKILL, like a machine failure.
   void kill(std::size_t member);
-  /// SIGTERM: in good order.
+  /// SIGTERM: a regular shutdown.
   void stop(std::size_t member);
   /// Restarts a member with its data; does not wait.
   void restart(std::size_t member);
@@ -60,10 +60,10 @@ class EtcdCluster {
 
   /// Waits until the cluster accepts writes.
   void wait_until_ready() const;
-  /// Which member leads. Waits until one does.
+  /// The current leader. Waits until there is one.
   std::size_t leader() const;
 
-  /// Runs etcdctl against all members (or one) and returns what it prints.
+  /// Runs etcdctl against all members (or one) and returns its output.
   std::string etcdctl(std::vector<std::string> arguments,
                       std::optional<std::size_t> member = {}) const;
 
@@ -75,7 +75,7 @@ class EtcdCluster {
     std::optional<Process> process;
   };
 
-  /// What members call the others by.
+  /// The URL at which other members reach this one.
   std::string peer_url(std::size_t member) const;
   std::string initial_cluster() const;
 
@@ -87,7 +87,7 @@ class EtcdCluster {
 
 /// One etcd for all tests of the program; each uses its own prefix.
 EtcdCluster& shared_etcd();
-/// "/test-7": another one with each call.
+/// "/test-7": unique for each call.
 std::string unique_etcd_prefix();
 
 }  // namespace lookout::test

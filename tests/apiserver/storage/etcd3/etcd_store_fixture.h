@@ -1,4 +1,4 @@
-// A store over an etcd, with its parts at hand.
+// A store on an etcd, with access to its parts.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// A client whose coroutines run to their end.
+/// A client with blocking calls.
 class EtcdClient {
  public:
   explicit EtcdClient(EtcdOptions options) : client_(std::make_shared<Client>(options, loop_)) {}
@@ -72,7 +72,7 @@ inline std::shared_ptr<Context> context_for(const EtcdClient& client, std::strin
   return context;
 }
 
-/// A store of it, for objects that do not expire.
+/// A store of the resource, for objects that do not expire.
 inline std::shared_ptr<Store> store_for(const EtcdClient& client, std::string prefix) {
   return std::make_shared<Store>(context_for(client, std::move(prefix)),
                                  std::make_shared<LeaseManager>(client.get()),

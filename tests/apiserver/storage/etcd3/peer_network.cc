@@ -48,7 +48,7 @@ bool has_socket(pid_t pid, const std::string& inode) {
 
 }  // namespace
 
-/// Everything happens on its thread.
+/// All its work runs on its own thread.
 class PeerNetwork::Impl {
  public:
   explicit Impl(const std::vector<int>& members) : processes_(members.size(), -1) {

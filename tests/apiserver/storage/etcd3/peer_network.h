@@ -9,8 +9,8 @@
 
 namespace lookout::test {
 
-/// A port for each member, behind which the member is; who connects is told apart by the process that
-/// the connection belongs to. So a member can be cut off from the others in both directions.
+/// A port for each member, which forwards to it; the process that opened a connection identifies
+/// the connecting member. So a member can be cut off from the others in both directions.
 class PeerNetwork {
  public:
   /// The ports at which the members listen.
@@ -19,12 +19,12 @@ class PeerNetwork {
   PeerNetwork(const PeerNetwork&) = delete;
   PeerNetwork& operator=(const PeerNetwork&) = delete;
 
-  /// Where the others reach the member.
+  /// The port at which other members reach the member.
   int port(std::size_t member) const;
-  /// The process that the member is now.
+  /// Sets the member's current process.
   void set_process(std::size_t member, pid_t pid);
 
-  /// Nothing is passed on between a member and the others any more; no connection breaks.
+  /// Drops all data between a member and the others without closing connections.
   void isolate(std::size_t member);
   /// Heals all partitions.
   void rejoin();

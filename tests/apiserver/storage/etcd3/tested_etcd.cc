@@ -16,7 +16,7 @@ std::shared_ptr<sim::EtcdModel> make_model(const TestedEtcd& etcd, int members) 
   options.data.version = etcd.version;
   options.members = members;
   options.longest_latency = std::chrono::microseconds(300);
-  // As in EtcdCluster.
+  // Same as in EtcdCluster.
   options.progress_interval = milliseconds(200);
   return sim::EtcdModel::make(std::move(options));
 }

@@ -15,11 +15,11 @@ class EtcdCluster;
 
 struct TestedEtcd {
   const char* name;
-  /// Of the model; null: a real one.
+  /// The version of the model; null: a real etcd.
   const char* version;
 
   bool is_real() const { return version == nullptr; }
-  /// Why it cannot be tested here; empty if it can.
+  /// The reason why it is not available; empty if it is.
   std::string missing() const;
 };
 void PrintTo(const TestedEtcd& etcd, std::ostream* out);
@@ -47,7 +47,7 @@ class OwnEtcd {
   void kill(std::size_t member);
   void restart(std::size_t member);
   void wait_until_ready() const;
-  /// A member that the others go on without for a while if it is killed.
+  /// A member whose failure interrupts the others for a while.
   std::size_t leader() const;
   void defragment() const;
 

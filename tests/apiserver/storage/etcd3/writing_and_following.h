@@ -28,7 +28,7 @@ inline api::Object pod(const std::string& name, int version) {
 /// Writes continually and records acknowledged writes.
 class Writer {
  public:
-  /// With a pause after each write.
+  /// Pauses after each write.
   Writer(Interface& storage, int id, std::chrono::milliseconds pause = {})
       : storage_(storage), id_(id), pause_(pause), thread_([this] { run(); }) {}
   ~Writer() { stop(); }
@@ -41,7 +41,7 @@ class Writer {
     const std::lock_guard lock(mutex_);
     return acknowledged_.size();
   }
-  /// By revision: "ADDED n/w0-3".
+  /// The acknowledged writes by revision: "ADDED n/w0-3".
   std::map<Revision, std::string> acknowledged() const {
     const std::lock_guard lock(mutex_);
     return acknowledged_;
@@ -65,7 +65,7 @@ class Writer {
                client.update(key, [&](const api::Object&) { return pod(name, i); }));
         }
       } catch (const Error&) {
-        // Not acknowledged: it may have happened or not.
+        // Not acknowledged: the write may have happened or not.
       }
       if (pause_.count() > 0) std::this_thread::sleep_for(pause_);
     }
@@ -84,7 +84,7 @@ class Writer {
   std::thread thread_;
 };
 
-/// Watches as a client does: from the state on, and again from the state after a 410.
+/// Watches like a client: starts with the state, and again after a 410.
 class Follower {
  public:
   explicit Follower(Interface& storage) : storage_(storage), thread_([this] { run(); }) {}
@@ -104,7 +104,7 @@ class Follower {
     const std::lock_guard lock(mutex_);
     return told_;
   }
-  /// Where its watches began.
+  /// The start and the last revision of its watches.
   std::vector<std::pair<Revision, Revision>> spans() const {
     const std::lock_guard lock(mutex_);
     return spans_;
@@ -188,8 +188,8 @@ class Follower {
   std::thread thread_;
 };
 
-/// How many of the writes that were acknowledged a follower has not been told as they were. Between two
-/// of its watches the state told of them.
+/// The number of acknowledged writes that a follower did not receive, or received differently.
+/// Changes between two watches are covered by the state.
 inline std::size_t missed(const Follower& follower,
                           const std::map<Revision, std::string>& acknowledged) {
   const auto told = follower.told();
