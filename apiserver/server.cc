@@ -45,6 +45,7 @@
 #include "apiserver/resources/service_allocator.h"
 #include "apiserver/resources/store.h"
 #include "apiserver/webhooks/webhook_client.h"
+#include "lookout/apiserver/storage/error.h"
 #include "lookout/apiserver/storage/memory.h"
 #include "lookout/base/async_event.h"
 #include "lookout/base/clock.h"
@@ -59,13 +60,22 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::chrono::seconds kMaintenance{5};
-/// As kube-apiserver counts objects.
+/// How often objects are counted, as in kube-apiserver.
 constexpr std::chrono::minutes kCounting{1};
 /// The initial and the maximum delay before a task restarts.
 constexpr std::chrono::milliseconds kPause{500};
 constexpr std::chrono::milliseconds kLongestPause{8000};
-/// The maximum time to fill the caches at the start.
+/// The maximum time to fill the caches, and to create the initial objects, at the start.
 constexpr std::chrono::seconds kPatience{30};
+
+/// True if a write may succeed later, because the storage did not respond.
+bool is_temporary(const Error& e) {
+  using Code = storage::StorageError::Code;
+  if (const auto* storage = dynamic_cast<const storage::StorageError*>(&e))
+    return storage->code() == Code::kUnreachable || storage->code() == Code::kTimeout;
+  return api::is_server_timeout(e) || api::is_timeout(e) || api::is_service_unavailable(e) ||
+         api::is_too_many_requests(e);
+}
 
 /// Runs a coroutine to its end on this thread.
 void run(Awaitable<void> task) {
@@ -222,7 +232,7 @@ class Server::Impl {
       hurry_.notify_all();
       return;
     }
-    // Clients switch to other servers before anything else fails.
+    // /readyz fails first, so that clients switch to other servers.
     health_.begin_shutdown();
     {
       std::unique_lock lock(mutex_);
@@ -230,7 +240,8 @@ class Server::Impl {
     }
     end_tasks();
     if (!http_.drain(grace)) http_.cut_off();
-    // It still refers to the threads of its callers.
+    // The client refers to the executors of its callers, so it must shut down before their threads
+    // end.
     webhook_client_.shutdown();
     http_.stop(grace);
   }
@@ -245,11 +256,32 @@ class Server::Impl {
 
   const char* scheme() const { return options_.tls_cert_file.empty() ? "http" : "https"; }
 
-  /// Creates the initial objects.
   Awaitable<void> prepare() {
     // Throws the storage's error, if any.
     co_await backend_->current_revision();
     co_await wait_for_caches();
+    if (has_bootstrap()) {
+      api_services_.emplace(context_);
+      flow_control_.emplace(context_);
+    }
+    // A storage that has just started may elect a leader, and fail writes meanwhile.
+    AsyncEvent bell(co_await asio::this_coro::executor);
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    for (bool done = false; !done;) {
+      try {
+        co_await create_initial_objects();
+        done = true;
+      } catch (const Error& e) {
+        if (!is_temporary(e) || std::chrono::steady_clock::now() >= until) throw;
+        log::warn("API server: creating the initial objects again: {}", e.what());
+      }
+      if (!done) co_await bell.wait(std::chrono::steady_clock::now() + kPause);
+    }
+    if (is_rbac()) co_await roles_.load();
+  }
+
+  /// May be repeated after a failure.
+  Awaitable<void> create_initial_objects() {
     for (const char* name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
       co_await create_once("", "v1", "namespaces",
                            fmt::format(R"({{"metadata":{{"name":"{}"}}}})", name));
@@ -267,12 +299,7 @@ class Server::Impl {
                          R"("description":"Used for system critical pods that must not be moved )"
                          R"(from their current node."})");
     co_await bootstrap::settle_service_range(context_);
-    if (has_bootstrap()) {
-      api_services_.emplace(context_);
-      flow_control_.emplace(context_);
-      co_await bootstrap();
-    }
-    if (is_rbac()) co_await roles_.load();
+    if (has_bootstrap()) co_await bootstrap();
   }
 
   bool is_rbac() const { return options_.authorization == Authorization::kRbac; }
@@ -323,8 +350,8 @@ class Server::Impl {
                    bool gone) { return note_write(resource, object, gone); }};
   }
 
-  /// The next request of the same client is decided with the role, the binding, the quota, the
-  /// limit range or the definition that it has written.
+  /// Applies a written role, binding, quota, limit range or definition, so that it is in effect for
+  /// the client's next request.
   Awaitable<void> note_write(resources::ServedResourcePtr resource, api::Object object, bool gone) {
     limits_.note(*resource, object);
     const bool is_quota = resource->type.group.empty() && resource->type.plural == "resourcequotas";
@@ -346,7 +373,7 @@ class Server::Impl {
     if (is_role && has_bootstrap()) co_await aggregation_.settle();
   }
 
-  /// A cache that is not filled yet rejects requests.
+  /// Waits until the watch caches are filled; until then, they reject requests (429).
   Awaitable<void> wait_for_caches() {
     AsyncEvent bell(co_await asio::this_coro::executor);
     const auto until = std::chrono::steady_clock::now() + kPatience;
@@ -393,8 +420,8 @@ class Server::Impl {
     }
   }
 
-  /// Controllers watch the storage. A remote storage may end a watch or be unavailable for a while;
-  /// the controller then starts again.
+  /// Restarts a controller whenever it ends, because a remote storage may end a watch or be
+  /// unavailable for a while.
   static Awaitable<void> keep_running(std::string name, controllers::MakeTask make) {
     AsyncEvent bell(co_await asio::this_coro::executor);
     auto pause = kPause;
@@ -411,7 +438,7 @@ class Server::Impl {
       } catch (const std::exception& e) {
         why = e.what();
       }
-      log::warn("controller {} starts again: {}", name, why);
+      log::warn("restarting controller {}: {}", name, why);
       const auto now = std::chrono::steady_clock::now();
       if (now - begin > kLongestPause) pause = kPause;
       co_await bell.wait(now + pause);
@@ -441,7 +468,7 @@ class Server::Impl {
                    asio::bind_cancellation_slot(signal.slot(), done));
   }
 
-  /// So that there are no watches of the storage when the threads end.
+  /// Ends the controllers' tasks, so that no storage watches are open when the threads end.
   void end_tasks() {
     asio::post(http_.executor(), [this] {
       ending_ = true;
@@ -472,7 +499,7 @@ class Server::Impl {
   auth::RbacAuthorizer rbac_;
   auth::RoleFollower roles_;
   const controllers::RoleAggregation aggregation_;
-  /// Only with the bootstrap objects.
+  /// Set only if the server creates the bootstrap objects.
   std::optional<bootstrap::ApiServices> api_services_;
   std::optional<bootstrap::FlowControl> flow_control_;
   admission::HookRegistry hooks_;

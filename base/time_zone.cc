@@ -20,7 +20,6 @@ namespace {
 
 using std::chrono::days;
 using std::chrono::hours;
-using std::chrono::minutes;
 using std::chrono::seconds;
 using std::chrono::sys_days;
 using std::chrono::sys_seconds;
@@ -130,7 +129,7 @@ class RuleReader {
     const bool negative = take('-');
     if (!negative) take('+');
     seconds out = hours(read_number(0, 167));
-    if (take(':')) out += minutes(read_number(0, 59));
+    if (take(':')) out += std::chrono::minutes(read_number(0, 59));
     if (take(':')) out += seconds(read_number(0, 59));
     return negative ? -out : out;
   }
@@ -180,13 +179,15 @@ class Bytes {
   std::string_view rest_;
 };
 
-struct Counts {
-  std::size_t utc_flags = 0;
-  std::size_t standard_flags = 0;
-  std::size_t leap_seconds = 0;
-  std::size_t transitions = 0;
-  std::size_t types = 0;
-  std::size_t characters = 0;
+/// The version, and the counts of what follows.
+struct Header {
+  char version;
+  std::size_t utc_flags;
+  std::size_t standard_flags;
+  std::size_t leap_seconds;
+  std::size_t transitions;
+  std::size_t types;
+  std::size_t characters;
 
   std::size_t size(std::size_t time_bytes) const {
     return transitions * (time_bytes + 1) + types * 6 + characters +
@@ -194,19 +195,24 @@ struct Counts {
   }
 };
 
-/// Returns the version.
-char read_header(Bytes& bytes, Counts& counts) {
+Header read_header(Bytes& bytes) {
   if (bytes.take(4) != "TZif") fail("it does not begin with TZif");
   const char version = bytes.take(1).front();
   bytes.take(15);
-  for (std::size_t* const count : {&counts.utc_flags, &counts.standard_flags, &counts.leap_seconds,
-                                   &counts.transitions, &counts.types, &counts.characters}) {
+  const auto count = [&] {
     const std::int64_t value = bytes.number(4);
     if (value < 0 || value > 1'000'000) fail("a count is out of bounds");
-    *count = static_cast<std::size_t>(value);
-  }
-  if (counts.types == 0) fail("it has no types");
-  return version;
+    return static_cast<std::size_t>(value);
+  };
+  const Header header{.version = version,
+                      .utc_flags = count(),
+                      .standard_flags = count(),
+                      .leap_seconds = count(),
+                      .transitions = count(),
+                      .types = count(),
+                      .characters = count()};
+  if (header.types == 0) fail("it has no types");
+  return header;
 }
 
 bool is_name(std::string_view name) {
@@ -244,37 +250,37 @@ TimeZone TimeZone::load(std::string_view name) {
 
 TimeZone TimeZone::parse(std::string_view tzif) {
   Bytes bytes(tzif);
-  Counts counts;
   std::size_t time_bytes = 4;
-  const char version = read_header(bytes, counts);
-  if (version >= '2') {
+  Header header = read_header(bytes);
+  const bool has_second_part = header.version >= '2';
+  if (has_second_part) {
     // The second part repeats the data with 64-bit times.
-    bytes.take(counts.size(time_bytes));
-    read_header(bytes, counts);
+    bytes.take(header.size(time_bytes));
+    header = read_header(bytes);
     time_bytes = 8;
   }
   auto data = std::make_shared<Data>();
-  for (std::size_t i = 0; i < counts.transitions; ++i) {
+  for (std::size_t i = 0; i < header.transitions; ++i) {
     data->transitions.push_back({bytes.number(time_bytes), {}});
     if (i > 0 && data->transitions[i - 1].at >= data->transitions[i].at)
       fail("its transitions are not in order");
   }
-  const std::string_view types = bytes.take(counts.transitions);
+  const std::string_view types = bytes.take(header.transitions);
   std::vector<seconds> offsets;
-  for (std::size_t i = 0; i < counts.types; ++i) {
+  for (std::size_t i = 0; i < header.types; ++i) {
     offsets.emplace_back(bytes.number(4));
     bytes.take(2);
     if (offsets.back() > hours(26) || offsets.back() < -hours(26)) fail("an offset is too large");
   }
-  for (std::size_t i = 0; i < counts.transitions; ++i) {
+  for (std::size_t i = 0; i < header.transitions; ++i) {
     const auto type = static_cast<unsigned char>(types[i]);
     if (type >= offsets.size()) fail("a transition has no type");
     data->transitions[i].offset = offsets[type];
   }
   data->first = offsets.front();
-  if (version >= '2') {
-    bytes.take(counts.characters + counts.leap_seconds * (time_bytes + 4) + counts.standard_flags +
-               counts.utc_flags);
+  if (has_second_part) {
+    bytes.take(header.characters + header.leap_seconds * (time_bytes + 4) + header.standard_flags +
+               header.utc_flags);
     if (bytes.take(1) != "\n") fail("its rule is not where it belongs");
     const std::string_view footer = bytes.rest().substr(0, bytes.rest().find('\n'));
     if (!footer.empty()) data->rule = RuleReader(footer).read();

@@ -516,6 +516,32 @@ void check_characters(std::string_view text) {
   }
 }
 
+/// Go's reader refuses other versions. (In YAML 1.2, "yes" is text.)
+void check_version(std::string_view text) {
+  int line = 1;
+  for (;; ++line) {
+    const std::string_view first = text.substr(0, text.find('\n'));
+    if (first.starts_with("%YAML")) {
+      const std::string_view version = base::trim(first.substr(5, first.find('#') - 5));
+      if (version != "1.1") throw YamlError(line, "the document is not YAML 1.1");
+    }
+    const std::string_view content = base::trim(first);
+    const bool before_document =
+        content.empty() || content.starts_with('#') || first.starts_with('%');
+    if (!before_document || first.size() == text.size()) return;
+    text.remove_prefix(first.size() + 1);
+  }
+}
+
+/// Replaces each "\r" that no "\n" follows, which yaml-cpp does not take for a line break.
+std::string with_line_feeds(std::string_view text) {
+  std::string out(text);
+  for (std::size_t i = out.find('\r'); i != std::string::npos; i = out.find('\r', i + 1)) {
+    if (i + 1 == out.size() || out[i + 1] != '\n') out[i] = '\n';
+  }
+  return out;
+}
+
 void check_indicators(std::string_view text, std::size_t most) {
   int line = 1;
   std::size_t count = 0;
@@ -614,12 +640,19 @@ YamlTree::YamlTree(const YamlDocument& document, const YamlLimits& limits) {
 }
 
 void YamlTree::read_yaml(std::string_view text, const YamlLimits& limits) {
+  std::string whole = with_line_feeds(text);
+  text = std::string_view(whole);
   check_encoding(text);
   check_characters(text);
+  check_version(text);
   check_indicators(text, limits.indicators);
-  std::string whole(text);
-  // (At the end of a text without a line break, yaml-cpp does detect unclosed quotes.)
+  // At the end of a text without a line break and without blanks, yaml-cpp does detect unclosed quotes.
+  // A line break may change the last value, so this tree is not used.
+  if (text.ends_with(' ') || text.ends_with('\t'))
+    static_cast<void>(YamlTree(fmt::format("{}\n", text), limits));
+  const std::size_t size = text.size();
   if (text.ends_with('\n')) whole += kEndOfText;
+  text = std::string_view(whole).substr(0, size);
   std::istringstream in(whole);
   Builder builder(nodes_, limits, text);
   try {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <chrono>
+#include <tuple>
 #include <utility>
 
 #include "lookout/api/status.h"
@@ -327,10 +328,10 @@ Awaitable<rest::ListMeta> FakeControllerSource::list(OnItem on_item, rest::ListO
     if (options.continue_token.empty()) {
       for (const auto& [key, object] : objects_) items.push_back(object);
     } else {
-      auto page = pages_.extract(options.continue_token);
-      if (page.empty()) throw api::StatusError::expired("the continue token is too old");
-      version = page.mapped().first;
-      items = std::move(page.mapped().second);
+      // A page may be requested again, as from a server.
+      const auto page = pages_.find(options.continue_token);
+      if (page == pages_.end()) throw api::StatusError::expired("the continue token is too old");
+      std::tie(version, items) = page->second;
     }
     const auto limit = static_cast<std::size_t>(options.limit);
     if (limit > 0 && items.size() > limit) {

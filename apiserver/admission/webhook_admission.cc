@@ -206,7 +206,7 @@ const ServedResource* WebhookAdmission::other_version(const Version& version) co
 
 Awaitable<Object> WebhookAdmission::converted(Object object, Version version) const {
   const ServedResource* other = other_version(version);
-  // (A Scale is the same in all versions of its resource.)
+  // A Scale is the same in all versions of its resource.
   if (!object || other == nullptr || version.kind == requested_.kind) co_return object;
   co_return co_await convert(*target_.resource, *other, std::move(object), gone_);
 }
@@ -310,7 +310,7 @@ void WebhookAdmission::count(const Question& question, std::chrono::steady_clock
   try {
     std::rethrow_exception(error);
   } catch (const CallError& e) {
-    // kube-apiserver has different errors for the two kinds of webhooks that do not respond.
+    // kube-apiserver returns different errors for the two types of webhooks that do not respond.
     const int no_answer = question.mutating ? kServiceUnavailable : kBadRequest;
     webhooks_.metrics.failed(call, e.code() == 0 ? no_answer : e.code(),
                              question.hook->ignores_failures, gone_.stop_requested());
@@ -367,7 +367,7 @@ Awaitable<void> WebhookAdmission::mutate_in_round(Round& round, bool again) {
       } catch (const CallError& e) {
         if (is_over()) throw out_of_time();
         if (!hook->ignores_failures) throw call_failed(*hook, e.what());
-        log::warn("failed calling webhook {}, which is ignored: {}", hook->name, e.what());
+        log::warn("failed calling webhook {}, failing open: {}", hook->name, e.what());
       }
     }
     if (hook->reinvoked) round.invoked.insert(hook->uid);
@@ -415,7 +415,7 @@ Awaitable<void> WebhookAdmission::ask_one(std::shared_ptr<Poll> poll, std::size_
     } else if (!hook.ignores_failures) {
       poll->errors[which] = std::make_exception_ptr(call_failed(hook, e.what()));
     } else {
-      log::warn("failed calling webhook {}, which is ignored: {}", hook.name, e.what());
+      log::warn("failed calling webhook {}, failing open: {}", hook.name, e.what());
     }
   } catch (...) {
     poll->errors[which] = error;

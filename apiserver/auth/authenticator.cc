@@ -27,7 +27,14 @@ User with_group(User user) {
   return user;
 }
 
-/// The fields of a line of CSV; nothing if a quote is not closed.
+User user_of(const http::PeerCertificate& certificate) {
+  User user{certificate.common_name, "", certificate.organizations};
+  if (!certificate.fingerprint.empty())
+    user.extra[kCredentialId] = {"X509SHA256=" + certificate.fingerprint};
+  return with_group(std::move(user));
+}
+
+/// The fields of a line of CSV; nullopt if a quote is not closed.
 std::optional<std::vector<std::string>> split_csv(std::string_view line) {
   std::vector<std::string> fields(1);
   bool quoted = false;
@@ -53,7 +60,7 @@ std::optional<std::vector<std::string>> split_csv(std::string_view line) {
   return fields;
 }
 
-/// The token of a request; nothing if it has no bearer credentials.
+/// The token of a request; nullopt if it has no bearer credentials.
 std::optional<std::string_view> bearer_token(const http::Request& request) {
   const std::string_view header = base::trim(request.header("authorization"));
   const std::size_t space = header.find(' ');
@@ -148,7 +155,7 @@ std::string Authenticator::issue(User user) {
 std::optional<Identity> Authenticator::authenticate(const http::Request& request) const {
   const bool shows_certificate = options_.certificates && request.peer.has_value();
   if (shows_certificate && request.peer->valid && !request.peer->common_name.empty())
-    return Identity{with_group({request.peer->common_name, "", request.peer->organizations})};
+    return Identity{user_of(*request.peer)};
   const auto token = bearer_token(request);
   if (token) {
     auto found = find(*token, {signer_.issuer()});
@@ -156,7 +163,7 @@ std::optional<Identity> Authenticator::authenticate(const http::Request& request
   }
   if (!demands_credentials())
     return Identity{with_group({"system:unsecured", "", {"system:masters"}})};
-  // (A valid certificate without a common name is ignored.)
+  // A valid certificate without a common name is ignored.
   if (shows_certificate && !request.peer->valid) return std::nullopt;
   return Identity{{"system:anonymous", "", {kUnauthenticated}}};
 }
@@ -206,7 +213,7 @@ Awaitable<std::optional<Reviewed>> Authenticator::review(std::string token,
     const bool exists = co_await confirm(*found->claims);
     if (!exists) co_return std::nullopt;
   }
-  // (A token without audiences is for this server.)
+  // A token without audiences is for this server.
   std::vector<std::string> own = {signer_.issuer()};
   if (found->claims) own = found->claims->audiences;
   std::erase_if(audiences, [&](const std::string& audience) {

@@ -25,11 +25,11 @@ namespace {
 
 using json::Value;
 
-/// Bytes of each of the two numbers of a signature on P-256.
+/// The size in bytes of each of the two numbers of a P-256 signature.
 constexpr int kHalf = 32;
-/// By how many seconds the clocks of servers with one key may differ (that of go-jose).
+/// The tolerated clock difference in seconds between servers with the same key, as in go-jose.
 constexpr std::int64_t kLeeway = 60;
-/// The number of verified tokens that are remembered.
+/// The number of verified tokens that are cached.
 constexpr std::size_t kKnown = 1024;
 
 using lookout::detail::FreeWith;
@@ -65,7 +65,8 @@ std::string digest_of(std::string_view text) {
 
 Error cannot(std::string_view what) { return Error(fmt::format("OpenSSL cannot {}", what)); }
 
-/// From OpenSSL's form (DER) to that of JSON Web Signatures: r and s, 32 bytes each.
+/// Converts a signature from OpenSSL's encoding (DER) to that of JSON Web Signatures: r and s, 32
+/// bytes each.
 std::string flat(std::string_view der) {
   const unsigned char* begin = bytes_of(der);
   const EcSignature signature(d2i_ECDSA_SIG(nullptr, &begin, static_cast<long>(der.size())));
@@ -96,7 +97,7 @@ EVP_PKEY* read_key(const std::string& file) {
   // Otherwise OpenSSL prompts for the password of an encrypted key on the terminal.
   const auto no_password = [](char*, int, int, void*) { return -1; };
   const std::unique_ptr<std::FILE, FreeWith<std::fclose>> in(std::fopen(file.c_str(), "re"));
-  if (in == nullptr) throw Error(fmt::format("cannot read the key of service accounts {}", file));
+  if (in == nullptr) throw Error(fmt::format("cannot read the service account key {}", file));
   EVP_PKEY* key = PEM_read_PrivateKey(in.get(), nullptr, no_password, nullptr);
   if (key == nullptr)
     throw Error(fmt::format("{}: expected a private key in PEM, without a password", file));
@@ -230,7 +231,7 @@ TokenSigner::TokenSigner(const std::string& key_file, std::string issuer)
 
 void TokenSigner::use(EVP_PKEY* pair, const std::string& source) const {
   key_.pair.reset(pair);
-  if (pair == nullptr) throw cannot("make a key");
+  if (pair == nullptr) throw cannot("generate a key");
   key_.is_rsa = EVP_PKEY_is_a(pair, "RSA") == 1;
   constexpr int kBits = 256;
   const bool is_ec = EVP_PKEY_is_a(pair, "EC") == 1 && EVP_PKEY_bits(pair) == kBits;

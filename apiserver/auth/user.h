@@ -12,6 +12,9 @@ inline constexpr const char* kAuthenticated = "system:authenticated";
 /// The group of all unauthenticated users.
 inline constexpr const char* kUnauthenticated = "system:unauthenticated";
 
+/// The extra that names the credential of a request.
+inline constexpr const char* kCredentialId = "authentication.kubernetes.io/credential-id";
+
 /// k8s.io/apiserver/pkg/authentication/user.Info.
 struct User {
   std::string name;

@@ -20,7 +20,7 @@
 #include "apiserver/bootstrap/policy.h"
 #include "apiserver/controllers/beside.h"
 #include "apiserver/controllers/own_writes.h"
-#include "apiserver/json.h"
+#include "apiserver/names.h"
 #include "apiserver/resources/conditions.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/api/error.h"
@@ -33,9 +33,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-using api::Object;
-using controllers::create_once;
-using controllers::create_or_update;
 using controllers::kServerManager;
 using json::Value;
 using resources::Target;
@@ -68,20 +65,20 @@ Object reconciled(const Object& present, const Object& wanted) {
   const api::Value autoupdate =
       present["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"];
   if (autoupdate.as_string() == "false") return present;
-  // Others fill in the rules of an aggregated role.
+  // RoleAggregation sets the rules of an aggregated role.
   if (wanted["aggregationRule"].exists()) return present;
   return with_missing(with_missing(present, wanted, "rules"), wanted, "subjects");
 }
 
-/// The same for an object with an exclusive claim, such as a cluster IP: another server may have
-/// claimed it for the same object, which it creates next.
+/// Like controllers::create_once(), for an object that allocates something unique, such as a cluster
+/// IP. Another server may have allocated it already, and creates the same object next.
 Awaitable<void> create_once_somewhere(const controllers::Context& context, Target target,
                                       Object object) {
   const auto until = steady_clock::now() + kPatience;
   AsyncEvent bell(co_await asio::this_coro::executor);
   for (;;) {
     try {
-      co_await create_once(context, target, object, kServerManager);
+      co_await controllers::create_once(context, target, object, kServerManager);
       co_return;
     } catch (const api::StatusError& e) {
       if (!api::is_invalid(e) || steady_clock::now() >= until) throw;
@@ -104,7 +101,8 @@ Awaitable<void> reconcile(const controllers::Context& context, const Entry& entr
   resources::Store::Change change = [wanted = entry.object](const Object& present) {
     return reconciled(present, wanted);
   };
-  co_await create_or_update(context, target, entry.object, std::move(change), kServerManager);
+  co_await controllers::create_or_update(context, target, entry.object, std::move(change),
+                                         kServerManager);
 }
 
 /// Creates an object with this server's address. If it exists with another address, updates `parts`.
@@ -116,7 +114,8 @@ Awaitable<void> publish_address(const controllers::Context& context, Target targ
     for (const char* part : parts) json::take(document, wanted, part, document.GetAllocator());
     return Object::from(document);
   };
-  co_await create_or_update(context, target, object, std::move(change), kServerManager);
+  co_await controllers::create_or_update(context, target, object, std::move(change),
+                                         kServerManager);
 }
 
 /// The certificates in a file, each in PEM. Ignores other content, such as keys.
@@ -134,7 +133,7 @@ std::vector<std::string> certificates_in(const std::string& file) {
     const long size = BIO_get_mem_data(text.get(), &begin);
     out.emplace_back(begin, static_cast<std::size_t>(size));
   }
-  // (OpenSSL reports the end of the file as an error.)
+  // OpenSSL reports the end of the file as an error.
   ERR_clear_error();
   if (out.empty()) throw Error(fmt::format("{}: expected certificates in PEM", file));
   return out;
@@ -164,7 +163,8 @@ Awaitable<void> publish_client_ca(const controllers::Context& context, std::stri
       R"({"metadata":{"name":"extension-apiserver-authentication","namespace":"kube-system"}})"));
   const Target target = target_of(context, "", "configmaps", wanted);
   resources::Store::Change change = published;
-  co_await create_or_update(context, target, wanted, std::move(change), kServerManager);
+  co_await controllers::create_or_update(context, target, wanted, std::move(change),
+                                         kServerManager);
 }
 
 Awaitable<void> settle_service_range(const controllers::Context& context) {
@@ -212,7 +212,7 @@ Awaitable<void> create_kubernetes_service(const controllers::Context& context, s
   const Target slices = target_of(context, "discovery.k8s.io", "endpointslices", slice);
   std::vector<const char*> parts = {"endpoints", "ports"};
   co_await publish_address(context, slices, slice, std::move(parts));
-  // Loopback addresses are not valid; only in this slice they are.
+  // Validation rejects loopback addresses in Endpoints, but not in this EndpointSlice.
   const asio::ip::address parsed = asio::ip::make_address(address);
   if (parsed.is_loopback()) co_return;
   const Object endpoints = Object::parse(

@@ -15,6 +15,7 @@
 #include "apiserver/endpoints/compression.h"
 #include "apiserver/endpoints/discovery.h"
 #include "apiserver/endpoints/indentation.h"
+#include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/openapi.h"
 #include "apiserver/endpoints/output.h"
 #include "apiserver/endpoints/request_timeout.h"
@@ -59,7 +60,7 @@ bool is_of_api(const Request& request) {
          (request.segments[0] == "api" || request.segments[0] == "apis");
 }
 
-/// Endpoints other than objects.
+/// The response with the paths of all endpoints.
 Response paths_response(const Health& health, const resources::ResourceTable& table) {
   std::set<std::string> paths = {"/.well-known/openid-configuration",
                                  "/api",
@@ -123,7 +124,7 @@ struct Running {
   std::optional<InFlight::Slot> of_address;
 };
 
-/// A body whose request runs until it has been sent.
+/// A body whose request counts as running until the body has been sent.
 class RunningStream final : public http::BodyStream {
  public:
   RunningStream(std::unique_ptr<http::BodyStream> source, std::unique_ptr<Running> running)
@@ -160,7 +161,8 @@ void forbid_caching(Response& response) {
     response.headers.emplace_back("Cache-Control", "no-cache, private");
 }
 
-/// Whether the path names a namespace if it has to. Lists and watches may go over all namespaces.
+/// Whether the path names a namespace if the resource requires one. Lists and watches may cover all
+/// namespaces.
 bool is_in_scope(const resources::ServedResource& resource, const RequestInfo& info) {
   if (!resource.type.namespaced) return info.ns.empty();
   return !info.ns.empty() || info.verb == "list" || info.verb == "watch";
@@ -184,8 +186,9 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
   const auto resource = info.is_resource_request
                             ? resources_.table()->find(info.group, info.version, info.resource)
                             : nullptr;
-  // All API responses except watches are available in YAML.
-  const bool in_yaml = is_of_api(request) && info.verb != "watch" && prefers_yaml(request);
+  // All API responses except watches are available in YAML, and all failures.
+  const bool fails_in_yaml = prefers_yaml(request);
+  const bool in_yaml = fails_in_yaml && is_of_api(request) && info.verb != "watch";
   if (in_yaml) request.headers.insert_or_assign("accept", "application/json");
   Response response;
   bool failed = false;
@@ -221,14 +224,14 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
     response = failure(request);
     failed = true;
   }
-  if (failed && in_yaml) co_await turn_into_yaml(response);
+  if (failed && fails_in_yaml) co_await turn_into_yaml(response);
   for (std::string& warning : warning_headers(warnings))
     response.headers.emplace_back("Warning", std::move(warning));
   forbid_caching(response);
   response.headers.emplace_back("Audit-Id", receipt.id);
   running->measured.finish(info, resource.get(), response.status);
   log_request(request, info, caller, receipt, response.status);
-  // A watch does not count while it is open.
+  // An open watch does not count as a running request.
   if (response.stream != nullptr && !response.stream->is_open_ended()) {
     response.stream =
         std::make_unique<RunningStream>(std::move(response.stream), std::move(running));
@@ -356,8 +359,8 @@ Awaitable<Response> ApiHandler::answer(const Request& request, const RequestInfo
   if (!info.is_resource_request) co_return answer_other(request);
   if (info.resource.empty()) co_return not_found();
   const auto table = resources_.table();
-  // For unknown groups, and for unknown resources of custom groups, the API server answers in plain
-  // text.
+  // For unknown groups, and for unknown resources of custom groups, kube-apiserver responds in
+  // plain text.
   if (!table->has_version(info.group, info.version)) co_return unknown_version(*table, info.group);
   const auto wanted = table->find(info.group, info.version, info.resource);
   if (wanted != nullptr && wanted->custom && !is_in_scope(*wanted, info)) co_return not_found();
@@ -373,15 +376,14 @@ Response ApiHandler::answer_other(const Request& request) const {
   const auto table = resources_.table();
   if (auto found = describe_tokens(request, authenticator_.signer(), server_url_))
     return std::move(*found);
-  const bool reading = request.method == "GET" || request.method == "HEAD";
-  if (!reading) {
-    if (is_of_api(request) && discover(request, *table, server_address_))
-      throw StatusError::generic(405, "", "", "", "", "", 0, false);
-    return not_found();
-  }
+  // Paths without a route of go-restful accept any method.
   if (request.segments.empty() || request.path == "/index.html")
     return paths_response(health_, *table);
-  if (request.path == "/version" || request.path == "/version/") return version_response();
+  if (request.path == "/version" || request.path == "/version/") {
+    if (request.method != "GET") throw StatusError::generic(405, "", "", "", "", "", 0, false);
+    check_accepts_type(request, "application/json");
+    return version_response();
+  }
   if (request.path.starts_with("/openapi/")) {
     const auto documents = documents_->of(table);
     if (auto description = describe(request, *documents)) return std::move(*description);

@@ -22,7 +22,7 @@ constexpr std::string_view kPrefix = "error decoding YAML: ";
 Document parse_config(const std::string& body) {
   Document config;
   try {
-    // JSON is YAML, and faster.
+    // JSON is also YAML, but the JSON parser is faster.
     config = body.starts_with('{') ? api::Object::parse(body).to_document() : Document();
   } catch (const api::DecodeError&) {
     config.SetNull();
@@ -35,7 +35,7 @@ Document parse_config(const std::string& body) {
     throw StatusError::bad_request(fmt::format("{}error converting YAML to JSON: yaml: line {}: {}",
                                                kPrefix, e.line(), e.what()));
   }
-  // (To Go, no text is an object without members.)
+  // Go decodes empty text to an object without members.
   if (config.IsNull()) config.SetObject();
   if (!config.IsObject()) {
     throw StatusError::bad_request(fmt::format(
@@ -61,7 +61,7 @@ std::vector<std::string> repeated_in(const std::string& body) {
   try {
     return repeated_keys(YamlTree(body).root());
   } catch (const YamlError&) {
-    return {};  // JSON that is no YAML
+    return {};  // JSON that is not valid YAML
   }
 }
 
@@ -80,12 +80,7 @@ void check_applied(const Object& applied, const Object& present, const resources
                     "was found",
                     applied.uid()));
   }
-  resources::check_target_name(target, applied);
-  if (!target.ns.empty() && !applied.ns().empty() && applied.ns() != target.ns) {
-    throw StatusError::bad_request(fmt::format(
-        "the namespace of the object ({}) does not match the namespace on the request ({})",
-        applied.ns(), target.ns));
-  }
+  resources::check_identity(target, applied);
 }
 
 /// The types of fields have been checked; this finds values that Go's types cannot represent.
@@ -112,7 +107,7 @@ resources::Store::Change parse_apply(const http::Request& request, const resourc
                                      std::shared_ptr<std::vector<std::string>> warnings) {
   Document parsed = parse_config(request.body);
   remove_null_managed_fields(parsed);
-  // Shared, as changes are copied.
+  // Shared, because changes are copied.
   auto config = std::make_shared<const Document>(std::move(parsed));
   std::vector<std::string> repeated;
   if (options.field_validation != FieldValidation::kIgnore) repeated = repeated_in(request.body);

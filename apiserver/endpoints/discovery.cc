@@ -4,6 +4,7 @@
 #include <openssl/sha.h>
 #include <rapidjson/document.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -12,9 +13,12 @@
 #include "apiserver/content_hash.h"
 #include "apiserver/endpoints/caching.h"
 #include "apiserver/endpoints/negotiation.h"
+#include "apiserver/endpoints/protobuf_output.h"
 #include "apiserver/json.h"
 #include "apiserver/names.h"
 #include "lookout/api/detail/json_values.h"
+#include "lookout/api/detail/object_editor.h"
+#include "lookout/api/status.h"
 #include "lookout/base/base64.h"
 
 namespace lookout::apiserver::endpoints {
@@ -207,11 +211,11 @@ json::Value aggregated_resource(const ServedResource& resource, Allocator& alloc
   return out;
 }
 
-Document aggregated(const ResourceTable& table, bool core, const std::string& api_version) {
+Document aggregated(const ResourceTable& table, bool core) {
   Document out(rapidjson::kObjectType);
   auto& allocator = out.GetAllocator();
   json::set(out, "kind", "APIGroupDiscoveryList", allocator);
-  json::set(out, "apiVersion", "apidiscovery.k8s.io/" + api_version, allocator);
+  json::set(out, "apiVersion", "apidiscovery.k8s.io/v2", allocator);
   json::child(out, "metadata", allocator);
   json::Value items(rapidjson::kArrayType);
   for (const ServedGroup& group : table.groups()) {
@@ -239,18 +243,24 @@ Document aggregated(const ResourceTable& table, bool core, const std::string& ap
   return out;
 }
 
-/// The client's preferred version of aggregated discovery; empty if it prefers the old form.
-std::string aggregated_version(const http::Request& request) {
-  for (const MediaRange& range : parse_accept(request.header("accept"))) {
-    if (range.type != "application/json" && range.type != "application/*" && range.type != "*/*")
-      continue;
-    if (range.parameter("as").empty()) return "";
-    if (range.parameter("as") == "APIGroupDiscoveryList" &&
-        range.parameter("g") == "apidiscovery.k8s.io" &&
-        (range.parameter("v") == "v2" || range.parameter("v") == "v2beta1"))
-      return std::string(range.parameter("v"));
-  }
-  return "";
+/// Whether a clause of the Accept header requests aggregated discovery. Other clauses are ignored.
+bool wants_aggregated(const http::Request& request) {
+  if (request.path == "/apis/") return false;
+  const std::vector<MediaRange> ranges = parse_accept(request.header("accept"));
+  return std::ranges::any_of(ranges, [](const MediaRange& range) {
+    return covers_json(range.type) && range.parameter("as") == "APIGroupDiscoveryList" &&
+           range.parameter("g") == "apidiscovery.k8s.io" && range.parameter("v") == "v2";
+  });
+}
+
+/// Whether go-restful routes requests for a document. (Kubernetes' aggregator serves the groups.)
+bool is_routed(const http::Request& request, const ResourceTable& table) {
+  const auto& parts = request.segments;
+  if (parts[0] == "api") return true;
+  if (parts.size() < 3) return false;
+  return std::ranges::none_of(table.resources(), [&](const ServedResourcePtr& resource) {
+    return resource->custom && resource->type.group == parts[1];
+  });
 }
 
 http::Response answer(const Document& document) {
@@ -260,22 +270,20 @@ http::Response answer(const Document& document) {
   return response;
 }
 
-}  // namespace
-
-std::optional<http::Response> discover(const http::Request& request, const ResourceTable& table,
-                                       const std::string& server_address) {
+std::optional<http::Response> find_document(const http::Request& request,
+                                            const ResourceTable& table,
+                                            const std::string& server_address) {
   const auto& parts = request.segments;
   if (parts.empty() || parts.size() > 3) return std::nullopt;
   const bool core = parts[0] == "api";
   if (!core && parts[0] != "apis") return std::nullopt;
   if (parts.size() == 1) {
-    const std::string version = aggregated_version(request);
-    if (!version.empty()) {
+    if (wants_aggregated(request)) {
       http::Response response;
-      response.body = to_text(aggregated(table, core, version));
+      response.body = to_text(aggregated(table, core));
       response.headers.emplace_back("Cache-Control", "public");
-      response.content_type = fmt::format(
-          "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version);
+      response.content_type =
+          "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
       response.headers.emplace_back("Vary", "Accept");
       set_etag(request, content_hash(response.body), response);
       return response;
@@ -294,6 +302,25 @@ std::optional<http::Response> discover(const http::Request& request, const Resou
   }
   if (!table.has_version(parts[1], parts[2])) return std::nullopt;
   return answer(resource_list(table, parts[1], parts[2]));
+}
+
+}  // namespace
+
+std::optional<http::Response> discover(const http::Request& request, const ResourceTable& table,
+                                       const std::string& server_address) {
+  auto found = find_document(request, table, server_address);
+  if (!found) return std::nullopt;
+  const bool routed = is_routed(request, table);
+  if (routed && request.method != "GET")
+    throw api::StatusError::generic(405, "", "", "", "", "", 0, false);
+  const bool aggregated = request.segments.size() == 1 && wants_aggregated(request);
+  if (aggregated) return found;
+  check_accepts_document(request, routed);
+  if (prefers_protobuf(request)) {
+    const api::Object document = api::Object::parse(found->body);
+    set_protobuf_body(api::with_type(document, "v1", document.kind()), *found);
+  }
+  return found;
 }
 
 }  // namespace lookout::apiserver::endpoints

@@ -26,7 +26,7 @@ Awaitable<bool> Health::check_storage() const {
     co_await storage_.check();
     co_return true;
   } catch (const std::exception& e) {
-    log::warn("the storage does not answer: {}", e.what());
+    log::warn("the storage does not respond: {}", e.what());
     co_return false;
   }
 }
@@ -60,7 +60,7 @@ Awaitable<http::Response> Health::answer_one(std::string check) const {
   if (check == "shutdown" && shutting_down_) why = "process is shutting down";
   if (asks_storage(check)) {
     const bool works = co_await check_storage();
-    if (!works) why = "the storage does not answer";
+    if (!works) why = "the storage does not respond";
   }
   if (why.empty()) co_return http::Response::text(200, "ok");
   http::Response response =

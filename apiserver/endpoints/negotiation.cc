@@ -16,6 +16,9 @@ namespace lookout::apiserver::endpoints {
 namespace {
 
 constexpr std::string_view kJsonType = "application/json";
+constexpr std::string_view kAcceptedTypes =
+    "only the following media types are accepted: application/json, application/yaml, "
+    "application/vnd.kubernetes.protobuf";
 
 /// Calls `visit` with the parts between separators that are not in quotes.
 template <class Visit>
@@ -56,6 +59,37 @@ bool is_produced(std::string_view type) {
   return type == "*/*" || type == kJsonType || type == kYamlType || type == api::kProtobufMediaType;
 }
 
+/// The number of wildcards in the type of a clause.
+int wildcards(const MediaRange& range) {
+  return (range.type.starts_with("*/") ? 1 : 0) + (range.type.ends_with("/*") ? 1 : 0);
+}
+
+/// Sorts like goautoneg: a type precedes a wildcard, even a wildcard with a higher quality. This is
+/// not a strict weak order, so up to 12 clauses are sorted with Go's algorithm.
+void sort_by_preference(std::vector<MediaRange>& ranges) {
+  constexpr std::size_t kFew = 12;
+  if (ranges.size() > kFew) {
+    std::ranges::stable_sort(ranges, [](const MediaRange& a, const MediaRange& b) {
+      return a.quality != b.quality ? a.quality > b.quality : wildcards(a) < wildcards(b);
+    });
+    return;
+  }
+  const auto comes_first = [](const MediaRange& a, const MediaRange& b) {
+    return a.quality > b.quality || wildcards(a) < wildcards(b);
+  };
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    for (std::size_t j = i; j > 0 && comes_first(ranges[j], ranges[j - 1]); --j)
+      std::swap(ranges[j], ranges[j - 1]);
+  }
+}
+
+/// Whether a clause requests no conversion of the object.
+bool is_unconverted(const MediaRange& range) {
+  const std::string_view stream = range.parameter("stream");
+  return !range.has("as") && !range.has("g") && !range.has("v") && range.parameter("sv").empty() &&
+         (stream.empty() || stream == "watch");
+}
+
 tables::IncludeObject parse_include_object(const http::Request& request) {
   const std::string value(request.parameter("includeObject").value_or(""));
   if (value.empty() || value == "Metadata") return tables::IncludeObject::kMetadata;
@@ -80,6 +114,17 @@ bool MediaRange::has(std::string_view name) const {
 
 bool covers_json(std::string_view type) {
   return type == kJsonType || type == "application/*" || type == "*/*";
+}
+
+api::StatusError wrong_conversion(bool is_list, std::string_view what) {
+  return not_in_this_form(
+      is_list
+          ? fmt::format(
+                "you requested PartialObjectMetadata, but the requested object is a list ({}List)",
+                what)
+          : fmt::format("you requested PartialObjectMetadataList, but the requested object is "
+                        "not a list ({})",
+                        what));
 }
 
 std::vector<MediaRange> parse_accept(std::string_view header) {
@@ -107,8 +152,7 @@ std::vector<MediaRange> parse_accept(std::string_view header) {
     });
     out.push_back(std::move(range));
   });
-  std::stable_sort(out.begin(), out.end(),
-                   [](const MediaRange& a, const MediaRange& b) { return a.quality > b.quality; });
+  sort_by_preference(out);
   return out;
 }
 
@@ -116,17 +160,18 @@ std::string media_type(std::string_view header) {
   return base::lower_case(base::trim(header.substr(0, header.find(';'))));
 }
 
-OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool is_list,
-                              bool custom, const std::string& what, bool streams) {
+OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool custom,
+                              bool streams) {
   OutputFormat format;
   const std::string_view header = request.header("accept");
   if (header.empty()) return format;
   const std::vector<MediaRange> ranges = parse_accept(header);
-  // (No route of go-restful leads to custom resources.)
+  // go-restful, which checks this, does not route requests for custom resources.
   if (!custom && std::none_of(ranges.begin(), ranges.end(),
                               [](const MediaRange& range) { return is_produced(range.type); }))
     not_acceptable(with_watch);
   for (const MediaRange& range : ranges) {
+    if (streams && range.type == kYamlType) break;
     format.protobuf = range.type == api::kProtobufMediaType;
     if (!format.protobuf && !covers_json(range.type)) continue;
     if (!range.parameter("sv").empty()) continue;
@@ -146,23 +191,50 @@ OutputFormat negotiate_output(const http::Request& request, bool with_watch, boo
       return format;
     }
     if (as != "PartialObjectMetadata" && as != "PartialObjectMetadataList") continue;
-    if (!what.empty() && is_list != (as == "PartialObjectMetadataList")) {
-      throw not_in_this_form(is_list ? fmt::format("you requested PartialObjectMetadata, but the "
-                                                   "requested object is a list ({}List)",
-                                                   what)
-                                     : fmt::format("you requested PartialObjectMetadataList, but "
-                                                   "the requested object is not a list ({})",
-                                                   what));
-    }
-    if (as == "PartialObjectMetadataList" && !is_list) continue;
+    if (streams && as == "PartialObjectMetadataList") continue;
     format.transform = Transform::kPartialMetadata;
+    format.as_list = as == "PartialObjectMetadataList";
     return format;
   }
   throw not_in_this_form(
       streams ? "only the following media types are accepted: application/json;stream=watch, "
                 "application/vnd.kubernetes.protobuf;stream=watch"
-              : "only the following media types are accepted: application/json, application/yaml, "
-                "application/vnd.kubernetes.protobuf");
+              : std::string(kAcceptedTypes));
+}
+
+void check_accepts_type(const http::Request& request, std::string_view type) {
+  const std::string_view header = request.header("accept");
+  if (header.empty()) return;
+  const std::vector<MediaRange> ranges = parse_accept(header);
+  if (std::ranges::any_of(ranges, [&](const MediaRange& range) {
+        return range.type == "*/*" || range.type == type;
+      }))
+    return;
+  throw api::StatusError::generic(
+      406, "", "", "", "",
+      fmt::format("406: Not Acceptable\n\nAvailable representations: {}", type), 0, false);
+}
+
+void check_accepts_document(const http::Request& request, bool routed) {
+  const std::string_view header = request.header("accept");
+  if (header.empty()) return;
+  const std::vector<MediaRange> ranges = parse_accept(header);
+  if (routed &&
+      std::ranges::none_of(ranges, [](const MediaRange& range) { return is_produced(range.type); }))
+    not_acceptable(false);
+  const bool fits = std::ranges::any_of(ranges, [](const MediaRange& range) {
+    return is_unconverted(range) && (covers_json(range.type) || is_produced(range.type));
+  });
+  if (!fits) throw not_in_this_form(std::string(kAcceptedTypes));
+}
+
+bool prefers_protobuf(const http::Request& request) {
+  for (const MediaRange& range : parse_accept(request.header("accept"))) {
+    if (!is_unconverted(range)) continue;
+    if (range.type == api::kProtobufMediaType) return true;
+    if (covers_json(range.type) || range.type == kYamlType) return false;
+  }
+  return false;
 }
 
 FailureForm negotiate_failure(const http::Request& request) {
@@ -170,10 +242,7 @@ FailureForm negotiate_failure(const http::Request& request) {
   const std::string_view header = request.header("accept");
   if (header.empty()) return json;
   for (const MediaRange& range : parse_accept(header)) {
-    const std::string_view stream = range.parameter("stream");
-    const bool plain = !range.has("as") && !range.has("g") && !range.has("v") &&
-                       range.parameter("sv").empty() && (stream.empty() || stream == "watch");
-    if (!plain) continue;
+    if (!is_unconverted(range)) continue;
     if (range.type == api::kProtobufMediaType) return FailureForm::kProtobuf;
     if (covers_json(range.type) || range.type == kYamlType) return json;
   }

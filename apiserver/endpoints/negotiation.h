@@ -7,6 +7,7 @@
 
 #include "apiserver/endpoints/request_info.h"
 #include "apiserver/tables/printer.h"
+#include "lookout/api/status.h"
 #include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
@@ -25,7 +26,9 @@ enum class Transform {
 
 struct OutputFormat {
   Transform transform = Transform::kNone;
-  /// Where an object has such an encoding; otherwise JSON.
+  /// "as=PartialObjectMetadataList", which is valid only for lists.
+  bool as_list = false;
+  /// Kinds without a protobuf encoding are in JSON anyway.
   bool protobuf = false;
   /// The requested version of meta.k8s.io.
   std::string_view meta_version = "meta.k8s.io/v1";
@@ -33,20 +36,30 @@ struct OutputFormat {
   tables::IncludeObject include = tables::IncludeObject::kMetadata;
 };
 
-/// From the Accept header, and includeObject. `with_watch` adds the streaming types to those that
-/// are named when there is nothing in common; `is_list` says that metadata are asked for as a list.
-/// Custom resources come in protobuf only if nothing but metadata is asked for. `what` is Go's name
-/// of what is asked for (of one object of a list), for messages; `streams` is for watches. Throws
-/// api::StatusError (406, or 400 for an includeObject that is none).
-OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool is_list,
-                              bool custom = false, const std::string& what = {},
+/// The format that the Accept header and includeObject request. `with_watch` adds the streaming
+/// types to the types that the 406 lists. Custom resources are in protobuf only as
+/// PartialObjectMetadata. `streams`: the request is a watch. Throws api::StatusError: 406, or 400
+/// for an invalid includeObject.
+OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool custom = false,
                               bool streams = false);
+
+/// The 406 if the client requests metadata of one object but the result is a list, or the opposite.
+/// `what` is Go's name of the type (for a list, of its items).
+api::StatusError wrong_conversion(bool is_list, std::string_view what);
+
+/// Throws api::StatusError (406) if a client does not accept the only type of a response.
+void check_accepts_type(const http::Request& request, std::string_view type);
+/// The same for discovery documents. `routed`: like go-restful, also requires an exact type.
+void check_accepts_document(const http::Request& request, bool routed);
+
+/// Whether a client prefers the Kubernetes protobuf encoding of a response that is not converted.
+bool prefers_protobuf(const http::Request& request);
 
 /// The form of a failure.
 enum class FailureForm { kJson, kProtobuf, kIndented };
 
-/// No failure is converted ("as=Table"), and a client that accepts none of the forms gets JSON for
-/// people.
+/// Failures are never converted ("as=Table"). A client that accepts none of the forms gets indented
+/// JSON.
 FailureForm negotiate_failure(const http::Request& request);
 
 /// Checks that the body is JSON (the default without a Content-Type) or, if `protobuf` is set, in the
@@ -67,7 +80,7 @@ struct MediaRange {
   std::string_view parameter(std::string_view name) const;
   bool has(std::string_view name) const;
 };
-/// In the order of preference.
+/// The clauses of an Accept header, in order of preference.
 std::vector<MediaRange> parse_accept(std::string_view header);
 
 /// Whether the type of a clause covers JSON.

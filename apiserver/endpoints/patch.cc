@@ -22,7 +22,7 @@
 namespace lookout::apiserver::endpoints {
 namespace {
 
-/// As the API server's: a patch is small, and every operation costs time.
+/// kube-apiserver's limit: a patch is small, but each operation may take long.
 constexpr rapidjson::SizeType kMaxOperations = 10000;
 
 constexpr std::string_view kJsonPatch = "application/json-patch+json";
@@ -45,7 +45,7 @@ void apply_json(Document& target, const Document& patch) {
   }
 }
 
-/// Checks an operation like the decoder. A missing value to set is null.
+/// Checks the operations like kube-apiserver's decoder. A missing `value` becomes null.
 void prepare_operations(Document& patch) {
   constexpr std::string_view kRefusal =
       "error decoding patch: json: cannot unmarshal {} into Go {}";
@@ -122,7 +122,7 @@ class OutcomeCheck {
     const auto is_or_unset = [](std::string_view text, std::string_view wanted) {
       return text.empty() || text == wanted;
     };
-    // (A strategic merge patch does not change them.)
+    // A strategic merge patch cannot change kind and apiVersion.
     if (expected_.custom && !is_or_unset(patched.kind(), type.kind)) {
       throw StatusError::invalid(
           type.group, type.kind, patched.name(),
@@ -155,7 +155,7 @@ class OutcomeCheck {
     if (strict.empty()) return;
     if (validation_ == FieldValidation::kStrict)
       throw refuse(blamed.empty() ? patched.to_json() : blamed, strict_decoding_error(strict));
-    // The patch may be tried several times.
+    // The patch may be applied several times, so this replaces the warnings.
     *warnings_ = std::move(strict);
   }
 
@@ -173,7 +173,7 @@ class OutcomeCheck {
 
 resources::Store::Change make_change(Document patch, Apply apply, const OutcomeCheck& check,
                                      bool strategic) {
-  // Shared, as changes are copied.
+  // Shared, because changes are copied.
   auto shared = std::make_shared<const Document>(std::move(patch));
   const std::string blamed = strategic ? go_text(*shared) : std::string();
   return [shared, apply = std::move(apply), check, blamed](const Object& present) {
@@ -193,7 +193,7 @@ resources::Store::Change make_change(Document patch, Apply apply, const OutcomeC
 /// The prefix of messages; empty for strategic merge patches.
 constexpr std::string_view kCannotDecode = "error decoding patch: ";
 
-/// `type` is the one of Go that such patches have.
+/// `type` is Go's type of such patches.
 StatusError is_no_patch(const Document& patch, std::string_view prefix, std::string_view type) {
   return StatusError::bad_request(
       fmt::format("{}json: cannot unmarshal {} into Go value of type {}", prefix,
@@ -202,9 +202,13 @@ StatusError is_no_patch(const Document& patch, std::string_view prefix, std::str
 
 }  // namespace
 
-void check_patch_type(const http::Request& request) {
+void check_patch_type(const http::Request& request, bool custom) {
   const std::string type = media_type(request.header("content-type"));
   if (type == kJsonPatch || type == kMergePatch || type == kApplyPatch) return;
+  if (!custom) {
+    if (type == kStrategicPatch) return;
+    throw StatusError::generic(415, "", "", "", "", "415: Unsupported Media Type", 0, false);
+  }
   api::Status status;
   status.code = 415;
   status.reason = api::reason::kUnsupportedMediaType;

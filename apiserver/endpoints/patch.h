@@ -11,8 +11,9 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Throws api::StatusError (415) for a kind of patch that custom resources do not have.
-void check_patch_type(const http::Request& request);
+/// Throws api::StatusError (415) for a patch of a type that custom resources, or other resources, do
+/// not have.
+void check_patch_type(const http::Request& request, bool custom);
 
 /// The change that applies a request's patch to an object of the expected kind: that of the resource
 /// or of its subresource. Throws api::StatusError: 415 for an unknown patch type, 400 for a malformed

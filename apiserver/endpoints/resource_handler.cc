@@ -104,6 +104,13 @@ std::string go_name(const resources::ServedResource& resource) {
   return fmt::format("*{}.{}", package, type.kind);
 }
 
+/// Throws api::StatusError (406) if the client requests the metadata of one object. The changes of
+/// a request have been made already.
+void check_fits_list(const resources::ServedResource& resource, const OutputFormat& format) {
+  if (format.transform == Transform::kPartialMetadata && !format.as_list)
+    throw wrong_conversion(true, go_name(resource));
+}
+
 /// The part of an object that a subresource changes.
 Part part_of(std::string_view subresource) {
   if (subresource == "status") return Part::kStatus;
@@ -125,7 +132,7 @@ std::vector<std::string> deletion_warnings(const Target& target,
       "this warning"};
 }
 
-/// A pod that is on no node cannot be talked to.
+/// Rejects exec, attach and portforward for a pod that is not assigned to a node.
 void check_has_host(const Target& target, std::string_view subresource, const Object& pod) {
   if (!is(target, "", "pods") || !pod["spec"]["nodeName"].as_string().empty()) return;
   if (subresource != "exec" && subresource != "attach" && subresource != "portforward") return;
@@ -254,9 +261,9 @@ Target ResourceHandler::route(const Request& request, const RequestInfo& info) c
   if (target.resource == nullptr) throw no_such_route();
   const resources::ServedResource& resource = *target.resource;
   if (resource.custom) return route_custom(request, info, std::move(target));
-  // Only lists and watches go over all namespaces.
+  // Only lists and watches may cover all namespaces.
   const bool reading = info.verb == "list" || info.verb == "watch";
-  // (The rest of a path through a proxy is its target's.)
+  // The rest of a proxy path is for the proxy's target.
   const bool too_long = info.has_more_parts && info.subresource != "proxy";
   if (too_long || !has_path(resource, !info.name.empty())) throw no_such_route();
   if (request.method == "HEAD") throw no_such_method();
@@ -273,12 +280,15 @@ Target ResourceHandler::route(const Request& request, const RequestInfo& info) c
     const bool on_object = !info.name.empty() && !info.watch_by_path;
     const bool on_collection = reading || info.verb == "create" || info.verb == "deletecollection";
     if (on_object == on_collection || !resource.has_verb(info.verb)) throw no_such_method();
+    if (info.verb == "patch") check_patch_type(request, false);
     return target;
   }
   const resources::Subresource* subresource = resource.find_subresource(info.subresource);
   if (subresource == nullptr) throw no_such_route();
   const auto& verbs = subresource->verbs;
   if (std::find(verbs.begin(), verbs.end(), info.verb) == verbs.end()) throw no_such_method();
+  const bool patches = info.verb == "patch" && info.subresource != "proxy";
+  if (patches) check_patch_type(request, false);
   return target;
 }
 
@@ -299,7 +309,7 @@ Target ResourceHandler::route_custom(const Request& request, const RequestInfo& 
     if (subresource == nullptr) throw StatusError::not_found(type.group, type.plural, info.name);
     demand(subresource->verbs);
   }
-  if (info.verb == "patch") check_patch_type(request);
+  if (info.verb == "patch") check_patch_type(request, true);
   if (info.name.empty() && (info.verb == "update" || info.verb == "patch"))
     throw StatusError::bad_request("name must be provided");
   return target;
@@ -323,8 +333,7 @@ Awaitable<Response> ResourceHandler::handle(const Request& request, const Reques
 }
 
 Awaitable<Response> ResourceHandler::get(const Call& call) const {
-  const OutputFormat format = negotiate_output(
-      call.request, false, false, call.target.resource->custom, go_name(*call.target.resource));
+  const OutputFormat format = negotiate_output(call.request, false, call.target.resource->custom);
   const std::string& subresource = call.info.subresource;
   if (!subresource.empty() && subresource != "status" && subresource != "scale" &&
       subresource != "approval" && subresource != "ephemeralcontainers" &&
@@ -356,12 +365,13 @@ Awaitable<Response> ResourceHandler::get(const Call& call) const {
 
 Awaitable<Response> ResourceHandler::list(const Call& call) const {
   const resources::ServedResource& resource = *call.target.resource;
-  const OutputFormat format = negotiate_output(call.request, resource.has_verb("watch"), true,
-                                               resource.custom, go_name(resource));
+  const OutputFormat format =
+      negotiate_output(call.request, resource.has_verb("watch"), resource.custom);
   const ListOptions options = parse_list_options(call.request, resource, false, "");
   ++counters_->lists;
   if (resource.storage == nullptr) {
-    // Components that this server does not check.
+    check_fits_list(resource, format);
+    // This server checks no components, so it has no ComponentStatuses.
     if (format.transform == Transform::kTable) {
       Response table;
       table.stream = list_stream(call.target.resource, {}, objects_source({}), format);
@@ -375,6 +385,7 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
     co_return nothing;
   }
   auto [result, head] = co_await read_list(call.target, options);
+  check_fits_list(resource, format);
   if (format.transform == Transform::kTable &&
       is(call.target, "flowcontrol.apiserver.k8s.io", "flowschemas")) {
     std::vector<Object> schemas = co_await storage::read_all(std::move(result));
@@ -391,8 +402,7 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
 
 Awaitable<Response> ResourceHandler::watch(const Call& call) const {
   const resources::ServedResource& resource = *call.target.resource;
-  const OutputFormat format =
-      negotiate_output(call.request, true, false, resource.custom, {}, true);
+  const OutputFormat format = negotiate_output(call.request, true, resource.custom, true);
   const ListOptions options = parse_list_options(call.request, resource, true, call.target.name);
   const resources::KeyRange range = key_range(call.target, options);
   storage::WatchOptions wanted = storage_watch_options(options);
@@ -432,7 +442,7 @@ Object ResourceHandler::owned_review(const Call& call, const Object& review) con
 
 Awaitable<Response> ResourceHandler::create(const Call& call) const {
   const resources::ServedResource& resource = *call.target.resource;
-  const OutputFormat format = negotiate_output(call.request, false, false, resource.custom);
+  const OutputFormat format = negotiate_output(call.request, false, resource.custom);
   negotiate_input(call.request, !resource.custom);
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
   auto [object, warnings] = decode_object(call.request, resource, options.field_validation);
@@ -443,7 +453,7 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
       admission_of(call, admission_options(call.request, options));
   if (resource.storage == nullptr) {
     const bool binds = resource.type.plural == "bindings";
-    // (Reviews do not check whether a namespace exists.)
+    // Reviews do not check whether a namespace exists.
     if (binds) co_await store_.check_namespace(call.target, object.name());
     object = owned_review(call, object);
     object = co_await admission.admit(std::move(object));
@@ -481,7 +491,7 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
 }
 
 Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const {
-  const OutputFormat format = negotiate_output(call.request, false, false);
+  const OutputFormat format = negotiate_output(call.request, false);
   negotiate_input(call.request, true);
   const std::string& name = call.info.subresource;
   if (name != "binding" && name != "eviction" && name != "token") {
@@ -531,7 +541,7 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   if (subresource == "proxy") throw needs_a_node(call.target, subresource);
   const bool scaling = subresource == "scale";
   const OutputFormat format =
-      negotiate_output(call.request, false, false, call.target.resource->custom && !scaling);
+      negotiate_output(call.request, false, call.target.resource->custom && !scaling);
   if (!patching) negotiate_input(call.request, scaling || !call.target.resource->custom);
   const WriteOptions options =
       parse_write_options(call.request, patching ? "PatchOptions" : "UpdateOptions");
@@ -553,13 +563,18 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   if (applying) {
     wish = parse_apply(call.request, call.target, expected, owner, options, warnings);
   } else if (patching) {
-    wish = parse_patch(call.request, call.target.resource, expected, options.field_validation,
-                       warnings);
-    // A patch creates nothing, not even where an update would.
-    wish = [patch = std::move(wish), target = call.target, warnings](const Object& present) {
-      if (present) return with_distinct_owners(patch(present), OwnersFrom::kPatch, *warnings);
-      const api::Resource& type = target.resource->type;
-      throw StatusError::not_found(type.group, type.plural, target.name);
+    const auto patch = std::make_shared<std::optional<Store::Change>>();
+    wish = [&call, expected, validation = options.field_validation, warnings,
+            patch](const Object& present) {
+      const Target& target = call.target;
+      // A patch never creates an object, even if an update would, so its body does not matter.
+      if (!present) {
+        const api::Resource& type = target.resource->type;
+        throw StatusError::not_found(type.group, type.plural, target.name);
+      }
+      if (!*patch)
+        *patch = parse_patch(call.request, target.resource, expected, validation, warnings);
+      return with_distinct_owners((**patch)(present), OwnersFrom::kPatch, *warnings);
     };
   } else {
     DecodedBody body = decode_object(call.request, expected, options.field_validation);
@@ -604,8 +619,7 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
 }
 
 Awaitable<Response> ResourceHandler::remove(const Call& call) const {
-  const OutputFormat format =
-      negotiate_output(call.request, false, false, call.target.resource->custom);
+  const OutputFormat format = negotiate_output(call.request, false, call.target.resource->custom);
   if (call.subresource != nullptr) throw needs_a_node(call.target, call.info.subresource);
   resources::DeleteOptions options = deletion_options(call);
   admission::WebhookAdmission admission = admission_of(call, admission_options(options));
@@ -623,7 +637,7 @@ Awaitable<Response> ResourceHandler::remove(const Call& call) const {
 
 Awaitable<Response> ResourceHandler::remove_collection(const Call& call) const {
   const resources::ServedResource& resource = *call.target.resource;
-  const OutputFormat format = negotiate_output(call.request, false, true, resource.custom);
+  const OutputFormat format = negotiate_output(call.request, false, resource.custom);
   const ListOptions list = parse_list_options(call.request, resource, false, "");
   resources::DeleteOptions options = deletion_options(call);
   admission::WebhookAdmission admission = admission_of(call, admission_options(options));
@@ -635,11 +649,12 @@ Awaitable<Response> ResourceHandler::remove_collection(const Call& call) const {
   for (const Object& stored : removed) {
     resources::DeleteOptions same = options;
     co_await store_.remove_listed(target, stored, std::move(same));
-    // (Objects with finalizers remain.)
+    // Objects with finalizers remain.
     if (options.dry_run || !stored["metadata"]["finalizers"].empty()) continue;
     co_await note(call, resource.from_storage(stored), true);
   }
   co_await refresh_registries(call);
+  check_fits_list(resource, format);
   Response response;
   response.content_type = content_type_of(format, false);
   response.stream = list_stream(call.target.resource, std::move(head),
@@ -649,9 +664,14 @@ Awaitable<Response> ResourceHandler::remove_collection(const Call& call) const {
 
 Response ResourceHandler::respond(const Call& call, int code, const Object& object,
                                   const OutputFormat& format) {
-  if (format.transform != Transform::kTable || object.kind() == "Status")
-    return object_response(code, object, format);
   const resources::ServedResource& resource = *call.target.resource;
+  const bool is_status = object.kind() == "Status";
+  if (format.as_list && !is_status) {
+    throw wrong_conversion(
+        false, call.info.subresource == "scale" ? "*autoscaling.Scale" : go_name(resource));
+  }
+  if (format.transform != Transform::kTable || is_status)
+    return object_response(code, object, format);
   if (call.info.subresource == "scale") {
     const auto printer = tables::Printer::of_builtin("autoscaling", "scale");
     return table_response(code, *printer, object, object, format);
@@ -664,7 +684,7 @@ Awaitable<Object> ResourceHandler::after_write(const Call& call, Object object, 
   co_await refresh_registries(call);
   if (gone || !is(call.target, "apiextensions.k8s.io", "customresourcedefinitions"))
     co_return object;
-  // With the names that have been accepted.
+  // The response has the accepted names.
   Target target = call.target;
   target.name = object.name();
   try {

@@ -48,9 +48,8 @@ std::string unmarshal_errors(const std::vector<std::string>& repeated) {
 }
 
 bool prefers_yaml(const http::Request& request) {
-  const auto watch = request.parameter("watch");
   for (const MediaRange& range : parse_accept(request.header("accept"))) {
-    if (range.type == kYamlType) return range.parameter("as").empty() && (!watch || watch->empty());
+    if (range.type == kYamlType) return range.parameter("as").empty();
     if (range.type.starts_with("application/") || range.type == "*/*") return false;
   }
   return false;

@@ -1,4 +1,7 @@
 // Field sets of values: all fields of a value, and the differences of two values.
+#include <algorithm>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "apiserver/fields/typed_value.h"
@@ -192,6 +195,54 @@ bool equal(const Value& a, const Value& b) {
   }
   if (a.IsString() && b.IsString()) return json::text_of(a) == json::text_of(b);
   return a == b;
+}
+
+namespace {
+
+std::optional<FieldSchema> type_below(const FieldSchema& schema, bool is_field,
+                                      std::string_view name) {
+  if (!is_field) return schema.element();
+  const auto member = schema.member(name);
+  if (!member) return std::nullopt;
+  return member->schema;
+}
+
+bool is_owned_whole(const FieldSchema& schema) {
+  const Form form = schema.form_of(Value());
+  return form != Form::kScalar && schema.is_atomic(form);
+}
+
+}  // namespace
+
+FieldSet with_atomic_fields(const FieldSet& set, const FieldSchema& schema) {
+  FieldSet out;
+  for (const FieldSet::Node& node : set.nodes()) {
+    const auto type =
+        node.below.empty()
+            ? std::nullopt
+            : type_below(schema, node.element.kind == PathElement::Kind::kField, node.element.text);
+    if (!type) {
+      out.append(node.element, node.member, node.below);
+    } else if (is_owned_whole(*type)) {
+      out.append(node.element, true, {});
+    } else {
+      out.append(node.element, node.member, with_atomic_fields(node.below, *type));
+    }
+  }
+  out.finish();
+  return out;
+}
+
+bool has_parts_of_atomic_fields(const Value& fields, const FieldSchema& schema) {
+  constexpr std::string_view kField = "f:";
+  if (!fields.IsObject()) return false;
+  return std::any_of(fields.MemberBegin(), fields.MemberEnd(), [&](const auto& member) {
+    const std::string_view name = json::text_of(member.name);
+    if (name == "." || !member.value.IsObject() || member.value.ObjectEmpty()) return false;
+    const bool is_field = name.starts_with(kField);
+    const auto type = type_below(schema, is_field, is_field ? name.substr(kField.size()) : name);
+    return type && (is_owned_whole(*type) || has_parts_of_atomic_fields(member.value, *type));
+  });
 }
 
 FieldSet with_fields(const FieldSet& set, const FieldSchema& schema) {

@@ -21,7 +21,7 @@ using json::Value;
 /// kube-apiserver's DefaultMaxUpdateManagers.
 constexpr std::size_t kMaxUpdaters = 10;
 constexpr std::size_t kMaxManagerName = 128;
-/// The owner of fields from before ownership was recorded.
+/// The owner of fields that were set before ownership was recorded.
 constexpr std::string_view kBeforeFirstApply = "before-first-apply";
 
 /// A failure without a specific Status in the API server.
@@ -38,7 +38,7 @@ std::string type_text(std::string_view api_version, std::string_view kind) {
   return fmt::format("{}{}, Kind={}", has_group ? "" : "/", api_version, kind);
 }
 
-/// An object of a built-in kind in which nothing is set. Go writes some fields even then.
+/// An object without set fields. Go writes some fields of built-in kinds anyway.
 json::Document empty_object(const api::GroupVersionKind& kind) {
   const std::string version = kind.api_version();
   if (api::has_protobuf(version, kind.kind)) {
@@ -83,7 +83,7 @@ StatusError conflict_error(const std::vector<std::pair<std::string, std::string>
 struct FieldManager::Applied {
   json::Document object;
   ManagedFields managed;
-  std::vector<Conflict> conflicts;  // if there are any, the others are ignored
+  std::vector<Conflict> conflicts;  // if there are any, the other members are ignored
 };
 
 FieldManager::FieldManager(ObjectType type, std::string manager, api::Time now)
@@ -130,10 +130,24 @@ FieldSet FieldManager::gained(const Comparison& changes) {
   return changes.modified.united(changes.added).without(unowned_metadata());
 }
 
+bool FieldManager::fit_schema(const Value* entries) const {
+  if (!type_.schema.can_change() || entries == nullptr || !entries->IsArray()) return true;
+  return std::none_of(entries->Begin(), entries->End(), [this](const Value& entry) {
+    const Value* fields = json::find(entry, "fieldsV1");
+    return fields != nullptr && has_parts_of_atomic_fields(*fields, type_.schema);
+  });
+}
+
+void FieldManager::adapt_to_schema(ManagedFields& managed) const {
+  if (!type_.schema.can_change()) return;
+  for (Entry& entry : managed.entries()) entry.set = with_atomic_fields(entry.set, type_.schema);
+}
+
 bool FieldManager::renew_owners(const Comparison& changes, Value& object, const Value& live,
                                 json::Allocator& allocator) const {
   Value* sent = type_.subresource.empty() ? managed_fields_of(object) : nullptr;
   const Value* had = managed_fields_of(live);
+  if (!fit_schema(sent) || (sent == nullptr && !fit_schema(had))) return false;
   Update update;
   update.self = owner(Operation::kUpdate);
   update.time = now_;
@@ -178,6 +192,7 @@ void FieldManager::update(Value& object, const Value* live, json::Allocator& all
     if ((!managed || managed->empty()) && had != nullptr) managed = ManagedFields::parse(*had);
     if (!managed) managed.emplace();
   }
+  adapt_to_schema(*managed);
   // Without recorded ownership, recording starts with the first apply.
   if (live == nullptr || !managed->empty())
     track(changes, owner(Operation::kUpdate).manager, *managed);
@@ -189,6 +204,7 @@ ManagedFields FieldManager::managed_before(const Value& live) const {
   if (had == nullptr) return {};
   auto managed = ManagedFields::parse(*had);
   if (!managed) throw failure("failed to decode managed fields");
+  adapt_to_schema(*managed);
   return std::move(*managed);
 }
 
@@ -299,7 +315,7 @@ std::string manager_of(std::string_view field_manager, std::string_view user_age
     if (byte >= 0x20 && byte != 0x7F) out += c;
   }
   if (out.size() <= kMaxManagerName) return out;
-  // Whole characters only.
+  // Do not cut a character.
   std::size_t end = kMaxManagerName;
   while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xC0) == 0x80) --end;
   out.resize(end);

@@ -23,8 +23,8 @@ struct ObjectType {
   OwnableFields ownable;
   /// Empty for the object itself.
   std::string subresource;
-  /// Whether objects of this resource are also served in another version ("apps/v1"). Owners of
-  /// fields in versions that are not served any more are forgotten.
+  /// Whether objects of this resource are also served in another version ("apps/v1"). Owners in
+  /// versions that are no longer served are removed.
   std::function<bool(std::string_view api_version)> serves;
 };
 
@@ -43,8 +43,8 @@ class FieldManager {
   void update(json::Value& object, const json::Value* live, json::Allocator& allocator) const;
 
   /// Applies a configuration. Returns the object, with managedFields; `live` is null for a new
-  /// object. Throws api::StatusError: 409 if others own fields that the configuration changes,
-  /// unless `force` takes them away; 400 and 500 for a configuration that does not fit the type.
+  /// object. Throws api::StatusError: 409 if the configuration changes fields of other owners,
+  /// unless `force` is set; 400 and 500 for a configuration that does not match the type.
   json::Document apply(const json::Value* live, const json::Value& config, bool force) const;
 
  private:
@@ -62,6 +62,9 @@ class FieldManager {
   Comparison changes_from(const json::Value* live, const json::Value& object) const;
   /// The changed fields that the writer owns afterwards.
   static FieldSet gained(const Comparison& changes);
+  /// Whether the entries fit a schema that may have changed, and the entries that fit it.
+  bool fit_schema(const json::Value* entries) const;
+  void adapt_to_schema(ManagedFields& managed) const;
   /// Performs an update that changes only the time; see renew_time(). False if it needs more.
   bool renew_owners(const Comparison& changes, json::Value& object, const json::Value& live,
                     json::Allocator& allocator) const;

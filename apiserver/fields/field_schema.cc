@@ -10,7 +10,6 @@ namespace lookout::apiserver::fields {
 namespace {
 
 using api::detail::ListType;
-using api::detail::MapType;
 using api::detail::Shape;
 using api::detail::Type;
 using BuiltinScalar = api::detail::Scalar;
@@ -137,7 +136,7 @@ bool FieldSchema::is_atomic(Form form) const {
   if (takes_any_form()) return form == Form::kList;
   if (source_ == Source::kBuiltin) {
     if (form == Form::kList) return list_ != ListType::kSet && list_ != ListType::kMap;
-    if (map_ != MapType::kNone) return map_ == MapType::kAtomic;
+    if (map_ != api::detail::MapType::kNone) return map_ == api::detail::MapType::kAtomic;
     return type_->scalar() == BuiltinScalar::kObject || is_atomic_structure(*type_);
   }
   if (form == Form::kList) return list_type_of(schema_) == ListType::kAtomic;
@@ -230,11 +229,11 @@ std::vector<std::string_view> FieldSchema::keys() const {
 std::string FieldSchema::key_default(std::string_view name) const {
   if (source_ == Source::kBuiltin) {
     if (type_->shape() != Shape::kList || type_->element().shape() != Shape::kStruct) return {};
-    // No key field but the protocol of ports has a default that is not zero.
+    // The only key field with a default other than zero is the protocol of ports.
     if (name == "protocol") return "\"TCP\"";
     const auto field = type_->element().field(name);
     if (!field || field->type().shape() != Shape::kScalar) return {};
-    // A field that Go always writes has its zero as the default.
+    // The default of a field that Go always writes is its zero value.
     if (!field->required() && type_->element().short_name() != "LocalObjectReference") return {};
     return of(*field).scalar() == Scalar::kNumeric ? "0" : "\"\"";
   }

@@ -37,11 +37,14 @@ class FieldSchema {
   bool is_atomic(Form form) const;
   Scalar scalar() const;
 
-  /// The type of a member. `declared`: it is a field, not a map entry. Empty if
-  /// there is no such field.
+  /// The type of a member; empty if there is no such field. `declared`: the member is a field, not
+  /// a map entry.
   struct Member;
   std::optional<Member> member(std::string_view name) const;
   FieldSchema element() const;
+
+  /// Whether this is the schema of a custom resource, which can change.
+  bool can_change() const { return source_ == Source::kCustom; }
 
   /// The names of the key fields of a list; empty for a set.
   std::vector<std::string_view> keys() const;

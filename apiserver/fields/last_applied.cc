@@ -38,7 +38,7 @@ std::string go_json(Value& value) {
   sort_members(value);
   std::string out;
   for (const char c : json::to_json(value)) {
-    // (These only occur in text.)
+    // These characters occur only in strings.
     if (c == '<') {
       out += "\\u003c";
     } else if (c == '>') {
@@ -79,16 +79,20 @@ void update_last_applied(Value& object, const Value& config, json::Allocator& al
   json::Document applied;
   static_cast<Value&>(applied) = json::deep_copy(config, applied.GetAllocator());
   if (Value* own = annotations_of(applied)) json::erase(*own, kAnnotation);
-  std::string text = go_json(applied);
+  const std::string text = go_json(applied);
   std::size_t size = text.size() + kAnnotation.size();
   for (const auto& member : annotations->GetObject()) {
     const std::string_view name = json::text_of(member.name);
     if (name != kAnnotation && member.value.IsString())
       size += name.size() + member.value.GetStringLength();
   }
-  // If it is too large, it is emptied: it must not be out of date.
-  if (size > kMaxAnnotations) text.clear();
-  json::set(*annotations, kAnnotation, text, allocator);
+  if (size <= kMaxAnnotations) {
+    json::set(*annotations, kAnnotation, text, allocator);
+    return;
+  }
+  // The annotation must not be outdated.
+  json::erase(*annotations, kAnnotation);
+  if (annotations->ObjectEmpty()) json::erase(*json::find(object, "metadata"), "annotations");
 }
 
 }  // namespace lookout::apiserver::fields

@@ -79,6 +79,8 @@ Paths reset_by_status(std::string_view group, std::string_view plural, bool cust
 OwnableFields OwnableFields::of(std::string_view group, std::string_view plural,
                                 std::string_view subresource, bool custom, bool has_status) {
   OwnableFields out;
+  // The strategy of this kind resets nothing.
+  if (group == "networking.k8s.io" && plural == "servicecidrs") return out;
   if (subresource.empty()) {
     if (has_status) out.reset_ = set_of({{"status"}});
   } else if (subresource == "status") {

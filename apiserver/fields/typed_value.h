@@ -48,4 +48,10 @@ json::Value remove(const json::Value& value, const FieldSet& set, const FieldSch
 /// included only if they are members.)
 FieldSet with_fields(const FieldSet& set, const FieldSchema& schema);
 
+/// The set, where parts of a map or list that the schema makes atomic are replaced by the map or
+/// list: the schema may have changed after the set was recorded.
+FieldSet with_atomic_fields(const FieldSet& set, const FieldSchema& schema);
+/// Whether a FieldsV1 has such parts.
+bool has_parts_of_atomic_fields(const json::Value& fields, const FieldSchema& schema);
+
 }  // namespace lookout::apiserver::fields

@@ -62,7 +62,7 @@ class Channel::Connections : public Carrier {
       if (connection->ca() == ca && same(connection->certificate(), certificate)) {
         if (connection->can_take()) return *connection;
       } else {
-        // The certificate or the authorities were renewed. Calls that run may finish.
+        // The certificate or the authorities were renewed. Running calls may finish.
         connection->retire();
       }
     }
@@ -80,10 +80,10 @@ class Channel::Connections : public Carrier {
     return *all_.back();
   }
 
-  /// As in gRPC's clients.
+  /// Doubles the ping interval, as gRPC's clients do.
   void ping_less() {
     server_.ping_after = std::min<std::chrono::milliseconds>(server_.ping_after * 2, kRarestPing);
-    log::info("{} refuses so many pings: one follows {} s of silence", server_.url,
+    log::info("{} rejects frequent pings: the next one follows after {} s of silence", server_.url,
               std::chrono::duration_cast<std::chrono::seconds>(server_.ping_after).count());
   }
 

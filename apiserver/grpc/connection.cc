@@ -61,7 +61,7 @@ Status status_of(const Headers& trailers) {
   Status out;
   const auto parsed = std::from_chars(code.data(), code.data() + code.size(), out.code);
   if (parsed.ec != std::errc() || parsed.ptr != code.data() + code.size() || out.code < 0)
-    return {kUnknown, "the server's answer has no valid status"};
+    return {kUnknown, "the response has no valid status"};
   out.message = decode_percents(find_header(trailers, "grpc-message"));
   return out;
 }
@@ -385,7 +385,7 @@ void Connection::on_data(StreamId id, std::string_view bytes, bool ends) {
   const auto at = running_.find(id);
   if (at == running_.end()) return;
   at->second.call->receive(bytes);
-  if (ends) end(at, {kInternal, "the server's answer ended without a status"});
+  if (ends) end(at, {kInternal, "the response ended without a status"});
 }
 
 void Connection::on_reset(StreamId id, Http2Error why) {

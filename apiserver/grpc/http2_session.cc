@@ -54,7 +54,7 @@ std::size_t Http2Session::Stream::take(std::uint8_t* out, std::size_t size) {
   return part;
 }
 
-/// nghttp2 calls these. It is C, so nothing may be thrown through it.
+/// The callbacks of nghttp2, a C library: exceptions must not pass through it.
 struct Http2Session::Hooks {
   template <class F>
   static int guarded(void* session, F f) noexcept {
@@ -133,7 +133,7 @@ struct Http2Session::Hooks {
     return guarded(session, [&](Http2Session& self) {
       const auto stream = static_cast<StreamId>(id);
       const bool known = self.streams_.erase(stream) > 0;
-      // (A server's stream that both sides have ended is closed with NO_ERROR.)
+      // A server's stream that both sides have ended is closed with NO_ERROR.
       if (known && (self.role_ == Role::kClient || code != NGHTTP2_NO_ERROR))
         self.callbacks_.reset(stream, static_cast<Http2Error>(code));
       return 0;
@@ -234,7 +234,7 @@ bool Http2Session::feed(std::string_view bytes) {
   }
   pump();
   if (answers_ > kMostAnswers && error_.empty()) {
-    complaint_ = "too many frames that want an answer";
+    complaint_ = "too many frames that require a reply";
     submit(nghttp2_session_terminate_session(session_.get(), NGHTTP2_ENHANCE_YOUR_CALM));
   }
   return error_.empty();
@@ -335,7 +335,7 @@ void Http2Session::send(StreamId id, std::string_view bytes, bool end) {
   if (at == streams_.end() || at->second.ends) return;
   at->second.unsent.append(bytes);
   at->second.ends = end;
-  // (An error means that nghttp2 is not waiting for this stream's bytes. It will request them.)
+  // An error means that nghttp2 is not waiting for this stream's bytes. It will request them.
   nghttp2_session_resume_data(session_.get(), number_of(id));
   pump();
 }

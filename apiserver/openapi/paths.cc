@@ -34,30 +34,30 @@ constexpr Parameter kFieldManager{"fieldManager", "string",
                                   "The name of the actor that makes the changes."};
 constexpr Parameter kFieldValidation{
     "fieldValidation", "string",
-    "What happens to unknown and repeated fields: Strict, Warn or Ignore."};
+    "The treatment of unknown and repeated fields: Strict, Warn or Ignore."};
 
 constexpr auto kList = std::to_array<Parameter>({
-    {"allowWatchBookmarks", "boolean", "Ask for events of type BOOKMARK in a watch."},
-    {"continue", "string", "The continue of the answer before: the list goes on behind it."},
+    {"allowWatchBookmarks", "boolean", "Requests events of type BOOKMARK in a watch."},
+    {"continue", "string", "The continue token of the previous page of the list."},
     {"fieldSelector", "string",
      "A selector to restrict the list of returned objects by their fields."},
     {"labelSelector", "string",
      "A selector to restrict the list of returned objects by their labels."},
-    {"limit", "integer", "The most objects of an answer; there is a continue if there are more."},
-    {"resourceVersion", "string", "The version that the answer must not be older than."},
-    {"resourceVersionMatch", "string", "How resourceVersion is meant: NotOlderThan or Exact."},
-    {"sendInitialEvents", "boolean", "Begin a watch with the objects that are there."},
-    {"timeoutSeconds", "integer", "How long the call may take, whatever it does."},
+    {"limit", "integer", "The maximum number of objects in a response."},
+    {"resourceVersion", "string", "The version that the response must not be older than."},
+    {"resourceVersionMatch", "string", "How resourceVersion applies: NotOlderThan or Exact."},
+    {"sendInitialEvents", "boolean", "Begins a watch with the existing objects."},
+    {"timeoutSeconds", "integer", "The maximum duration of the call."},
     {"watch", "boolean",
      "Watch for changes to the described resources and return them as a stream of add, update, and "
      "remove notifications."},
 });
 constexpr auto kWrite = std::to_array<Parameter>({kDryRun, kFieldManager, kFieldValidation});
-constexpr auto kPatch = std::to_array<Parameter>(
-    {kDryRun,
-     kFieldManager,
-     kFieldValidation,
-     {"force", "boolean", "An apply takes fields from others that own them."}});
+constexpr auto kPatch =
+    std::to_array<Parameter>({kDryRun,
+                              kFieldManager,
+                              kFieldValidation,
+                              {"force", "boolean", "An apply takes over fields of other owners."}});
 constexpr auto kDelete = std::to_array<Parameter>(
     {kDryRun,
      {"gracePeriodSeconds", "integer", "The seconds before the object is deleted."},
@@ -65,7 +65,7 @@ constexpr auto kDelete = std::to_array<Parameter>(
      {"propagationPolicy", "string",
       "How dependents are collected: Orphan, Background or Foreground."}});
 constexpr auto kPretty =
-    std::to_array<Parameter>({{"pretty", "string", "true: the answer is pretty-printed."}});
+    std::to_array<Parameter>({{"pretty", "string", "true: the response is pretty-printed."}});
 constexpr Parameter kName{"name", "string", "The name of the object."};
 constexpr Parameter kNamespace{"namespace", "string", "The namespace of the object."};
 
@@ -110,7 +110,7 @@ constexpr auto kPatchTypes =
     std::to_array<std::string_view>({"application/json-patch+json", "application/merge-patch+json",
                                      "application/strategic-merge-patch+json"});
 
-/// Where an operation works, for its operationId.
+/// The scope of an operation, for its operationId.
 enum class Scope { kCluster, kOneNamespace, kAllNamespaces };
 
 /// Writes the operations of one resource.

@@ -23,7 +23,7 @@ void check_preemption(const Field& policy) {
   if (policy.exists()) policy.check_required_word({"PreemptLowerPriority", "Never"});
 }
 
-/// The text has at most `most` bytes.
+/// Reports an error if the text has more than `most` bytes.
 void check_length(const Field& text, std::size_t most) {
   if (text.text().size() > most) {
     text.causes().push_back(
@@ -70,7 +70,7 @@ void check_taints(const Field& taints) {
     taint["effect"].check_required_word({"NoSchedule", "PreferNoSchedule", "NoExecute"});
     if (seen.insert(fmt::format("{}/{}", taint["effect"].text(), taint["key"].text())).second)
       return;
-    // (Shows the taint in Go's syntax.)
+    // Shows the taint in Go's syntax.
     taint.causes().push_back(
         {"FieldValueDuplicate",
          fmt::format(R"(Duplicate value: {{"Key":"{}","Value":"{}","Effect":"{}",)"
@@ -84,9 +84,9 @@ void check_taints(const Field& taints) {
 void check_node_annotations(const Object& node, Causes& causes) {
   constexpr const char* kTaints = "scheduler.alpha.kubernetes.io/taints";
   constexpr const char* kAvoided = "scheduler.alpha.kubernetes.io/preferAvoidPods";
-  constexpr const char* kNoJson = "it is no JSON of the annotation's type";
+  constexpr const char* kNoJson = "it is not JSON of the annotation's type";
   const Field annotations(node.annotations(), "metadata.annotations", causes);
-  // In an object, as a list is none.
+  // The content is a member, because a list alone is not an object.
   const auto content_of = [&](const char* name) {
     return Object::parse(fmt::format(R"({{"content":{}}})", annotations.key(name).text()));
   };
@@ -165,7 +165,7 @@ void check_declared_features(const Field& features) {
   });
 }
 
-/// The first malformed part between dots. The error shows the whole name.
+/// Reports the first malformed part between dots. The error shows the whole name.
 void check_parts(const Field& field, std::string_view whole,
                  rules::Messages (*check)(std::string_view)) {
   for (std::string_view rest = whole;;) {
@@ -212,7 +212,7 @@ void check_finalizer(const Field& finalizer) {
 
 void validate_new_namespace(const Object& ns, Causes& causes) {
   const Field finalizers(ns["spec"]["finalizers"], "spec.finalizers", causes);
-  // (For a new namespace, errors of the API server name the list, not the element.)
+  // For a new namespace, kube-apiserver's errors name the list, not the element.
   finalizers.each(
       [&](const Field& finalizer) { check_finalizer(finalizer.named(finalizers.path())); });
 }
@@ -272,7 +272,7 @@ void validate_runtime_class(const Object& object, Causes& causes) {
   std::set<std::string> seen;
   scheduling["tolerations"].each([&](const Field& toleration) {
     const Value seconds = *toleration["tolerationSeconds"];
-    // (As it is in Go.)
+    // Shows the toleration in Go's syntax.
     const std::string shown = fmt::format(
         R"({{"Key":"{}","Operator":"{}","Value":"{}","Effect":"{}","TolerationSeconds":)",
         toleration["key"].text(), toleration["operator"].text(), toleration["value"].text(),
@@ -461,7 +461,7 @@ void validate_strict_event_update(const Object& event, const Object& old, Causes
                             "related", "reportingComponent", "reportingInstance"}) {
     if (root[field].is(old[field])) continue;
     const std::string_view name = field;
-    if (name == "source" && root[field].empty() && old[field].empty()) continue;  // {} is none
+    if (name == "source" && root[field].empty() && old[field].empty()) continue;  // {}: absent
     root[field]
         .named(name == "reportingComponent" ? "reportingController" : field)
         .invalid(kImmutable);

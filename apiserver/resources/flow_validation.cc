@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "apiserver/bootstrap/flow_objects.h"
 #include "apiserver/resources/field.h"
@@ -162,13 +165,103 @@ void check_shares(const Field& level) {
                                              "if specified, must be a non-negative integer");
 }
 
+/// Kubernetes' internal types of flow control.
+namespace flow_types {
+
+/// How Go writes a field that is absent: zeros, or null for pointers and lists.
+enum class Absent : std::uint8_t { kNull, kText, kNumber, kFalse, kStructure };
+
+/// A field of Kubernetes' internal types, in their order.
+struct GoField {
+  std::string_view name;  // in JSON
+  Absent absent;
+  std::span<const GoField> fields = {};  // of the structure, or of the elements of a list
+};
+
+constexpr GoField kName[] = {{"name", Absent::kText}};
+constexpr GoField kAccount[] = {{"namespace", Absent::kText}, {"name", Absent::kText}};
+constexpr GoField kSubject[] = {{"kind", Absent::kText},
+                                {"user", Absent::kNull, kName},
+                                {"group", Absent::kNull, kName},
+                                {"serviceAccount", Absent::kNull, kAccount}};
+constexpr GoField kResourceRule[] = {{"verbs", Absent::kNull},
+                                     {"apiGroups", Absent::kNull},
+                                     {"resources", Absent::kNull},
+                                     {"clusterScope", Absent::kFalse},
+                                     {"namespaces", Absent::kNull}};
+constexpr GoField kPathRule[] = {{"verbs", Absent::kNull}, {"nonResourceURLs", Absent::kNull}};
+constexpr GoField kRule[] = {{"subjects", Absent::kNull, kSubject},
+                             {"resourceRules", Absent::kNull, kResourceRule},
+                             {"nonResourceRules", Absent::kNull, kPathRule}};
+constexpr GoField kMethod[] = {{"type", Absent::kText}};
+constexpr GoField kSchemaSpec[] = {{"priorityLevelConfiguration", Absent::kStructure, kName},
+                                   {"matchingPrecedence", Absent::kNumber},
+                                   {"distinguisherMethod", Absent::kNull, kMethod},
+                                   {"rules", Absent::kNull, kRule}};
+constexpr GoField kQueuing[] = {{"queues", Absent::kNumber},
+                                {"handSize", Absent::kNumber},
+                                {"queueLengthLimit", Absent::kNumber}};
+constexpr GoField kResponse[] = {{"type", Absent::kText}, {"queuing", Absent::kNull, kQueuing}};
+constexpr GoField kLimited[] = {{"nominalConcurrencyShares", Absent::kNumber},
+                                {"limitResponse", Absent::kStructure, kResponse},
+                                {"lendablePercent", Absent::kNull},
+                                {"borrowingLimitPercent", Absent::kNull}};
+constexpr GoField kExempt[] = {{"nominalConcurrencyShares", Absent::kNull},
+                               {"lendablePercent", Absent::kNull}};
+constexpr GoField kLevelSpec[] = {{"type", Absent::kText},
+                                  {"limited", Absent::kNull, kLimited},
+                                  {"exempt", Absent::kNull, kExempt}};
+
+}  // namespace flow_types
+
+std::string go_json(Value value, std::span<const flow_types::GoField> fields);
+
+std::string go_json(Value value, const flow_types::GoField& field) {
+  using flow_types::Absent;
+  if (!value.exists()) {
+    switch (field.absent) {
+      case Absent::kNull:
+        return "null";
+      case Absent::kText:
+        return R"("")";
+      case Absent::kNumber:
+        return "0";
+      case Absent::kFalse:
+        return "false";
+      case Absent::kStructure:
+        break;
+    }
+  }
+  if (field.fields.empty()) return value.to_json();
+  if (!value.is_array()) return go_json(value, field.fields);
+  std::vector<std::string> elements;
+  for (const Value element : value.elements()) elements.push_back(go_json(element, field.fields));
+  return fmt::format("[{}]", fmt::join(elements, ","));
+}
+
+/// A structure as Go writes its internal type, which has no names for JSON.
+std::string go_json(Value value, std::span<const flow_types::GoField> fields) {
+  std::vector<std::string> members;
+  for (const flow_types::GoField& field : fields) {
+    std::string name(field.name == "apiGroups" ? "aPIGroups" : field.name);
+    name.front() = static_cast<char>(name.front() - 'a' + 'A');
+    members.push_back(fmt::format(R"("{}":{})", name, go_json(value[field.name], field)));
+  }
+  return fmt::format("{{{}}}", fmt::join(members, ","));
+}
+
 /// Mandatory objects must have their mandatory specs.
 void check_mandatory(const Object& object, const Field& spec) {
   if (!bootstrap::is_mandatory_flow_object(object.name())) return;
   for (const Object& fixed : bootstrap::flow_objects()) {
     if (fixed.name() != object.name() || fixed.kind() != object.kind()) continue;
-    if (!spec.is(fixed["spec"]))
-      spec.invalid(fmt::format("spec of '{}' must equal the fixed value", object.name()));
+    if (spec.is(fixed["spec"])) continue;
+    const bool is_schema = object.kind() == "FlowSchema";
+    const std::span<const flow_types::GoField> fields =
+        is_schema ? std::span<const flow_types::GoField>(flow_types::kSchemaSpec)
+                  : std::span<const flow_types::GoField>(flow_types::kLevelSpec);
+    spec.invalid_as(go_json(*spec, fields),
+                    fmt::format("spec of '{}' must equal the fixed value", object.name()));
   }
 }
 
@@ -218,7 +311,7 @@ void validate_priority_level(const Object& level, Causes& causes) {
   const bool is_exempt = type.text() == "Exempt";
   if ((level.name() == "exempt") != is_exempt)
     type.invalid_text("must be 'Exempt' if and only if `name` is 'exempt'");
-  // How much of the server is exempt may change.
+  // The amounts of the mandatory level "exempt" may change.
   if (!is_exempt) check_mandatory(level, spec);
   if (!type.check_word({"Exempt", "Limited"})) return;
   if (is_exempt) {

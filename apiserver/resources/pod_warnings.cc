@@ -102,7 +102,7 @@ class Reviewer {
         check_annotation(std::string(kContainerSeccompAnnotation).append(name),
                          "non-functional in v1.27+", "seccompProfile");
       }
-      // (Those of pods were converted to fields: profile_warnings().)
+      // Annotations of pods were converted to fields: profile_warnings().
       if (is_template_ && !own["appArmorProfile"].exists() && !context["appArmorProfile"].exists())
         check_annotation(std::string(kAppArmorAnnotation).append(name), kSinceFields,
                          "appArmorProfile");
@@ -129,14 +129,14 @@ class Reviewer {
     out_.push_back(fmt::format("{}: {}", field.path(), what));
   }
 
-  /// An annotation that a field has replaced.
+  /// Warns of an annotation that a field has replaced.
   void check_annotation(std::string_view name, std::string_view since, std::string_view field) {
     const Field annotation = pod_["metadata"]["annotations"].key(name);
     if (annotation.exists())
       warn(annotation, fmt::format("{}; use the \"{}\" field instead", since, field));
   }
 
-  /// Files of a volume at one path, or one below the other.
+  /// Warns of files of a volume with the same path, or with one path below the other.
   void check_paths(const Field& volume) {
     const auto paths_of = [](const Field& items) {
       std::vector<std::string_view> paths;
@@ -181,7 +181,7 @@ class Reviewer {
         before = prefix(named("Projected ClusterTrustBundle",
                               bundle["name"].exists() ? bundle["name"] : bundle["signerName"]));
       }
-      // (A source without paths counts as the one before it, as in Kubernetes.)
+      // As in Kubernetes, a source without paths uses those of the previous one.
       if (paths.empty()) return;
       check_overlap(paths, before);
       std::vector<std::string_view> together(all.begin(), all.end());
@@ -246,7 +246,7 @@ class Reviewer {
     });
   }
 
-  /// Elements with the same key.
+  /// Warns of elements with the same key.
   void check_repeated(const Field& list, std::string_view name) {
     std::set<std::string_view> seen;
     list.each([&](const Field& element) {
@@ -268,7 +268,7 @@ class Reviewer {
     }
   }
 
-  /// A variable with the name of an earlier one, unless its value refers to that.
+  /// Warns of a variable with the name of an earlier one, unless its value refers to that.
   void check_variables(const Field& variables) {
     std::set<std::string_view> seen;
     variables.each([&](const Field& variable) {
@@ -335,18 +335,18 @@ class Reviewer {
   }
 
   const bool is_template_;
-  Causes causes_;  // of the fields; nothing is invalid here
+  Causes causes_;  // of the fields; validation is elsewhere
   const Field pod_;
   const Field spec_;
   std::vector<std::string>& out_;
 };
 
-/// Where the objects of a resource have their pods.
+/// The location of the pod, or the pod template, in the objects of a resource.
 struct Place {
   std::string_view group;
   std::string_view plural;
   std::string_view template_path;  // empty: the object is a pod
-  bool name_is_of_pods = false;    // it is also (the beginning of) the name of a pod
+  bool name_is_of_pods = false;    // the name is also (the beginning of) the name of a pod
 };
 constexpr std::array<Place, 9> kPlaces = {{
     {"", "pods", "", true},
@@ -360,6 +360,27 @@ constexpr std::array<Place, 9> kPlaces = {{
     {"batch", "cronjobs", "spec.jobTemplate.spec.template", true},
 }};
 
+/// Warns of a job with very many indexes.
+void warn_of_many_indexes(Value spec, std::string_view path, std::vector<std::string>& out) {
+  constexpr std::int64_t kManyIndexes = 100'000;
+  constexpr std::int64_t kManyAtOnce = 10'000;
+  if (spec["completionMode"].as_string() != "Indexed" ||
+      spec["completions"].as_int() <= kManyIndexes || spec["parallelism"].as_int() <= kManyAtOnce)
+    return;
+  out.push_back(fmt::format(
+      "{}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher "
+      "than 10^4, Kubernetes might not be able to track completedIndexes when a big number of "
+      "indexes fail",
+      path));
+}
+
+const Place* find_place(const api::Resource& resource) {
+  const auto* const place = std::find_if(kPlaces.begin(), kPlaces.end(), [&](const Place& one) {
+    return one.group == resource.group && one.plural == resource.plural;
+  });
+  return place == kPlaces.end() ? nullptr : place;
+}
+
 Value at(Value value, std::string_view path) {
   while (!path.empty()) {
     const std::size_t dot = std::min(path.find('.'), path.size());
@@ -370,6 +391,11 @@ Value at(Value value, std::string_view path) {
 }
 
 }  // namespace
+
+std::optional<std::string_view> pod_template_path(const api::Resource& resource) {
+  const Place* const place = find_place(resource);
+  return place == nullptr ? std::nullopt : std::optional(place->template_path);
+}
 
 std::optional<std::string_view> deprecation_of_label(std::string_view label) {
   for (const auto& [name, message] : kLabels) {
@@ -408,21 +434,24 @@ std::vector<std::string> pod_warnings(const ServedResource& resource, const Obje
                                       const Object& before) {
   std::vector<std::string> out;
   if (resource.custom || object.kind() != resource.type.kind) return out;
-  for (const Place& place : kPlaces) {
-    if (place.group != resource.type.group || place.plural != resource.type.plural) continue;
-    const bool is_pod = place.template_path.empty();
-    if (before && (is_pod || object["metadata"]["generation"] == before["metadata"]["generation"]))
-      break;
-    const auto wrong = api::validation::check_dns1123_label(object.name());
-    if (!before && place.name_is_of_pods && !wrong.empty()) {
-      out.push_back(fmt::format(
-          "metadata.name: this is used in {}, which can result in surprising behavior; a DNS label "
-          "is recommended: [{}]",
-          is_pod ? "the Pod's hostname" : "Pod names and hostnames", fmt::join(wrong, " ")));
-    }
-    Reviewer(at(object.body(), place.template_path), std::string(place.template_path), out)
-        .review();
+  const Place* const place = find_place(resource.type);
+  if (place == nullptr) return out;
+  const bool is_pod = place->template_path.empty();
+  if (before && (is_pod || object["metadata"]["generation"] == before["metadata"]["generation"]))
+    return out;
+  const auto wrong = api::validation::check_dns1123_label(object.name());
+  if (!before && place->name_is_of_pods && !wrong.empty()) {
+    out.push_back(fmt::format(
+        "metadata.name: this is used in {}, which can result in surprising behavior; a DNS label "
+        "is recommended: [{}]",
+        is_pod ? "the Pod's hostname" : "Pod names and hostnames", fmt::join(wrong, " ")));
   }
+  if (place->group == "batch") {
+    const std::string_view job = place->template_path.substr(0, place->template_path.rfind('.'));
+    warn_of_many_indexes(at(object.body(), job), job, out);
+  }
+  Reviewer(at(object.body(), place->template_path), std::string(place->template_path), out)
+      .review();
   return out;
 }
 

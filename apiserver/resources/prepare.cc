@@ -43,7 +43,7 @@ std::string_view storage_version(const json::Value& spec) {
   return {};
 }
 
-/// Objects may be stored in the version that the definition names.
+/// Adds the definition's storage version to status.storedVersions.
 void add_stored_version(json::Value& definition, Allocator& allocator) {
   const json::Value* spec = json::find(definition, "spec");
   if (spec == nullptr) return;
@@ -112,7 +112,14 @@ void prepare_node(json::Value& node, Allocator& allocator) {
   taints.PushBack(taint, allocator);
 }
 
-/// A job finds its pods by its uid, unless spec.manualSelector is set.
+/// Removes spec.configSource, unless the old node has it.
+void prepare_node_update(json::Value& node, const json::Value& old, Allocator& /*allocator*/) {
+  const json::Value* before = json::find(old, "spec");
+  if (before != nullptr && json::find(*before, "configSource") != nullptr) return;
+  if (json::Value* spec = json::find(node, "spec")) json::erase(*spec, "configSource");
+}
+
+/// A job finds its pods by a label with its uid, unless spec.manualSelector is set.
 void prepare_job(json::Value& job, Allocator& allocator) {
   json::Value* spec = json::find(job, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
@@ -124,10 +131,10 @@ void prepare_job(json::Value& job, Allocator& allocator) {
   json::Value& pod = json::child(json::child(*json::find(job, "spec"), "template", allocator),
                                  "metadata", allocator);
   json::Value& labels = json::child(pod, "labels", allocator);
-  // A job without labels of its own has those of its template.
+  // A job without its own labels has those of its template.
   const json::Value* own = json::find(*json::find(job, "metadata"), "labels");
   const bool shares = own == nullptr || *own == labels;
-  // (The creator's values are kept, and rejected if they are different.)
+  // The creator's values are kept; validation rejects different ones.
   const auto add = [&](json::Value& to, const char* key, const std::string& value) {
     if (json::find(to, key) == nullptr) json::set(to, key, value, allocator);
   };
@@ -143,7 +150,7 @@ void prepare_job(json::Value& job, Allocator& allocator) {
             allocator);
 }
 
-/// How often the template has changed, for controllers of long ago. A new set may have any count.
+/// Counts the changes of the template, for old controllers. A new set may have any count.
 void prepare_daemon_set(json::Value& set, Allocator& allocator) {
   json::Value& metadata = json::child(set, "metadata", allocator);
   json::Value& annotations = json::child(metadata, "annotations", allocator);
@@ -170,7 +177,7 @@ api::Object finish_daemon_set_update(const api::Object& set, const api::Object& 
   return api::Object::from(document);
 }
 
-/// Local APIServices are available.
+/// Sets the condition Available of a local APIService.
 void prepare_api_service(json::Value& service, Allocator& allocator) {
   const json::Value& spec = *json::find(service, "spec");
   const json::Value* reference = json::find(spec, "service");
@@ -179,7 +186,7 @@ void prepare_api_service(json::Value& service, Allocator& allocator) {
                 {"Available", true, "Local", "Local APIServices are always available"}, allocator);
 }
 
-/// The secrets of an account are in its namespace, so only their names are stored.
+/// Keeps only the names of an account's secrets, which are in its namespace.
 void prepare_service_account(json::Value& account, Allocator& allocator) {
   json::for_each(account, "secrets", [&](json::Value& secret) {
     const std::string name(json::text(secret, "name"));
@@ -198,13 +205,13 @@ void prepare_namespace(json::Value& ns, Allocator& allocator) {
   json::set(json::child(ns, "status", allocator), "phase", "Active", allocator);
 }
 
-/// Does not change the request.
+/// The request of a CertificateSigningRequest is immutable.
 void prepare_signing_request_update(json::Value& object, const json::Value& old,
                                     Allocator& allocator) {
   json::take(object, old, "spec", allocator);
 }
 
-/// The namespace's finalizers have their own subresource.
+/// Only the subresource `finalize` changes the namespace's finalizers.
 void prepare_namespace_update(json::Value& ns, const json::Value& old, Allocator& allocator) {
   const json::Value* spec = json::find(old, "spec");
   if (spec == nullptr) {
@@ -243,7 +250,7 @@ void prepare_persistent_volume_status(json::Value& volume, const json::Value& ol
   }
 }
 
-/// Nodes have not been configured by the API server for long.
+/// Removes status.config, which belongs to a removed feature, unless the old node has it.
 void prepare_node_status(json::Value& node, const json::Value& old, Allocator& /*allocator*/) {
   const json::Value* before = json::find(old, "status");
   if (before != nullptr && json::find(*before, "config") != nullptr) return;
@@ -264,8 +271,8 @@ void prepare_attributes_class(json::Value& object, Allocator& allocator) {
   protect(object, "kubernetes.io/vac-protection", allocator);
 }
 
-/// Removes the topology of endpoints, which is only read in v1. The name of a node that was there
-/// before moves to its field.
+/// Removes the topology of endpoints, which is read-only in v1. A node name that the old slice had
+/// in its topology moves to nodeName.
 void prepare_endpoint_slice(json::Value& slice, Allocator& allocator) {
   prepare_endpoint_slice_update(slice, json::Value(rapidjson::kObjectType), allocator);
 }
@@ -303,7 +310,7 @@ void prepare_persistent_volume_claim_update(json::Value& claim, const json::Valu
   unite_sources(*spec, allocator);
 }
 
-/// Its names are accepted later (controllers::DefinitionNames).
+/// controllers::DefinitionNames accepts the names later.
 void prepare_custom_resource_definition(json::Value& definition, Allocator& allocator) {
   json::Value names(rapidjson::kObjectType);
   json::set(names, "plural", "", allocator);

@@ -10,7 +10,6 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-using api::Object;
 using api::StatusCause;
 
 /// The condition on the old object for tolerating an error.
@@ -38,7 +37,7 @@ struct Rule {
   }
 };
 
-/// Of pods, wherever they or their templates are.
+/// The rules for pods and for pod templates.
 constexpr Rule kPodRules[] = {
     {"", "odAffinity.", "].values[", "", Needs::kOne},
     {"", "odAntiAffinity.", "].values[", "", Needs::kOne},
@@ -115,7 +114,7 @@ void drop_below(std::string_view field, Causes& causes) {
   std::erase_if(causes, [&](const StatusCause& cause) { return cause.field.starts_with(field); });
 }
 
-/// A schedule that had a time zone in it may have one. Not beside the field, of course.
+/// A schedule with a time zone may keep one, unless spec.timeZone is also set.
 void tolerate_zone_in_schedule(const UpdateOf& update, Causes& causes) {
   if (update.old["spec"]["schedule"].as_string().find("TZ") == std::string_view::npos) return;
   const auto found = std::find_if(causes.begin(), causes.end(), [](const StatusCause& cause) {
@@ -133,7 +132,7 @@ void tolerate_zone_in_schedule(const UpdateOf& update, Causes& causes) {
   }
 }
 
-/// An atomic list: not checked if it is unchanged.
+/// Unchanged atomic lists are not checked.
 void tolerate_unchanged(const UpdateOf& update, Causes& causes) {
   const auto stays = [&](std::string_view plural, std::string_view part, std::string_view field) {
     if (update.plural == plural && update.object[part] == update.old[part])
@@ -163,7 +162,7 @@ void tolerate_old_values(const UpdateOf& update, const Causes& old_causes, Cause
     drop_below("spec.volumeClaimTemplates", others);
     if (!others.empty()) drop_below("spec.template.spec.", causes);
   }
-  // A selector that had any error may have labels in any form.
+  // If a selector had any error, labels in any form are tolerated.
   for (const std::string_view of : {"poddisruptionbudgets", "networkpolicies"}) {
     const std::string_view selector =
         of == "networkpolicies" ? "spec.podSelector." : "spec.selector.";

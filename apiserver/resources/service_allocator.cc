@@ -25,7 +25,7 @@ constexpr int kFirstPort = 30000;
 constexpr int kPorts = 2768;
 constexpr std::string_view kPortRange = "30000-32767";
 constexpr const char* kPortsKey = "servicenodeports";
-/// The number of random attempts before free addresses are searched for.
+/// The number of random attempts before a search for free addresses.
 constexpr int kRandomTries = 16;
 
 std::optional<std::uint32_t> parse_ipv4(const std::string& text) {
@@ -57,7 +57,7 @@ StatusError invalid(std::string_view name, const std::string& field, const std::
   return StatusError::invalid("", "Service", name, {{"FieldValueInvalid", message, field}});
 }
 
-/// There is one family of addresses, IPv4.
+/// The only address family is IPv4.
 void check_families(std::string_view name, std::string_view policy, const json::Value* families) {
   std::vector<api::StatusCause> causes;
   const rapidjson::SizeType size =
@@ -248,9 +248,9 @@ Awaitable<std::string> ServiceAllocator::take_any_address(Document& service, boo
       if (taken) co_return text;
     }
   }
-  for (std::uint32_t n = 1; n < size_; ++n) {
+  for (std::uint32_t n = 0; n < size_; ++n) {
     const std::uint32_t address = candidate((reserved + n) % size_);
-    // The API server's own.
+    // The address of the Service default/kubernetes.
     if (!contains(address) || address == base_ + 1) continue;
     std::string text = ipv4_text(address);
     const Object present = co_await addresses_->storage->get(text);

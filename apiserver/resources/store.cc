@@ -9,6 +9,7 @@
 #include "apiserver/names.h"
 #include "apiserver/quota/namespace_limits.h"
 #include "apiserver/resources/admission.h"
+#include "apiserver/resources/gated_fields.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/priority_admission.h"
 #include "apiserver/resources/service_allocator.h"
@@ -79,7 +80,7 @@ Awaitable<void> Store::check_namespace(const Target& target, std::string_view na
   throw StatusError(std::move(status));
 }
 
-/// Everything that happens to an object before it is created.
+/// Prepares an object for its creation.
 Object Store::prepare_new(const Target& target, const Object& object) const {
   const ServedResource& resource = *target.resource;
   const Strategy& strategy = *resource.strategy;
@@ -96,7 +97,7 @@ Object Store::prepare_new(const Target& target, const Object& object) const {
   const std::string prefix(json::text(metadata, "generateName"));
   if (!prefix.empty() && json::text(metadata, "name").empty())
     json::set(metadata, "name", generate_name(prefix), allocator);
-  // (Kinds without generations keep the creator's value.)
+  // Kinds without generations keep the creator's value.
   if (strategy.generation != Generation::kNone && strategy.generation != Generation::kChangesOfSpec)
     json::set(metadata, "generation", json::Value(1), allocator);
   if (resource.has_status() && !strategy.keeps_status_on_create) json::erase(document, "status");
@@ -104,6 +105,7 @@ Object Store::prepare_new(const Target& target, const Object& object) const {
   if (strategy.set_defaults != nullptr) strategy.set_defaults(document, allocator);
   complete(resource, document, allocator);
   if (target.fields != nullptr) target.fields->update(document, nullptr, allocator);
+  drop_gated_fields(resource, document, nullptr);
   if (strategy.prepare_for_create != nullptr) strategy.prepare_for_create(document, allocator);
   settle(resource, document, allocator);
   return Object::from(document);
@@ -192,11 +194,11 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
       failure = e;
       unknown = storage::may_be_written(e);
     }
-    // Nothing may be awaited in a handler of exceptions.
+    // A catch block cannot contain co_await.
     if (unknown) {
       std::string uid(prepared.uid());
       const std::optional<Object> found = co_await look_again(target, std::move(uid));
-      // The claims stay, and the quotas are counted again.
+      // The claims stay, and the destructor of the charge causes a recount.
       if (!found) throw StatusError(*failure);
       if (*found) {
         if (charge) charge->keep();
@@ -212,7 +214,7 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     api::Status status =
         StatusError::already_exists(resource.type.group, resource.type.plural, target.name)
             .status();
-    // Also if the client has set both name and generateName.
+    // Also applies if the client has set both name and generateName.
     if (!object["metadata"]["generateName"].as_string().empty()) {
       status.message += ", the server was not able to generate a unique name for the object";
       status.retry_after_seconds = 1;

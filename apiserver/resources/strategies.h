@@ -8,8 +8,8 @@ namespace lookout::apiserver::resources {
 /// The annotation of a daemon set that counts the changes of its template.
 inline constexpr std::string_view kTemplateGeneration = "deprecated.daemonset.template.generation";
 
-// defaults.cc: Kubernetes' defaults (k8s.io/kubernetes/pkg/apis/*/v1/defaults.go), as far as clients
-// depend on them.
+// defaults.cc: Kubernetes' defaults (k8s.io/kubernetes/pkg/apis/*/v1/defaults.go) that clients
+// depend on.
 void default_pod(json::Value& object, json::Allocator& allocator);
 void default_pod_template(json::Value& object, json::Allocator& allocator);
 void default_deployment(json::Value& object, json::Allocator& allocator);
@@ -50,7 +50,7 @@ void default_admission_policy(json::Value& object, json::Allocator& allocator);
 void default_admission_policy_binding(json::Value& object, json::Allocator& allocator);
 void default_custom_resource_definition(json::Value& object, json::Allocator& allocator);
 
-/// Whether a service (its spec) can be reached from outside of the cluster.
+/// Whether a service (given its spec) can be reached from outside of the cluster.
 bool is_externally_accessible(const json::Value& spec);
 
 // prepare_pod.cc
@@ -73,6 +73,7 @@ void prepare_endpoint_slice_update(json::Value& object, const json::Value& old,
                                    json::Allocator& allocator);
 void prepare_limit_range(json::Value& object, json::Allocator& allocator);
 void prepare_node(json::Value& object, json::Allocator& allocator);
+void prepare_node_update(json::Value& object, const json::Value& old, json::Allocator& allocator);
 void prepare_job(json::Value& object, json::Allocator& allocator);
 void prepare_daemon_set(json::Value& object, json::Allocator& allocator);
 void prepare_daemon_set_update(json::Value& object, const json::Value& old,
@@ -125,7 +126,7 @@ void validate_stateful_set_update(const api::Object& object, const api::Object& 
                                   Causes& causes);
 void validate_controller_revision_update(const api::Object& object, const api::Object& old,
                                          Causes& causes);
-/// Counts in the status of a workload.
+/// Checks the counts in the status of a workload.
 void validate_deployment_status(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_replicas_status(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_stateful_set_status(const api::Object& object, const api::Object& old,
@@ -287,8 +288,8 @@ void prepare_signing_request_status(json::Value& object, const json::Value& old,
 void validate_signing_request_status(const api::Object& object, const api::Object& old,
                                      Causes& causes);
 
-// autoscaler_conversion.cc: the annotations that stand for the spec or the status in v1 change with
-// these only.
+// autoscaler_conversion.cc: only these functions change the annotations that represent the spec or
+// the status in v1.
 void prepare_autoscaler_update(json::Value& object, const json::Value& old,
                                json::Allocator& allocator);
 void prepare_autoscaler_status(json::Value& object, const json::Value& old,

@@ -46,6 +46,7 @@ constexpr Entry kEntries[] = {
       .validates_metadata_again = true,
       .set_defaults = default_node,
       .prepare_for_create = prepare_node,
+      .prepare_for_update = prepare_node_update,
       .set_status_defaults = default_node_status,
       .prepare_for_status_update = prepare_node_status,
       .validate = validate_node,
@@ -430,7 +431,9 @@ constexpr Entry kEntries[] = {
       .validate_update = validate_attributes_class_update}},
     {"networking.k8s.io",
      "servicecidrs",
-     {.status_update_keeps_metadata = true,
+     {.keeps_status_on_create = true,
+      .changes_status = true,
+      .status_update_keeps_metadata = true,
       .validate_new = validate_new_service_cidr,
       .validate_update = validate_service_cidr_update}},
     {"networking.k8s.io",
@@ -485,7 +488,7 @@ bool is_new_generation(Generation generation, const api::Object& object, const a
   };
   if (generation == Generation::kSpecOrAnnotations && differs("annotations")) return true;
   if (generation == Generation::kSpecOrLabels && differs("labels")) return true;
-  // Members have a fixed order.
+  // Members have a fixed order, so two objects can be compared member by member.
   const auto counted = [&](const api::Object& one) {
     std::vector<api::Members::Member> members;
     for (const auto& member : one.body().members()) {

@@ -30,7 +30,7 @@ struct Strategy {
   api::validation::Messages (*check_name)(std::string_view name) =
       api::validation::check_dns1123_subdomain;
   Generation generation = Generation::kNone;
-  /// A PUT creates an object that does not exist.
+  /// A PUT may create an object.
   bool create_on_update = false;
   /// A PUT may have no resourceVersion.
   bool unconditional_update = true;
@@ -40,10 +40,12 @@ struct Strategy {
   bool orphans_dependents = false;
   /// The creator may set the status (a node's kubelet).
   bool keeps_status_on_create = false;
+  /// An update of the object changes the status, too.
+  bool changes_status = false;
   /// A status update changes the status only, not the metadata, or not the labels.
   bool status_update_keeps_metadata = false;
   bool status_update_keeps_labels = false;
-  /// A status update reports errors in metadata once less.
+  /// A status update reports each error in metadata one time less.
   bool status_validates_metadata_once = false;
   /// A changed object is also validated as a new one, which reports errors in its metadata twice.
   bool validates_metadata_again = false;
@@ -67,7 +69,7 @@ struct Strategy {
   api::Object (*finish_update)(const api::Object& object, const api::Object& old) = nullptr;
   /// Validate everything except metadata, for a new object and for a changed one.
   void (*validate)(const api::Object& object, Causes& causes) = nullptr;
-  /// Of a new object only.
+  /// Validates a new object only.
   void (*validate_new)(const api::Object& object, Causes& causes) = nullptr;
   void (*validate_update)(const api::Object& object, const api::Object& old,
                           Causes& causes) = nullptr;

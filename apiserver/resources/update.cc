@@ -11,6 +11,7 @@
 #include "apiserver/fields/field_manager.h"
 #include "apiserver/quota/namespace_limits.h"
 #include "apiserver/resources/admission.h"
+#include "apiserver/resources/gated_fields.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/part_rules.h"
 #include "apiserver/resources/ratcheting.h"
@@ -27,7 +28,7 @@ namespace {
 
 using storage::StorageError;
 
-/// Whether two objects of one resource differ in nothing but the times in managedFields.
+/// Whether two objects of one resource differ only in the times in managedFields.
 bool differ_in_times_only(const Object& object, const Object& present) {
   constexpr std::string_view kMetadata = "metadata";
   constexpr std::string_view kManagedFields = "managedFields";
@@ -45,8 +46,8 @@ bool differ_in_times_only(const Object& object, const Object& present) {
 struct LastFinalizerGone {
   Object object;
 };
-/// Thrown in the subsequent removal: the object has changed, and the update does not remove its last
-/// finalizer anymore.
+/// Thrown in the subsequent removal: the object has changed, and the update no longer removes its
+/// last finalizer.
 struct Stays {};
 
 /// The claims that are not among the others.
@@ -82,12 +83,13 @@ class Store::ChangeOfObject {
     return wanted;
   }
 
-  /// From stored object to stored object.
+  /// Maps a stored object to the one to store.
   Object operator()(const Object& present_stored) const {
     const Object present = resource_.from_storage(present_stored);
     const Object wanted = wish(present);
     Document document = typed_document(resource_, wanted);
     Allocator& allocator = document.GetAllocator();
+    keep_reset(wanted, document);
     const Document before = present.to_document();
     prepare(document, before, allocator);
     Object object = Object::from(document);
@@ -136,6 +138,16 @@ class Store::ChangeOfObject {
                                 "latest version and try again");
   }
 
+  /// A client ends the tracking of owners with an empty list, which typed_document() drops.
+  void keep_reset(const Object& wanted, Document& document) const {
+    const api::Value sent = wanted["metadata"]["managedFields"];
+    if (target_.fields == nullptr || part_ != Part::kMain || !sent.is_array() || !sent.empty())
+      return;
+    Allocator& allocator = document.GetAllocator();
+    json::set(json::child(document, "metadata", allocator), "managedFields",
+              json::Value(rapidjson::kArrayType), allocator);
+  }
+
   void prepare(Document& document, const Document& before, Allocator& allocator) const {
     const Strategy& strategy = *resource_.strategy;
     if (is_status()) {
@@ -161,7 +173,7 @@ class Store::ChangeOfObject {
                      allocator);
         }
       }
-    } else if (part_ == Part::kMain && resource_.has_status()) {
+    } else if (part_ == Part::kMain && resource_.has_status() && !strategy.changes_status) {
       json::take(document, before, "status", allocator);
     }
     keep_metadata(document, before, allocator);
@@ -174,6 +186,7 @@ class Store::ChangeOfObject {
     if (const PartRules* rules = part_rules(part_); rules != nullptr)
       rules->keep_rest(document, before, allocator);
     if (target_.fields != nullptr) target_.fields->update(document, &before, allocator);
+    if (part_ == Part::kMain) drop_gated_fields(resource_, document, &before);
     if (part_ == Part::kMain && strategy.prepare_for_update != nullptr)
       strategy.prepare_for_update(document, before, allocator);
     if (part_ == Part::kStatus && strategy.prepare_for_status_update != nullptr)
@@ -201,8 +214,8 @@ class Store::ChangeOfObject {
                 const Object& present_stored) const {
     const Strategy& strategy = *resource_.strategy;
     Causes causes;
-    // The API server validates metadata for all kinds, and most kinds validate it again. Each error is
-    // repeated accordingly in the details (but not in the message).
+    // kube-apiserver validates metadata for all kinds, and most kinds validate it again. Each error is
+    // repeated accordingly in the details, but not in the message.
     Causes details;
     validate_metadata_details(object, details);
     const auto append = [&](const Causes& more) {
@@ -217,7 +230,7 @@ class Store::ChangeOfObject {
       validate_finalizer_names(resource_, object, causes);
     }
     if (resource_.schema) {
-      // (Objects that a changed definition makes invalid must not prevent status updates.)
+      // Objects that a changed definition makes invalid must not prevent status updates.
       const auto rule = part_ == Part::kStatus ? validate_status : validate_schema;
       rule(object, present, resource_.schema.body(), causes);
     }
@@ -252,7 +265,7 @@ class Store::ChangeOfObject {
     return causes;
   }
 
-  /// An object may have been stored before a default existed. Setting it is not a change.
+  /// An object may have been stored before a default existed. Setting the default is not a change.
   Causes change_causes(const Object& stored, const Object& present,
                        const Object& present_stored) const {
     const Strategy& strategy = *resource_.strategy;
@@ -307,8 +320,8 @@ Awaitable<bool> Store::has_moved(Target target, Object present) const {
   co_return !now || now.resource_version() != present.resource_version();
 }
 
-/// Admission may take long, so the object is read before and written if it is unchanged. If it has
-/// changed, admission runs again, as in kube-apiserver.
+/// Admission may take long. Therefore the object is read before admission and written only if it
+/// has not changed. Otherwise admission runs again, as in kube-apiserver.
 Awaitable<Store::Updated> Store::update_admitted(Target target, Change change, Part part,
                                                  storage::Preconditions preconditions,
                                                  bool dry_run) const {
@@ -455,7 +468,7 @@ Awaitable<Store::Updated> Store::update_object(Target target, Change change, Par
                       dry_run);
 }
 
-/// As with admission, the object is read before and written if it is unchanged.
+/// As with admission, the object is read first and written if it has not changed.
 Awaitable<Store::Updated> Store::update_limited(Target target, Change change, Part part,
                                                 storage::Preconditions preconditions,
                                                 bool dry_run) const {
@@ -507,7 +520,8 @@ Awaitable<Store::Updated> Store::update_limited(Target target, Change change, Pa
     if (unknown && charge) {
       std::string uid(present.uid());
       const std::optional<Object> now = co_await look_again(target, std::move(uid));
-      // If the object has changed, this may be the change: the quotas are counted again.
+      // If the object has changed, this may be the change. The destructor of the charge causes a
+      // recount.
       if (!now || now->resource_version() != present.resource_version())
         std::rethrow_exception(failure);
     }
@@ -567,7 +581,7 @@ Awaitable<Store::Updated> Store::write_change(Target target, Change change, Part
       } catch (const Stays&) {
         stays = true;
       } catch (const StorageError& e) {
-        // Others may have been faster.
+        // Another client may have removed the object.
         if (e.code() != StorageError::Code::kKeyNotFound) throw_as_status(e, target, "delete");
       }
       if (stays) co_return co_await write_change(target, change, part, preconditions, dry_run);

@@ -34,7 +34,7 @@ void warn(const Field& field, std::string_view what, Warnings& out) {
   out.push_back(fmt::format("{}: {}", field.path(), what));
 }
 
-/// (Validation handles invalid addresses and forms.)
+/// Validation reports invalid addresses.
 void check_ip(const Field& field, Warnings& out) {
   const auto address = IpAddress::parse(field.text());
   if (!address || address->family == 4 || address->to_string() == field.text()) return;
@@ -192,7 +192,7 @@ void warn_of_volume(const Field& volume, const Object& /*before*/, Warnings& out
     });
   });
   for (const auto& [source, why] : kSources) {
-    // (The field is called storageOS in Go.)
+    // Go's name of the field is storageOS.
     if (spec[source].exists())
       warn(source == "storageos" ? spec.named("spec.storageOS") : spec[source], why, out);
   }
@@ -222,7 +222,7 @@ void warn_of_claim(const Field& claim, const Object& /*before*/, Warnings& out) 
 
 void warn_of_stateful_set(const Field& set, const Object& before, Warnings& out) {
   set["spec"]["volumeClaimTemplates"].each([&](const Field& claim) {
-    // (Kubernetes spells it like this in changes.)
+    // Kubernetes has this spelling in updates.
     check_claim_spec(
         before ? claim["spec"].named(claim.path() + ".Spec") : claim["spec"].named(claim.path()),
         out);
@@ -277,13 +277,13 @@ void warn_of_secret(const Field& secret, const Object& /*before*/, Warnings& out
   if (!fault.empty()) out.push_back(std::move(fault));
 }
 
-/// A new quota whose requests may be more than its limits.
+/// Warns of a new quota whose requests may exceed its limits.
 void warn_of_quota(const Field& quota, const Object& before, Warnings& out) {
   if (before) return;
   const Value hard = *quota["spec"]["hard"];
   for (const std::string_view resource : {"cpu", "memory", "storage", "ephemeral-storage"}) {
     std::string request = fmt::format("requests.{}", resource);
-    // CPU and memory have a shorter name, too.
+    // Requests of CPU and memory have a shorter name, too.
     if (!hard[request].exists() && (resource == "cpu" || resource == "memory")) request = resource;
     const std::string limit = fmt::format("limits.{}", resource);
     const auto requested = api::Quantity::parse(hard[request].as_string());
@@ -294,27 +294,7 @@ void warn_of_quota(const Field& quota, const Object& before, Warnings& out) {
   }
 }
 
-/// A job with very many indexes.
-void warn_of_job_spec(const Field& spec, Warnings& out) {
-  constexpr std::int64_t kManyIndexes = 100'000;
-  constexpr std::int64_t kManyAtOnce = 10'000;
-  if (spec["completionMode"].text() != "Indexed" || spec["completions"].number() <= kManyIndexes ||
-      spec["parallelism"].number() <= kManyAtOnce)
-    return;
-  warn(
-      spec,
-      "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than "
-      "10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes "
-      "fail",
-      out);
-}
-
-void warn_of_job(const Field& job, const Object& /*before*/, Warnings& out) {
-  warn_of_job_spec(job["spec"], out);
-}
-
 void warn_of_cron_job(const Field& job, const Object& before, Warnings& out) {
-  warn_of_job_spec(job["spec"]["jobTemplate"]["spec"], out);
   if (before && job["spec"]["schedule"].text().find("TZ") != std::string_view::npos) {
     out.emplace_back(
         "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "
@@ -354,7 +334,6 @@ constexpr auto kKindWarnings = std::to_array<KindWarnings>({
     {"", "serviceaccounts", warn_of_service_account},
     {"apiextensions.k8s.io", "customresourcedefinitions", warn_of_definition},
     {"apps", "statefulsets", warn_of_stateful_set},
-    {"batch", "jobs", warn_of_job},
     {"batch", "cronjobs", warn_of_cron_job},
     {"discovery.k8s.io", "endpointslices", warn_of_slice},
     {"networking.k8s.io", "ingresses", warn_of_ingress},

@@ -36,12 +36,12 @@ StatusError failed(const std::string& type, std::string_view why) {
       fmt::format("conversion webhook for {} failed: {}", type, why));
 }
 
-/// The webhook has returned other objects than requested.
+/// The webhook has returned different objects than requested.
 struct WrongObjects : CallError {
   using CallError::CallError;
 };
 
-/// Throws CallError unless the two are the same.
+/// Throws CallError unless both are equal.
 void expect_same(std::string_view what, std::string_view wanted, std::string_view found) {
   if (wanted == found) return;
   throw CallError(fmt::format("must have the same {}: {} != {}", what, wanted, found));
@@ -54,7 +54,7 @@ bool are_strings(const json::Value& map) {
   return true;
 }
 
-/// Metadata as it was, but for the labels and the annotations.
+/// Restores the metadata, except labels and annotations.
 void restore_metadata(json::Value& converted, const json::Value& before,
                       json::Allocator& allocator) {
   const json::Value* metadata = json::find(converted, "metadata");
@@ -74,7 +74,7 @@ void restore_metadata(json::Value& converted, const json::Value& before,
   json::set(converted, "metadata", std::move(restored), allocator);
 }
 
-/// An object of a response, checked and pruned.
+/// Checks and prunes an object of a response.
 Object accepted(json::Value& converted, const Object& original, const std::string& api_version,
                 const Object& schema, json::Allocator& allocator) {
   if (!converted.IsObject()) throw CallError("it is not an object");
@@ -134,7 +134,7 @@ void WebhookConverter::read_answer(const std::string& body, const std::string& u
   try {
     review = Object::parse(body).to_document();
   } catch (const Error&) {
-    throw CallError("the answer is no JSON object");
+    throw CallError("the response is not a JSON object");
   }
   const std::string wanted = std::string(kGroup) + review_version_;
   const std::string_view version = json::text(review, "apiVersion");
@@ -185,7 +185,7 @@ Awaitable<std::vector<Object>> WebhookConverter::convert(std::vector<Object> obj
     for (; next < objects.size(); ++next) {
       const Object& object = objects[next];
       if (!object || object.api_version() == api_version) continue;
-      // (About as much as it is in JSON.)
+      // The memory size is about the size in JSON.
       const std::size_t size = object.memory_size();
       if (!places.empty() && bytes + size > kReviewBytes) break;
       bytes += size;
@@ -194,7 +194,7 @@ Awaitable<std::vector<Object>> WebhookConverter::convert(std::vector<Object> obj
     if (places.empty()) break;
     const std::string type = type_of(objects[places.front()]);
     if (review_version_.empty())
-      throw failed(type, "it takes no ConversionReview of v1 or v1beta1");
+      throw failed(type, "it accepts neither v1 nor v1beta1 of ConversionReview");
     std::optional<std::string> failure;
     try {
       const std::string uid = new_uid();

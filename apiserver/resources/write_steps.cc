@@ -33,7 +33,7 @@ void strip_nulls(json::Value& value) {
       }
       ++kept;
     }
-    // (RapidJSON cannot erase an empty range of an empty object.)
+    // RapidJSON cannot erase an empty range of an empty object.
     if (kept != value.MemberEnd()) value.EraseMember(kept, value.MemberEnd());
   }
 }
@@ -145,7 +145,7 @@ std::optional<api::detail::Type> schema_type() {
   return type;
 }
 
-/// A schema inside a schema, or several; or a bool, or names.
+/// A schema in a schema, or several; other values (booleans, names) are unchanged.
 void write_schemas(json::Value& value, Allocator& allocator) {
   static const std::optional<api::detail::Type> kType = schema_type();
   if (value.IsObject() && kType) write_values(value, *kType, allocator);
@@ -212,7 +212,7 @@ void write_values(json::Value& value, api::detail::Type type, Allocator& allocat
   }
 }
 
-/// The metadata of a resource that is part of another one, as Go's decoder leaves it.
+/// Converts the metadata of an embedded resource to the form that Go's decoder produces.
 void clean_metadata(json::Value& resource, Allocator& allocator) {
   json::Value* metadata = json::find(resource, "metadata");
   if (metadata == nullptr) return;
@@ -331,8 +331,8 @@ void check_target_name(const Target& target, const Object& wanted) {
 }
 
 void check_identity(const Target& target, const Object& wanted) {
-  check_target_name(target, wanted);
   if (target.resource->type.namespaced) check_same_namespace(wanted.ns(), target.ns);
+  check_target_name(target, wanted);
 }
 
 bool asks(const Target& target, Write::Operation operation) {
@@ -341,7 +341,7 @@ bool asks(const Target& target, Write::Operation operation) {
 
 void throw_if_invalid(const ServedResource& resource, std::string_view name, Causes causes) {
   if (causes.empty()) return;
-  // (For events, the API server names the group of the stored version.)
+  // For events, kube-apiserver names the group of the stored version.
   const std::string& stored = resource.storage_version;
   const std::string group =
       stored.empty() ? resource.type.group : api::GroupVersionKind::from(stored, {}).group;

@@ -1,4 +1,4 @@
-// Pods and workloads.
+// The rows of pods and workloads.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -299,7 +299,7 @@ void cron_job_row(const Object& object, Cells& cells) {
   cells.text(object.name());
   cells.text(spec["schedule"].as_string());
   cells.text(spec["timeZone"].as_string("<none>"));
-  // A boolean as text, as far as there is one.
+  // A boolean as text, or "<unset>".
   cells.text(spec["suspend"].is_bool() ? (spec["suspend"].as_bool() ? "True" : "False")
                                        : "<unset>");
   cells.number(static_cast<std::int64_t>(object["status"]["active"].size()));
@@ -320,26 +320,30 @@ void disruption_budget_row(const Object& object, Cells& cells) {
   cells.age(created(object));
 }
 
-/// The target of a metric and how far it is from there.
+/// The current value and the target of a metric.
 std::string metric_text(Value spec, Value status) {
+  constexpr std::string_view kUnknown = "<unknown>";
   const auto type = spec["type"].as_string();
-  const auto quantity_or_unknown = [](Value value) {
-    return value.exists() ? quantity_text(value) : std::string("<unknown>");
+  const auto amount = [](Value value, std::string_view otherwise = "<nil>") {
+    return value.exists() ? quantity_text(value) : std::string(otherwise);
+  };
+  // A current value of another kind than the target is ignored.
+  const auto amount_of = [&](const char* source, const char* name) {
+    const Value one = status[source];
+    return amount(one["current"][name], one.exists() ? "<nil>" : kUnknown);
   };
   if (type == "External" || type == "Object") {
     const char* source = type == "External" ? "external" : "object";
     const Value target = spec[source]["target"];
-    const Value current = status[source]["current"];
     if (target["averageValue"].exists()) {
-      return fmt::format("{}/{} (avg)", quantity_or_unknown(current["averageValue"]),
-                         quantity_text(target["averageValue"]));
+      return fmt::format("{}/{} (avg)", amount(status[source]["current"]["averageValue"], kUnknown),
+                         amount(target["averageValue"]));
     }
-    return fmt::format("{}/{}", current.exists() ? quantity_text(current["value"]) : "<unknown>",
-                       quantity_text(target["value"]));
+    return fmt::format("{}/{}", amount_of(source, "value"), amount(target["value"]));
   }
   if (type == "Pods") {
-    return fmt::format("{}/{}", quantity_or_unknown(status["pods"]["current"]["averageValue"]),
-                       quantity_text(spec["pods"]["target"]["averageValue"]));
+    return fmt::format("{}/{}", amount_of("pods", "averageValue"),
+                       amount(spec["pods"]["target"]["averageValue"]));
   }
   if (type != "Resource" && type != "ContainerResource") return "<unknown type>";
   const char* source = type == "Resource" ? "resource" : "containerResource";
@@ -347,8 +351,8 @@ std::string metric_text(Value spec, Value status) {
   const Value current = status[source]["current"];
   const auto name = spec[source]["name"].as_string();
   if (target["averageValue"].exists()) {
-    return fmt::format("{}: {}/{}", name, quantity_or_unknown(current["averageValue"]),
-                       quantity_text(target["averageValue"]));
+    return fmt::format("{}: {}/{}", name, amount_of(source, "averageValue"),
+                       amount(target["averageValue"]));
   }
   const auto percent = [](Value value, std::string_view otherwise) {
     const auto number = value["averageUtilization"].to_int();

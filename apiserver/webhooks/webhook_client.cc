@@ -46,7 +46,7 @@ std::pair<std::string, std::string> split(const std::string& url) {
 /// The reason of a failure, as Go's HTTP client words it.
 std::string reason_of(const TransportError& error, const std::string& url) {
   std::string_view why = error.what();
-  // (It starts with the method and the resolved address.)
+  // The message starts with the method and the resolved address.
   if (const std::size_t end = why.find(": "); end != std::string_view::npos)
     why = why.substr(end + 2);
   if (error.kind() == TransportError::Kind::kTimeout) why = "context deadline exceeded";
@@ -61,7 +61,7 @@ CallError failure_of(const HttpHead& head, const std::string& body) {
     if (status && status->status != "Success" && !status->message.empty())
       return CallError(status->message, head.status);
   } catch (const Error&) {
-    // It is some text.
+    // The body is not a Status.
   }
   return CallError(api::StatusError::generic(head.status, "POST", "", "", "", body, 0, true).what(),
                    head.status);
@@ -129,7 +129,7 @@ void WebhookClient::shutdown() {
     transports.swap(transports_);
   }
   for (const auto& [origin, transport] : transports) transport->shutdown();
-  // They end on the loop, which drops pending work.
+  // The transports must end before the loop, which drops their pending work.
   transports.clear();
 }
 
@@ -150,11 +150,11 @@ WebhookClient::Transport WebhookClient::transport_to(Origin origin) {
   server.server_name = origin.server_name;
   server.user_agent = "kube-apiserver-admission";
   // A hook's timeout is at most half a minute, so dead connections are detected soon enough.
-  server.probe_after = std::chrono::milliseconds(0);
+  server.keepalive.probe_after = std::chrono::milliseconds(0);
   Transport made = rest::detail::HttpTransport::create(loop_->context(), std::move(server));
   transports_.emplace_front(std::move(origin), made);
   if (transports_.size() > kMaxTransports) {
-    // (Its pending work keeps it alive.)
+    // Pending work keeps the transport alive.
     evicted = std::move(transports_.back().second);
     transports_.pop_back();
   }
@@ -202,7 +202,7 @@ Awaitable<std::string> WebhookClient::post(Address address, std::string body,
       if (piece.empty()) break;
       answer += piece;
       if (answer.size() > most_bytes)
-        throw CallError(fmt::format("Post {}: the answer is larger than {} bytes",
+        throw CallError(fmt::format("Post {}: the response is larger than {} bytes",
                                     api::detail::quote(shown), most_bytes));
     }
   } catch (const TransportError& e) {

@@ -202,6 +202,10 @@ Awaitable<void> Connection::serve() {
       if (closed_) throw;
       log::error("a request has failed: {}", e.what());
       response = error_body_(500, "internal server error");
+    } catch (...) {
+      if (closed_) throw;
+      log::error("a request has failed: its handler threw something that is not a std::exception");
+      response = error_body_(500, "internal server error");
     }
     co_await answer(std::move(response), head_only, incoming.chunked);
   }

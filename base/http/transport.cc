@@ -17,6 +17,7 @@
 
 #include "lookout/base/async_event.h"
 #include "lookout/base/error.h"
+#include "lookout/base/self_signed_certificate.h"
 
 namespace lookout::http {
 namespace {
@@ -107,6 +108,13 @@ std::vector<std::string> name_entries(X509_NAME* name, int nid) {
   return out;
 }
 
+std::string fingerprint_of(const X509* certificate) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) != 1) return {};
+  return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, ""));
+}
+
 class TlsTransport final : public Transport {
  public:
   TlsTransport(tcp::socket socket, std::shared_ptr<asio::ssl::context> context)
@@ -174,6 +182,7 @@ class TlsTransport final : public Transport {
     const auto names = name_entries(subject, NID_commonName);
     if (!names.empty()) out.common_name = names.back();
     out.organizations = name_entries(subject, NID_organizationName);
+    out.fingerprint = fingerprint_of(certificate);
     return out;
   }
 
@@ -197,16 +206,22 @@ int select_http(SSL* /*ssl*/, const unsigned char** out, unsigned char* out_size
   return SSL_TLSEXT_ERR_OK;
 }
 
+std::shared_ptr<asio::ssl::context> server_context() {
+  auto out = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
+  SSL_CTX* const native = out->native_handle();
+  SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
+  SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_alpn_select_cb(native, select_http, nullptr);
+  return out;
+}
+
 }  // namespace
 
 std::shared_ptr<asio::ssl::context> make_tls_context(const std::string& cert_file,
                                                      const std::string& key_file,
                                                      const std::string& client_ca_file) {
-  auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
-  SSL_CTX* native = context->native_handle();
-  SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
-  SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_set_alpn_select_cb(native, select_http, nullptr);
+  auto context = server_context();
+  SSL_CTX* const native = context->native_handle();
   const auto demand = [](const error_code& error, const std::string& file) {
     if (error) throw Error(fmt::format("cannot use {}: {}", file, error.message()));
   };
@@ -229,6 +244,14 @@ std::shared_ptr<asio::ssl::context> make_tls_context(const std::string& cert_fil
         [](bool /*valid*/, asio::ssl::verify_context& /*details*/) { return true; });
     SSL_CTX_set_session_id_context(native, reinterpret_cast<const unsigned char*>("lookout"), 7);
   }
+  return context;
+}
+
+std::shared_ptr<asio::ssl::context> make_self_signed_context() {
+  auto context = server_context();
+  const SelfSignedCertificate certificate;
+  context->use_certificate_chain(asio::buffer(certificate.certificate()));
+  context->use_private_key(asio::buffer(certificate.key()), asio::ssl::context::pem);
   return context;
 }
 

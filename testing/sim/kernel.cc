@@ -21,10 +21,10 @@ namespace {
 
 /// Threads yield at one in this many preemption points.
 constexpr std::uint64_t kPreemptOneIn = 64;
-/// A thread that reads the clock this often without a wait is waiting for it to change.
+/// A thread that reads the clock this often without a wait polls the clock.
 constexpr std::uint64_t kManyClockReads = 10'000;
 constexpr Nanos kClockStep = 1000;
-/// A thread that yields this often without a wait is waiting for time to pass; then the steps grow.
+/// A thread that yields this often without a wait polls for time to pass; then the steps grow.
 constexpr std::uint64_t kManyYields = 32;
 constexpr Nanos kLongestStep = 1'000'000'000;
 /// The same for threads that yield to each other.
@@ -84,7 +84,7 @@ void await_real_end() {
 /// On the watchdog's thread, outside of the world. Must not allocate: the heap's lock may be held.
 [[noreturn]] void give_up(int seconds, const char* why) {
   const Thread* const running = the_kernel == nullptr ? nullptr : the_kernel->running();
-  std::fprintf(stderr, "sim: %s (thread %d) runs, and for %d s %s\n",
+  std::fprintf(stderr, "sim: %s (thread %d) is running: for %d s %s\n",
                running == nullptr ? "?" : running->group->name.c_str(),
                running == nullptr ? 0 : running->id, seconds, why);
   std::abort();
@@ -351,8 +351,11 @@ Thread& Kernel::choose() {
     });
     if (found || advance()) continue;
     const std::string text = "deadlock: every thread waits for another one:\n" + describe_threads();
-    if (on_deadlock) on_deadlock(text);
-    std::fprintf(stderr, "sim: %s", text.c_str());
+    if (on_deadlock) {
+      on_deadlock(text);
+    } else {
+      std::fprintf(stderr, "sim: %s", text.c_str());
+    }
     std::abort();
   }
 }

@@ -3,24 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <iterator>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <utility>
 
 #include "lookout/apiserver/server.h"
 #include "lookout/apiserver/storage/etcd3.h"
-#include "lookout/base/detail/log.h"
-#include "testing/sim/draw.h"
 #include "testing/sim/kernel.h"
 #include "testing/sim/network.h"
 #include "testing/sim/noted_storage.h"
+#include "testing/sim/random.h"
 #include "testing/sim/snapshot.h"
 #include "testing/sim/story.h"
 #include "testing/sim/world_impl.h"
@@ -34,9 +28,6 @@ namespace {
 
 /// The time limit for a process to end after its stop was requested.
 constexpr std::chrono::minutes kPatience{10};
-
-Nanos nanos(std::chrono::nanoseconds time) { return time.count(); }
-double seconds_of(milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
 constexpr apiserver::storage::Revision kFirstRevision = 1000;
 
@@ -141,7 +132,7 @@ apiserver::ServerOptions World::Impl::server_options(unsigned number) {
   }
   apiserver::storage::EtcdOptions etcd;
   etcd.endpoints = etcd_->endpoints();
-  // Each begins with another member.
+  // Each server starts with a different member.
   std::rotate(etcd.endpoints.begin(),
               etcd.endpoints.begin() + static_cast<int>(number % etcd.endpoints.size()),
               etcd.endpoints.end());
@@ -174,7 +165,7 @@ void World::Impl::end_processes() {
 
 void World::Impl::start(std::string name, std::function<void(Process&)> body) {
   if (name.empty() || slots_.contains(name))
-    throw InvalidArgument(fmt::format("there is a process '{}' already", name));
+    throw InvalidArgument(fmt::format("process '{}' already exists", name));
   if (etcd_ != nullptr && name == kEtcd)
     throw InvalidArgument("'etcd' names the etcd of this world (WorldOptions::etcd)");
   Slot& slot = slots_[name];
@@ -270,295 +261,6 @@ void World::Impl::stop(std::string_view name, milliseconds grace) {
   end(life, "has ended, or is ended");
 }
 
-void World::Impl::freeze(std::string_view name, milliseconds duration) {
-  Life& life = *slot(name).lives.back();
-  note(life.name(), fmt::format("(is frozen for {:.3f} s)", seconds_of(duration)));
-  kernel_.freeze(life.group, kernel_.now() + nanos(duration));
-}
-
-void World::Impl::partition(std::string_view name, milliseconds duration) {
-  Life& life = *slot(name).lives.back();
-  note(life.name(), fmt::format("(is cut off for {:.3f} s)", seconds_of(duration)));
-  life.link().cut_until(steady_clock::now() + duration);
-}
-
-/// Draws durations that the fault does not specify, seeded with its time.
-void World::Impl::strike_etcd(const Fault& fault) {
-  note_struck(fault);
-  Random random(mix(fault.at));
-  const auto drawn_member = [&] {
-    return static_cast<int>(random.below(etcd_->endpoints().size()));
-  };
-  switch (fault.kind) {
-    case FaultKind::kCrash: {
-      const int member = drawn_member();
-      const milliseconds down(random.between(100, 4'000));
-      note(kEtcd,
-           fmt::format("(member {} restarts, which takes {:.3f} s)", member, seconds_of(down)));
-      etcd_->restart(member, down);
-      return;
-    }
-    case FaultKind::kFreeze: {
-      const int member = drawn_member();
-      const bool for_good = random.below(2) == 0;
-      note(kEtcd, fmt::format("(member {} does not respond for {:.3f} s{})", member,
-                              seconds_of(fault.duration),
-                              for_good ? "; its existing connections stay silent" : ""));
-      etcd_->freeze(member, fault.duration, for_good);
-      return;
-    }
-    case FaultKind::kPartition: {
-      const int member = drawn_member();
-      note(kEtcd, fmt::format("(member {} cannot reach the others for {:.3f} s)", member,
-                              seconds_of(fault.duration)));
-      etcd_->cut_off(member, fault.duration);
-      return;
-    }
-    case FaultKind::kLag: {
-      const int member = drawn_member();
-      const milliseconds late(random.between(50, 10'000));
-      note(kEtcd, fmt::format("(member {} lags by {:.3f} s for {:.3f} s)", member, seconds_of(late),
-                              seconds_of(fault.duration)));
-      etcd_->delay(member, late, fault.duration);
-      return;
-    }
-    case FaultKind::kNoLeader:
-      note(kEtcd, fmt::format("(has no leader for {:.3f} s)", seconds_of(fault.duration)));
-      etcd_->lose_leader(fault.duration);
-      return;
-    case FaultKind::kCompact: {
-      const auto revision = etcd_->revision() - (random.below(2) == 0 ? 0 : random.below(4));
-      if (revision <= etcd_->compacted()) return;
-      note(kEtcd, fmt::format("(compacts the history before revision {})", revision));
-      etcd_->compact(revision);
-      return;
-    }
-    default:
-      return;
-  }
-}
-
-void World::Impl::note_struck(const Fault& fault) {
-  struck_.push_back(fault);
-  if (on_struck) on_struck(fault);
-}
-
-void World::Impl::strike(const Fault& fault) {
-  if (fault.process == kEtcd && etcd_ != nullptr) return strike_etcd(fault);
-  const auto found = slots_.find(fault.process);
-  if (found == slots_.end()) return;
-  note_struck(fault);
-  Slot& slot = found->second;
-  switch (fault.kind) {
-    case FaultKind::kCrash:
-      crash(fault.process, false, "crashes");
-      break;
-    case FaultKind::kFreeze:
-      freeze(fault.process, fault.duration);
-      break;
-    case FaultKind::kPartition:
-      partition(fault.process, fault.duration);
-      break;
-    case FaultKind::kClockJump:
-      note(fault.process,
-           fmt::format("(its wall clock jumps by {:.3f} s)", seconds_of(fault.duration)));
-      slot.lives.back()->group.clock_error += nanos(fault.duration);
-      break;
-    default:
-      break;
-  }
-}
-
-// --- requests
-
-template <class Request>
-std::optional<Fault> World::Impl::fault_of(const Moment& moment, const Request& request) const {
-  const auto planned = plan_.find(moment);
-  if (planned == plan_.end()) return drawing_ ? draw(faults_, seed_, request) : std::nullopt;
-  return fits(planned->second.kind, request) ? std::optional(planned->second) : std::nullopt;
-}
-
-void World::Impl::on_request(RequestNote& request) {
-  if (request.process.empty()) return tell_user(request);  // of the test itself
-  {
-    const std::lock_guard lock(mutex_);
-    request.number = ++requests_of_[request.process];
-    ++requests_;
-    trace_.push_back({request.process, request.number, request.method, request.target, now()});
-    if (request.writes() && request.target.find("/leases") == std::string::npos &&
-        request.target.find("/events") == std::string::npos)
-      ++writes_of_[request.process];
-    if (request.watches() && expired_.erase(request.process + " " + request.path()) > 0) {
-      Fault gone;
-      gone.kind = FaultKind::kRefuse;
-      gone.status = 410;
-      gone.process = request.process;
-      gone.at = request.number;
-      request.fault = gone;
-    } else {
-      request.fault = fault_of({request.process, "", request.number}, request);
-      // With etcd, other servers lag already.
-      if (etcd_ != nullptr && request.fault && request.fault->kind == FaultKind::kStaleRead)
-        request.fault.reset();
-    }
-    if (request.fault && request.fault->kind == FaultKind::kEdit && edits_.empty())
-      request.fault.reset();
-    if (request.fault) note_struck(*request.fault);
-  }
-  if (request.fault && request.fault->kind == FaultKind::kEdit) let_user_edit(request);
-  ask_a_replica(request);
-  request.server = choose_server(request);
-  Story::Entry entry;
-  entry.time = kernel_.now();
-  entry.process = request.process;
-  entry.what = request.method + " " + request.target;
-  if (servers_.size() > 1) entry.what += " at " + servers_[request.server].group.name;
-  entry.writes = request.writes();
-  if (request.fault) {
-    Fault shown = *request.fault;
-    entry.fault = describe(shown);
-    entry.fault.erase(0, entry.fault.find(": ") + 2);
-  }
-  request.entry = story_.add(std::move(entry));
-}
-
-/// Adds the user's writes to the story.
-void World::Impl::tell_user(RequestNote& request) {
-  if (!request.writes()) return;
-  Story::Entry entry;
-  entry.time = kernel_.now();
-  entry.process = "user";
-  entry.what = request.method + " " + request.target;
-  entry.writes = true;
-  request.entry = story_.add(std::move(entry));
-}
-
-/// Runs on the process's thread; the request waits for it.
-void World::Impl::let_user_edit(const RequestNote& request) {
-  Random random(mix(seed_ ^ hash_of(request.process)) ^ mix(request.number));
-  const auto& [what, function] = edits_[random.below(edits_.size())];
-  note("user", "(" + what + ")");
-  try {
-    function();
-  } catch (const Violation& e) {
-    fail(e.what());
-  } catch (const std::exception&) {
-    // Exceptions are expected: the object may not exist.
-  }
-}
-
-void World::Impl::on_answer(const RequestNote& request, int status, const std::string& why) {
-  if (!request.process.empty() || request.writes())
-    story_.answer(request.entry, status != 0 ? std::to_string(status) : why);
-  if (request.writes()) note_written();
-}
-
-void World::Impl::note_written() {
-  {
-    const std::lock_guard lock(mutex_);
-    written_ = true;
-  }
-  poked_.notify_all();
-}
-
-void World::Impl::on_stored() {
-  if (!always_.empty()) note_written();
-}
-
-void World::Impl::on_crash(const std::string& process) {
-  Life& life = *slots_.find(process)->second.lives.back();
-  life.link().end();
-  {
-    const std::lock_guard lock(mutex_);
-    crashed_.push_back(&life);
-  }
-  poked_.notify_all();
-}
-
-/// A process stays with a server for some requests.
-unsigned World::Impl::choose_server(const RequestNote& request) const {
-  constexpr std::uint64_t kRequests = 4;
-  const std::uint64_t drawn =
-      mix(seed_ ^ hash_of(request.process)) ^ mix(request.number / kRequests + 1);
-  return static_cast<unsigned>(mix(drawn) % servers_.size());
-}
-
-void World::Impl::connect(
-    const RequestNote& request,
-    std::function<std::unique_ptr<http::Transport>(boost::asio::any_io_executor)> make) {
-  servers_[request.server].server->connect(std::move(make));
-}
-
-// --- calls to etcd
-
-std::optional<Fault> World::Impl::on_call(EtcdCall& call) {
-  std::optional<Fault> out;
-  {
-    const std::lock_guard lock(mutex_);
-    out = fault_of({kEtcd, call.who(), call.number}, call);
-    if (out) note_struck(*out);
-  }
-  Story::Entry entry;
-  entry.time = kernel_.now();
-  entry.process = kEtcd;
-  entry.what = call.method + " " + call.key;
-  entry.writes = call.writes();
-  if (out) {
-    entry.fault = describe(*out);
-    entry.fault.erase(0, entry.fault.find(": ") + 2);
-  }
-  call.entry = story_.add(std::move(entry));
-  return out;
-}
-
-void World::Impl::on_answer(const EtcdCall& call, const std::string& how) {
-  story_.answer(call.entry, how);
-  if (call.writes()) on_stored();
-}
-
-void World::Impl::expire(const RequestNote& request) {
-  const std::lock_guard lock(mutex_);
-  expired_.insert(request.process + " " + request.path());
-}
-
-/// Lets a lagging replica answer, or continue a watch: see FaultKind::kStaleRead.
-void World::Impl::ask_a_replica(RequestNote& request) {
-  const std::string key = request.process + " " + request.path();
-  std::optional<Fault> lagging;
-  {
-    const std::lock_guard lock(mutex_);
-    if (request.fault && request.fault->kind == FaultKind::kStaleRead)
-      lagging_[key] = *request.fault;
-    const auto found = lagging_.find(key);
-    if (found == lagging_.end()) return;
-    lagging = found->second;
-    const bool follows = request.watches() && !request.asks_first_state();
-    if (follows) lagging_.erase(found);
-    if (follows && !request.fault) request.held = lagging->duration;
-  }
-  if (request.asks_any_version()) request.asked = stale_target(request.target, *lagging);
-}
-
-/// Turns a list with resourceVersion=0 into one of an older version, as a server with a lagging cache
-/// would answer.
-std::string World::Impl::stale_target(const std::string& target, const Fault& fault) {
-  const std::size_t at = target.find("resourceVersion=0");
-  const apiserver::storage::Revision newest = revision();
-  // Independent of other faults, so that a reduced plan gives the same result.
-  Random random(mix(seed_ ^ hash_of(fault.process)) ^ fault.at);
-  const std::uint64_t lag = random.below(options_.longest_lag) + 1;
-  constexpr apiserver::storage::Revision kFirst = 1001;
-  const auto old = std::max<std::uint64_t>(kFirst, newest > lag ? newest - lag : 0);
-  std::string out = target;
-  constexpr std::string_view kAny = "resourceVersion=0";
-  out.replace(at, kAny.size(), fmt::format("resourceVersion={}&resourceVersionMatch=Exact", old));
-  return out;
-}
-
-apiserver::storage::Revision World::Impl::revision() {
-  return admin().loop().run(server().storage().current_revision());
-}
-
 // --- time
 
 void World::Impl::at(Time time, std::function<void()> function) {
@@ -651,41 +353,6 @@ void World::Impl::conclude() {
       fmt::format("an eventual check has not run: {}: the scenario does not call run() "
                   "after eventually()",
                   eventually_[eventually_checked_].first));
-}
-
-void World::Impl::demand_own_faults() const {
-  if (fixed_)
-    throw InvalidArgument(
-        "World::faults() has no effect here: explore(), explore_each() and replay() say which "
-        "faults strike (ExploreOptions::faults)");
-}
-
-void World::Impl::faults(const Plan& plan) {
-  demand_own_faults();
-  for (const Fault& fault : plan) {
-    if (is_of_time(fault.kind)) {
-      at(milliseconds(fault.at), [this, fault] { strike(fault); });
-    } else {
-      plan_.emplace(Moment(fault.process, fault.call, fault.at), fault);
-    }
-  }
-}
-
-/// Locks the mutex only once, for any number of faults: an unlock is a preemption point, and replaying
-/// the drawn faults as a plan must give the same run.
-void World::Impl::begin_faults(Time from, Time to) {
-  Plan all = std::exchange(timed_, {});
-  const auto add_drawn = [&](const std::string& process) {
-    std::ranges::copy(draw(faults_, seed_, process, std::chrono::ceil<milliseconds>(from),
-                           std::chrono::floor<milliseconds>(to)),
-                      std::back_inserter(all));
-  };
-  for (const auto& [name, slot] : slots_) add_drawn(name);
-  if (etcd_ != nullptr) add_drawn(kEtcd);
-  const std::lock_guard lock(mutex_);
-  for (const Fault& fault : all)
-    actions_.emplace(milliseconds(fault.at), [this, fault] { strike(fault); });
-  drawing_ = true;
 }
 
 void World::Impl::run(milliseconds duration) {

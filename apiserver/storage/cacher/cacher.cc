@@ -36,7 +36,7 @@ constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLongestLook{300};
 constexpr std::chrono::milliseconds kPoll{5};
 constexpr std::chrono::milliseconds kReadyPoll{10};
-/// A query for changes costs etcd as much as reading this many bytes of a resource.
+/// A query for changes reads all keys, which costs etcd as much as reading one in this many objects.
 constexpr std::size_t kShare = 10;
 /// The number of consecutive silent intervals before the watch is verified.
 constexpr int kSilencesToLook = 10;
@@ -88,7 +88,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   }
 
   bool closed() const { return stop_.stop_requested(); }
-  /// (Changes are ignored after close().)
+  /// Releases the state. (Changes are ignored after close().)
   void clear() {
     usable_ = false;
     table_->replace({}, table_->current_revision());
@@ -174,7 +174,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     return table_->size();
   }
 
-  /// After a write: later reads are not older.
+  /// Called after a write: later reads are not older.
   void wrote(const api::Object& object) {
     const Revision revision = revision_of(object);
     Revision known = written_.load(std::memory_order_relaxed);
@@ -231,7 +231,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     tells_progress_ = send_progress_request(now);
     return tells_progress_;
   }
-  /// Whether this watch has sent a request before.
+  /// Whether the last progress request could be sent.
   bool tells_progress() {
     const std::lock_guard lock(mutex_);
     return tells_progress_;
@@ -268,15 +268,15 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     Core& core_;
   };
 
-  /// Since when nothing can be served.
+  /// The time since which there is no state.
   TimePoint missing_since() {
     const std::lock_guard lock(mutex_);
     if (!missing_since_) missing_since_ = steady_clock::now();
     return *missing_since_;
   }
 
-  /// In seconds (cacher.go: calculateRetryAfterForUnreadyCache): a second at first, half a minute
-  /// after one.
+  /// The Retry-After in seconds (cacher.go: calculateRetryAfterForUnreadyCache): 1 at first, 30
+  /// after a minute.
   static int retry_after(steady_clock::duration missing) {
     const double seconds = std::chrono::duration<double>(missing).count();
     return static_cast<int>(std::clamp(std::exp(0.06 * seconds), 1.0, 30.0));
@@ -333,7 +333,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     };
     const etcd3::Lineage lineage = client_->lineage();
     const Revision revision = co_await store_->read_all(std::move(take), std::move(note));
-    if (!client_->is_now(lineage)) throw Error("another etcd came while it was read");
+    if (!client_->is_now(lineage)) throw Error("etcd was replaced during the read");
     if (closed()) co_return;
     if (lineage_ == 0 || lineage_ == lineage.number) {
       table_->replace(items, revision, std::move(unreadable));
@@ -353,7 +353,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
                revision);
   }
 
-  /// With a state of a different history.
+  /// Restarts the table with the state of a different history.
   void begin_again(const std::vector<ItemPtr>& items, Revision revision,
                    memory::Unreadable unreadable) {
     lost_ = std::max(lost_.load(), table_->current_revision());
@@ -377,7 +377,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
       bool late = false;
       if (events.empty()) late = !co_await is_right_to_be_silent(*watch, silences);
       if (late) {
-        // It arrives in the meantime or not at all.
+        // The event arrives within future_wait, or the watch hangs.
         open = co_await watch->next(events, deadline());
         if (!open) break;
         if (events.empty()) {
@@ -427,7 +427,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
 
   bool take_error(const Event& event) const {
     const std::string message = warn(event.object);
-    // For example, a member without a leader: another one continues from here. Other errors need a relist.
+    // Without a leader, another member continues from here. Other errors need a relist.
     return message.find("etcdserver: no leader") != std::string::npos;
   }
 
@@ -440,7 +440,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   std::atomic<bool> usable_{false};
   std::atomic<Revision> written_{0};
   std::atomic<std::uint64_t> lineage_{0};  // of the table; 0: not filled yet
-  std::atomic<Revision> lost_{0};          // how far those before it had come
+  std::atomic<Revision> lost_{0};          // the revision that the earlier ones had reached
   // How long the last verification took.
   std::atomic<steady_clock::duration> verification_time_{kShortestLook};
   etcd3::Lineage filled_;  // of the coroutine that fills it
@@ -448,7 +448,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   std::mutex mutex_;
   bool verifying_ = false;  // guarded by mutex_, as are those below
   etcd3::FeedingWatch* feeding_ = nullptr;
-  std::optional<TimePoint> progress_asked_;  // and not answered
+  std::optional<TimePoint> progress_asked_;  // the time of the pending request
   // The newest revision that was requested since then.
   Revision progress_wanted_ = 0;
   bool tells_progress_ = false;
@@ -457,7 +457,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
 
 namespace {
 
-/// If the response would omit unreadable objects.
+/// Throws if the response would omit unreadable objects.
 void expect_readable(const Moment& moment, const std::string& key, bool recursive,
                      const std::string& start = {}) {
   const api::Object* const why = moment.unreadable_in(key, recursive, start);
@@ -521,7 +521,7 @@ Awaitable<api::Object> Cacher::get(std::string key, Revision not_older_than) {
 Awaitable<ListResult> Cacher::list(std::string key, bool recursive, ListOptions options) {
   std::optional<Moment> moment;
   if (options.match == VersionMatch::kExact) {
-    // The table has past states, or else the storage.
+    // A past state comes from the table's history or, if that is too short, from the storage.
     const bool there = co_await core_->soon_at(options.revision);
     if (there && core_->usable()) moment = core_->table()->at(options.revision);
   } else {
@@ -537,13 +537,13 @@ Awaitable<ListResult> Cacher::list(std::string key, bool recursive, ListOptions 
           latest && !core_->is_at(revision) && core_->is_little(key, recursive, options);
       if (!elsewhere) moment = co_await core_->moment(revision, core_->deadline());
       if (!moment && !latest) {
-        // It has been waited for.
+        // moment() has waited for the revision.
         const Revision newest = co_await core_->newest(options.revision);
         if (newest < options.revision) throw too_large(options.revision, newest);
       }
     }
   }
-  // (A past state of an object that is unreadable now: etcd has it.)
+  // etcd has the past state of an object that is currently unreadable.
   if (moment && options.match == VersionMatch::kExact &&
       moment->unreadable_in(key, recursive, options.start_key) != nullptr)
     moment.reset();
@@ -563,7 +563,7 @@ Awaitable<std::unique_ptr<Watch>> Cacher::watch(std::string key, bool recursive,
     co_await core_->expect_state();
     if (revision == 0) revision = co_await core_->latest();
     start = co_await core_->moment(revision, core_->deadline());
-    // Not for the storage: a watch there would stay for its whole life.
+    // The storage does not serve the watch, because the watch would stay there for its whole life.
     if (!start && !core_->closed()) throw too_large(revision, core_->table()->current_revision());
     if (start) expect_readable(*start, key, recursive);
   } else {
@@ -576,14 +576,15 @@ Awaitable<std::unique_ptr<Watch>> Cacher::watch(std::string key, bool recursive,
     if (there || core_->is_of_another_etcd()) {
       start = core_->table()->now();
       if (!any) start->revision = revision;
-      // Nothing would come for a long time, and then not what comes next.
+      // The revision may belong to another history. Such a watch must expire: it would receive
+      // nothing for a long time and then skip events.
       const bool lost =
           options.start == WatchOptions::Start::kRevision && (!there || !core_->is_known(revision));
       if (lost) start->epoch = 0;
     }
   }
   if (!start) {
-    // The cache is closed, so close the watch.
+    // The cache is closed, and so is the store, which ends the watch.
     co_return co_await core_->store().watch(std::move(key), recursive, std::move(options));
   }
   const auto executor = co_await boost::asio::this_coro::executor;

@@ -23,11 +23,11 @@ using rest::TransportError;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPause{100};
-// A member may have been replaced by a newer one by then.
+// How long a member without RangeStream is not tried again; it may have been upgraded by then.
 constexpr std::chrono::minutes kStreamsAgain{10};
 
 /// The client certificate, which follows its files when they change; null if there is none. Throws if
-/// the files cannot be used now.
+/// the files cannot be used.
 std::unique_ptr<rest::Credentials> certificate_of(const EtcdOptions& options) {
   if (options.cert_file.empty() != options.key_file.empty())
     throw Error("a client certificate for etcd needs both, the certificate and its key");
@@ -176,13 +176,13 @@ void Client::observe(std::uint64_t cluster_id, Revision revision, const Seen& be
   std::string why;
   {
     const std::lock_guard lock(mutex_);
-    // A response to a request from before the change is not about the new history.
+    // A response to a request from before the change does not belong to the new history.
     if (before.lineage != lineage_.load(std::memory_order_relaxed)) return;
     if (cluster_id != 0 && cluster_id_ != 0 && cluster_id != cluster_id_) {
-      why = fmt::format("it is the cluster {:x} and was {:x}", cluster_id, cluster_id_);
+      why = fmt::format("cluster ID {:x}, previously {:x}", cluster_id, cluster_id_);
     } else if (cluster_id != 0 && revision != 0 && revision < before.revision) {
-      // (kine has no cluster ID, and its responses may be older than previous ones.)
-      why = fmt::format("it is at revision {} and was at {}", revision, before.revision);
+      // kine has no cluster ID, and its responses may be older than previous ones.
+      why = fmt::format("revision {}, previously {}", revision, before.revision);
     }
     if (cluster_id != 0) cluster_id_ = cluster_id;
     if (why.empty()) {
@@ -193,7 +193,7 @@ void Client::observe(std::uint64_t cluster_id, Revision revision, const Seen& be
     lineage_.fetch_add(1, std::memory_order_release);
     ended = std::exchange(lineage_ends_, std::stop_source());
   }
-  log::warn("etcd has another history, reading everything again: {}", why);
+  log::warn("etcd has a different history, relisting: {}", why);
   ended.request_stop();
 }
 
@@ -213,7 +213,7 @@ grpc::CallRequest Client::prepare(const char* method, std::string message,
   return out;
 }
 
-// (clientv3, too, does not authenticate without a password.)
+// Like clientv3, does not authenticate without a password.
 bool Client::has_user() const { return !options_.username.empty() && !options_.password.empty(); }
 
 Awaitable<std::string> Client::token(Member member, std::optional<std::string> refused,
@@ -281,8 +281,8 @@ Awaitable<Client::Answer> Client::call(Request request) {
   const bool reads = request.kind == Kind::kRead;
   std::optional<std::string> refused;
   bool renewed = false;
-  std::string earlier;       // why the attempt before this one failed
-  std::size_t unusable = 0;  // members in a row that will not do
+  std::string earlier;       // the error of the previous attempt
+  std::size_t unusable = 0;  // the number of consecutive unusable members
   for (std::size_t tries = 1;; ++tries) {
     const Member member = request.only != nullptr ? request.only : members_.current();
     std::string shown;
@@ -317,11 +317,11 @@ Awaitable<Client::Answer> Client::call(Request request) {
       // The timeout may end any attempt. Report the error of the previous one.
       if (!earlier.empty() && steady_clock::now() >= deadline)
         failure = std::make_exception_ptr(
-            TransportError(e.kind(), why + "; the attempt before it: " + earlier));
+            TransportError(e.kind(), why + "; previous attempt: " + earlier));
       unusable = is_unusable(e) ? unusable + 1 : 0;
       if (is_unavailable(e)) {
         members_.leave(member, e.what());
-        // If no member will do, time does not help.
+        // If no member is usable, a retry does not help.
         again =
             (reads || was_not_begun(e)) && request.only == nullptr && unusable < members_.count();
       }
@@ -456,7 +456,7 @@ Awaitable<bool> Client::tells_progress(Member member) {
     co_return has_sound_progress(answer.message.version);
   } catch (const Error& e) {
     if (is_unavailable(e)) throw;
-    log::debug("etcd: {} does not tell its version: {}", member->url(), e.what());
+    log::debug("etcd: {} does not report its version: {}", member->url(), e.what());
   }
   co_return false;
 }
@@ -540,7 +540,7 @@ Awaitable<bool> WatchConnection::read(Piece& piece) {
   // Items before an invalid one are valid; the error is reported on the next call.
   reader_.feed(buffer_);
   for (const auto& item : piece_) {
-    // The revision is only that member's.
+    // The revision is only that of the member, so it is not recorded.
     const auto* message = std::get_if<Message>(&item);
     if (message != nullptr && message->created) client_->observe(message->cluster_id, 0, seen_);
   }

@@ -16,7 +16,7 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kLogInterval{5};
 
-/// "http://127.0.0.1:2379" of "127.0.0.1:2379/".
+/// Converts "127.0.0.1:2379/" to "http://127.0.0.1:2379".
 std::string normalized(std::string url) {
   while (url.ends_with('/')) url.pop_back();
   if (url.find("://") == std::string::npos) url.insert(0, "http://");
@@ -34,7 +34,7 @@ std::vector<std::string> usable(const std::vector<std::string>& urls) {
       std::string one = normalized(url);
       if (std::find(out.begin(), out.end(), one) == out.end()) out.push_back(std::move(one));
     } catch (const Error& e) {
-      log::warn("etcd: a member that cannot be used: {}", e.what());
+      log::warn("etcd: ignoring an unusable member: {}", e.what());
     }
   }
   return out;
@@ -44,7 +44,7 @@ std::vector<std::string> usable(const std::vector<std::string>& urls) {
 
 Members::Members(Connect connect, const std::vector<std::string>& urls)
     : connect_(std::move(connect)) {
-  if (urls.empty()) throw Error("no endpoint of an etcd was given");
+  if (urls.empty()) throw Error("no etcd endpoint was given");
   for (const std::string& url : urls) list_.push_back(connect_(normalized(url)));
   current_ = list_.front();
 }
@@ -65,7 +65,7 @@ void Members::leave(const Member& member, const std::string& why) {
   const auto at = std::find(list_.begin(), list_.end(), member);
   const bool last = at == list_.end() || at + 1 == list_.end();
   current_ = last ? list_.front() : *(at + 1);
-  // A single member is left with every request that fails: one line now and then is enough.
+  // With a single member, every failed request comes here: limit the log lines.
   const auto now = steady_clock::now();
   if (current_ == member && now < next_log_) return;
   next_log_ = now + kLogInterval;

@@ -196,8 +196,8 @@ bool MessageReader::begin_message(std::string_view& bytes) {
     size = size << 8 | static_cast<unsigned char>(bytes[i]);
   if (size > max_message_bytes_) {
     too_large_ = true;
-    return fail(fmt::format("the answer is too large: {} bytes, and at most {} are accepted", size,
-                            max_message_bytes_));
+    return fail(fmt::format("the response is too large: {} bytes, and at most {} are accepted",
+                            size, max_message_bytes_));
   }
   bytes.remove_prefix(kFrameHead);
   levels_.push_back({Place::kAnswer, size});
@@ -430,13 +430,13 @@ std::string prefix_end(std::string prefix) {
     }
     prefix.pop_back();
   }
-  // To the end of everything.
+  // The range has no end.
   return std::string(1, '\0');
 }
 
 namespace {
 
-/// A message. Omits zero numbers and empty texts.
+/// Writes a message. Omits zero numbers and empty strings.
 class Writer {
  public:
   Writer& number(std::uint64_t field, std::uint64_t value) {
@@ -449,7 +449,7 @@ class Writer {
   Writer& bytes(std::uint64_t field, std::string_view value) {
     return value.empty() ? *this : message(field, value);
   }
-  /// Also writes empty texts and 0.
+  /// Also writes empty strings and 0.
   Writer& message(std::uint64_t field, std::string_view value) {
     varint(field << 3 | api::detail::kBytes);
     varint(value.size());
@@ -507,7 +507,7 @@ std::string encode(const WatchRequest& request) {
   Writer out;
   out.bytes(1, request.key).bytes(2, request.range_end).number(3, request.start_revision);
   out.flag(4, request.progress).flag(6, request.previous);
-  // Large answers in several messages, so that none grows beyond what etcd sends.
+  // Fragments: etcd splits large responses, so that none exceeds its limit.
   out.flag(8, true);
   return Writer().message(1, out.finish()).finish();
 }
@@ -548,7 +548,7 @@ std::string grant_request(std::int64_t ttl_seconds) {
 
 std::string lease_request(std::int64_t id) { return Writer().signed_number(1, id).finish(); }
 
-/// Not older than the last change of the members (etcd from 3.5 on).
+/// Linearizable (etcd from 3.5 on): not older than the last change of the members.
 std::string member_list_request() { return Writer().flag(1, true).finish(); }
 
 std::string authenticate_request(std::string_view name, std::string_view password) {

@@ -71,16 +71,17 @@ class RangeStream::State {
     self->pieces_.finish();
   }
 
-  /// False if it was no request to an etcd that has such streams.
+  /// Handles an error. Returns whether the request counts: not if the member does not support
+  /// streams.
   bool failed(const std::exception& e) const {
     const auto* refusal = dynamic_cast<const EtcdError*>(&e);
     if (refusal != nullptr && refusal->code() == EtcdError::kUnimplemented) {
-      log::debug("etcd: {} has no streams of ranges", member_->url());
+      log::debug("etcd: {} does not support RangeStream", member_->url());
       client_->remember_no_streams(member_);
       return false;
     }
     if (stop_.stop_requested()) return true;
-    log::info("etcd: a stream of {} ended early: {}", request_.key, e.what());
+    log::info("etcd: the RangeStream of {} ended early: {}", request_.key, e.what());
     if (is_unavailable(e)) client_->members_.leave(member_, e.what());
     return true;
   }
@@ -123,7 +124,7 @@ class RangeStream::State {
     // Only the last part has a header and the number of keys.
     if (!reader.complete() || !last || last->revision == 0 || last->more ||
         last->count != static_cast<std::int64_t>(count))
-      throw Error(fmt::format("it broke off behind {} keys", count));
+      throw Error(fmt::format("it ended after {} keys", count));
     client_->observe(last->cluster_id, last->revision, before);
     complete_ = true;
   }

@@ -24,10 +24,10 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::steady_clock;
 
-// As in the original.
+// As in watcher.go.
 constexpr std::size_t kIncoming = 100;
 constexpr std::size_t kOutgoing = 100;
-// And for large objects.
+// The additional limit, for large objects.
 constexpr std::size_t kMaxWaitingBytes = 32u << 20;
 constexpr std::size_t kBatch = 16;
 constexpr std::size_t kInitialPage = 500;
@@ -71,7 +71,7 @@ struct OtherHistory : Error {
 
 /// An event arrived after progress beyond its revision was reported: kine may do that.
 struct LateEvent : OtherHistory {
-  LateEvent() : OtherHistory("etcd told of its progress too early") {}
+  LateEvent() : OtherHistory("etcd reported its progress too early") {}
 };
 
 Incoming progress(Revision revision, bool initial_events_end) {
@@ -85,7 +85,7 @@ Incoming progress(Revision revision, bool initial_events_end) {
 Incoming incoming(KeyEvent event) {
   const bool created = !event.deleted && event.kv.create_revision == event.kv.mod_revision;
   if (!created && !event.previous) {
-    // It may already be compacted.
+    // The previous value may already be compacted.
     throw Error(
         fmt::format("etcd event received with PrevKv=nil (key=\"{}\", modRevision={}, type={})",
                     event.kv.key, event.kv.mod_revision, event.deleted ? "DELETE" : "PUT"));
@@ -172,7 +172,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
         cut_at_end_of_lineage_(lineage_.ends, [this] { cut_.request_stop(); }),
         slow_processing_("decoding is slow, or the events are not read", spec_.key,
                          steady_clock::now(), log_slow),
-        slow_reader_("nobody reads the events", spec_.key, steady_clock::now(), log_slow),
+        slow_reader_("the events are not read", spec_.key, steady_clock::now(), log_slow),
         passed_(spec_.revision),
         proven_(spec_.lineage ? spec_.revision : 0) {}
 
@@ -294,8 +294,8 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   }
 
   /// A member behind this watch's revision may be lagging, or may belong to another history. A restored
-  /// member may have kept its name and cluster ID.
-  /// etcd does not report anything for a watch from a future revision.
+  /// member may have kept its name and cluster ID. etcd does not report an error for a watch from a
+  /// future revision.
   Awaitable<void> check_beginning(Revision revision) {
     expect_lineage();
     // kine does not report its revision, and may not know it.
@@ -335,7 +335,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     auto pause = kFirstPause;
     while (!stop_.stop_requested()) {
       const Revision before = passed_;
-      std::string why = "the stream ended or its token was refused";
+      std::string why = "the stream ended, or its token was rejected";
       bool opened = false;
       try {
         co_await follow_connection(opened);
@@ -420,7 +420,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     ask_progress_ = std::move(asker);
   }
 
-  /// Only for caches.
+  /// Only caches request progress.
   Awaitable<void> prepare_progress(WatchConnection& connection) {
     if (!spec_.progress_notify) co_return;
     const bool sound = co_await context_->client->tells_progress(connection.member());
@@ -538,7 +538,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
                                                   event.object, api::Object());
   }
 
-  /// False if the event is none for this watch.
+  /// False if the watch does not deliver the event.
   bool transform(Incoming& raw, Event& event) const {
     event.revision = raw.revision;
     event.revision_continues = raw.revision_continues;
@@ -551,13 +551,13 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     api::Object present;
     api::Object previous;
     if (!raw.deleted) present = context_->decode_event(raw.key, std::move(raw.value), raw.revision);
-    // Only if it is needed to determine or deliver the event.
+    // The previous state is decoded only if it is needed to determine or deliver the event.
     const bool compared = !everything || spec_.with_previous;
     if (raw.deleted || (!raw.created && compared)) previous = decode_previous(raw);
     const bool is_in = !raw.deleted && (everything || spec_.predicate.matches(present));
     const bool was_in = everything ? !raw.created : previous && spec_.predicate.matches(previous);
     if (!is_in && !was_in) {
-      // The end of the revision must still be reported.
+      // The caller must still report the end of the revision.
       return false;
     }
     event.type = !is_in    ? api::EventType::kDeleted
@@ -573,7 +573,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     return true;
   }
 
-  /// The state before, with the revision of the change.
+  /// The previous state, with the revision of the change.
   api::Object decode_previous(Incoming& raw) const {
     try {
       return context_->decode(raw.key, std::move(raw.previous), raw.revision).object;
@@ -642,7 +642,7 @@ Awaitable<bool> EtcdWatch::next(std::vector<Event>& events, TimePoint until) {
   do {
     more = co_await channel_->outgoing().pop(events, kOutgoing, until);
     for (const Event& event : events) {
-      // (Initial objects are sorted by key.)
+      // Initial objects are sorted by key, not by revision.
       const bool past = event.change != nullptr || event.type == api::EventType::kBookmark;
       if (past && !event.revision_continues) seen_ = std::max(seen_, event.revision);
     }

@@ -1,41 +1,14 @@
 // SelfSignedCertificate: a certificate for a server in a test, such as a controller::WebhookServer.
 #pragma once
 
-#include <filesystem>
-#include <string>
-#include <vector>
-
-#include "lookout/base/attributes.h"
+#include "lookout/base/self_signed_certificate.h"
 
 namespace lookout::test {
 
-/// A new key and a self-signed certificate for it, valid for a day. Creating one takes about a
-/// millisecond.
-///
 ///     const test::SelfSignedCertificate certificate;
 ///     certificate.write_to(dir);                              // WebhookOptions::cert_dir
 ///     webhook.client_config().set_ca_bundle(certificate.certificate());  // a typed draft
 ///     webhook["clientConfig"]["caBundle"].set(certificate.ca_bundle());  // an untyped one
-class SelfSignedCertificate {
- public:
-  /// `names`: the names of the server in OpenSSL's notation: "IP:127.0.0.1",
-  /// "DNS:website-webhook.website-system.svc". Throws Error if one of them is invalid.
-  explicit SelfSignedCertificate(const std::vector<std::string>& names = {"IP:127.0.0.1",
-                                                                          "DNS:localhost"});
-
-  /// PEM.
-  const std::string& certificate() const LOOKOUT_LIFETIME_BOUND { return certificate_; }
-  const std::string& key() const LOOKOUT_LIFETIME_BOUND { return key_; }
-  /// The certificate in base64, as a caBundle has it in JSON and YAML. (The setters of typed drafts
-  /// take the certificate itself, and encode it.)
-  std::string ca_bundle() const;
-  /// Writes tls.crt and tls.key into a folder, like a mounted Secret of type kubernetes.io/tls.
-  /// Creates the folder if there is none. Throws Error, with the reason, on failure.
-  void write_to(const std::filesystem::path& folder) const;
-
- private:
-  std::string certificate_;
-  std::string key_;
-};
+using lookout::SelfSignedCertificate;
 
 }  // namespace lookout::test

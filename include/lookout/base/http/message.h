@@ -20,6 +20,8 @@ struct PeerCertificate {
   bool valid = false;
   std::string common_name;
   std::vector<std::string> organizations;
+  /// The SHA-256 digest of the certificate, in hexadecimal.
+  std::string fingerprint = {};
 };
 
 /// The parameters of a URL, in order.

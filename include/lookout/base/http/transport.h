@@ -45,6 +45,9 @@ std::shared_ptr<boost::asio::ssl::context> make_tls_context(const std::string& c
                                                             const std::string& key_file,
                                                             const std::string& client_ca_file);
 
+/// Makes a server context with a new self-signed certificate, which clients cannot verify.
+std::shared_ptr<boost::asio::ssl::context> make_self_signed_context();
+
 std::unique_ptr<Transport> make_plain_transport(boost::asio::ip::tcp::socket socket);
 std::unique_ptr<Transport> make_tls_transport(boost::asio::ip::tcp::socket socket,
                                               std::shared_ptr<boost::asio::ssl::context> context);

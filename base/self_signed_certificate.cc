@@ -1,4 +1,4 @@
-#include "lookout/testing/self_signed_certificate.h"
+#include "lookout/base/self_signed_certificate.h"
 
 #include <fmt/format.h>
 #include <openssl/pem.h>
@@ -16,10 +16,10 @@
 #include "lookout/base/detail/free_with.h"
 #include "lookout/base/error.h"
 
-namespace lookout::test {
+namespace lookout {
 namespace {
 
-using lookout::detail::FreeWith;
+using detail::FreeWith;
 using Bio = std::unique_ptr<BIO, FreeWith<BIO_free>>;
 using Certificate = std::unique_ptr<X509, FreeWith<X509_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, FreeWith<X509_EXTENSION_free>>;
@@ -69,10 +69,10 @@ SelfSignedCertificate::SelfSignedCertificate(const std::vector<std::string>& nam
   check(X509_set_version(x509, X509_VERSION_3) == 1, "cannot set the version of the certificate");
   number(x509);
   constexpr long kMinute = 60;
-  constexpr long kDay = 24 * 60 * kMinute;
+  constexpr long kYear = 365 * 24 * 60 * kMinute;
   X509_gmtime_adj(X509_getm_notBefore(x509), -kMinute);
-  X509_gmtime_adj(X509_getm_notAfter(x509), kDay);
-  const std::string common_name = "lookout test";
+  X509_gmtime_adj(X509_getm_notAfter(x509), kYear);
+  const std::string common_name = "lookout";
   X509_NAME* const name = X509_get_subject_name(x509);
   check(X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
                                    reinterpret_cast<const unsigned char*>(common_name.c_str()), -1,
@@ -105,4 +105,4 @@ void SelfSignedCertificate::write_to(const std::filesystem::path& folder) const 
   write(folder / "tls.crt", certificate_);
 }
 
-}  // namespace lookout::test
+}  // namespace lookout
