@@ -125,14 +125,23 @@ ObjectDraft::ObjectDraft(ObjectDraft&&) noexcept = default;
 ObjectDraft& ObjectDraft::operator=(ObjectDraft&&) noexcept = default;
 ObjectDraft::~ObjectDraft() = default;
 
-const Object& ObjectDraft::original() const& { return tree_->base(); }
-bool ObjectDraft::changed() const { return tree_->changed(); }
-Object ObjectDraft::build() const { return tree_->build(); }
-std::string ObjectDraft::diff() const { return tree_->diff(); }
-std::string ObjectDraft::diff(std::string_view member) const { return tree_->diff(member); }
+namespace {
+
+detail::DraftTree& held(const std::unique_ptr<detail::DraftTree>& tree) {
+  if (!tree) throw InvalidArgument("this draft has been moved: use the one that it was moved to");
+  return *tree;
+}
+
+}  // namespace
+
+const Object& ObjectDraft::original() const& { return held(tree_).base(); }
+bool ObjectDraft::changed() const { return held(tree_).changed(); }
+Object ObjectDraft::build() const { return held(tree_).build(); }
+std::string ObjectDraft::diff() const { return held(tree_).diff(); }
+std::string ObjectDraft::diff(std::string_view member) const { return held(tree_).diff(member); }
 
 std::string ObjectDraft::diff_except(std::string_view member) const {
-  return tree_->diff_except(member);
+  return held(tree_).diff_except(member);
 }
 
 void ObjectDraft::identify(std::string_view api_version, std::string_view kind,

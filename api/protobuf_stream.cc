@@ -209,13 +209,14 @@ class ProtobufListWork final : public ListDecoder, private ProtobufStream {
     kSize,    // inside the size of a value that is bytes
     kBytes,   // inside such a value
   };
-  // The fields of runtime.Unknown, and those of every list.
-  static constexpr std::uint64_t kTypeMeta = 1;
-  static constexpr std::uint64_t kRaw = 2;
-  static constexpr std::uint64_t kContentEncoding = 3;
-  static constexpr std::uint64_t kContentType = 4;
-  static constexpr std::uint64_t kMetadata = 1;
-  static constexpr std::uint64_t kItems = 2;
+  // Of runtime.Unknown, around the list.
+  enum OuterField : std::uint64_t {
+    kTypeMeta = 1,
+    kRaw = 2,
+    kContentEncoding = 3,
+    kContentType = 4
+  };
+  enum ListField : std::uint64_t { kMetadata = 1, kItems = 2 };
 
   void fail(std::string_view why) { error_ = fmt::format("malformed list: {}", why); }
 

@@ -56,9 +56,6 @@ struct WireNumber {
   std::uint16_t target;  // a slot; or, with kInlined, a message whose numbers fill the same slots
 };
 
-/// The maximum number of members per message: one bit each in a word.
-inline constexpr std::size_t kMaxWireSlots = 64;
-
 struct WireMessage {
   std::uint16_t first_number;
   std::uint16_t first_slot;

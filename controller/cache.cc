@@ -85,7 +85,8 @@ bool watches_all_of(const CachedKind& kind, const std::vector<std::string>& name
 bool CachedKind::refused(const Part& part) const {
   if (parts.size() == 1 || part.informer->has_synced()) return false;
   const auto failure = part.informer->last_failure();
-  return failure && (failure->status == 401 || failure->status == 403);
+  // (401 concerns all namespaces: the caches are not complete.)
+  return failure && failure->status == 403;
 }
 
 const CachedKind::Part* CachedKind::part_for(std::string_view ns) const {
@@ -127,6 +128,7 @@ std::shared_ptr<CachedKind> CacheCore::make(const api::Resource& resource, bool 
   kind->scope.label_selector = options.label_selector.value_or(options_.label_selector);
   kind->scope.field_selector = options.field_selector.value_or(options_.field_selector);
   kind->scope.projection = options.projection;
+  if (!options.projection && !metadata_only) kind->scope.projection = options_.projection;
   kind->scope.metadata_only = metadata_only;
   kind->labels = api::labels::parse(*kind->scope.label_selector);
   kind->fields = api::fields::parse(*kind->scope.field_selector);
@@ -385,7 +387,7 @@ Awaitable<void> CacheCore::wait_for_sync(std::vector<std::shared_ptr<const Cache
         co_await clock->sleep(until - now, wake.get_token());
       }
       if (stop.stop_requested()) co_return;
-      if (kind->refused(part)) {
+      if (kind->refused(part) && !part.reported->exchange(true)) {
         log::warn("the cache of {} continues without this namespace{}", part.informer->name(),
                   reason(kind->resource, *part.informer));
       }

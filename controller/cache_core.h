@@ -27,6 +27,8 @@ class CachedKind {
     std::string listed;  ///< the requested namespace: `ns` or that of the field selector
     std::shared_ptr<informer::SharedIndexInformer> informer;
     std::shared_ptr<std::stop_source> synced;  ///< requested once the first list is complete
+    /// True if the log says that this namespace is refused.
+    std::shared_ptr<std::atomic<bool>> reported = std::make_shared<std::atomic<bool>>(false);
   };
 
   api::Resource resource;
@@ -42,7 +44,7 @@ class CachedKind {
   bool declared = false;  // by the program, or by a lazy read
   std::size_t uses = 0;   // watches of controllers
 
-  /// True if the server refuses the namespace of a part (401, 403) and there are other parts, which are
+  /// True if the server refuses the namespace of a part (403) and there are other parts, which are
   /// used without it.
   bool refused(const Part& part) const;
   /// Null if the namespace is not watched.

@@ -7,6 +7,7 @@
 
 #include "controller/cache_core.h"
 #include "controller/environment.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/controller/finalizers.h"
 #include "lookout/controller/owner_references.h"
 #include "lookout/k8s/meta/v1.h"
@@ -40,7 +41,7 @@ const rest::Client& Context::uncached() const {
 }
 
 rest::ResourceClient Context::client_for(const api::Resource& resource, std::string_view ns) const {
-  return uncached().resource(resource, resource.namespaced ? std::string(ns) : std::string());
+  return uncached().resource(resource, resource.namespaced ? ns : std::string_view());
 }
 
 api::Resource Context::resource_by_kind(const api::ObjectDraft& draft) const {
@@ -66,8 +67,16 @@ void Context::require_same_key(const api::Object& existing, const Request& reque
 
 void Context::report(const api::Object& regarding, EventType type, std::string_view reason,
                      const std::string& message) const {
-  if (environment_->events)
+  if (!environment_->events) return;
+  // A lost Event must not fail a reconcile.
+  try {
     environment_->events->event(regarding, type, reason, message, environment_->controller);
+  } catch (const std::exception& e) {
+    log::error("controller {}: {}: its EventSink threw: {}", controller(), request_.key(),
+               e.what());
+  } catch (...) {
+    log::error("controller {}: {}: its EventSink threw", controller(), request_.key());
+  }
 }
 
 Ownership Context::ownership_of(const api::Resource& resource) {
@@ -118,6 +127,7 @@ void Context::note(const api::Resource& resource, const api::Object& written) {
     write.key = Request(written.ns(), written.name());
     write.uid = written.uid();
     write.resource_version = written.resource_version();
+    detail::seen(write);  // notes the version of the cache
     writes_.push_back(std::move(write));
   }
 }
@@ -130,6 +140,7 @@ void Context::note_removed(const api::Resource& resource, const Request& key,
     write.kind = std::move(kind);
     write.key = key;
     write.uid = uid;
+    detail::seen(write);
     writes_.push_back(std::move(write));
   }
 }
@@ -258,7 +269,7 @@ Awaitable<void> Context::async_remove_finalizer(api::Resource resource, api::Obj
   const auto attempt = [&]() -> Awaitable<void> {
     if (read) {
       const std::string uid(object.uid());
-      object = co_await client_for(resource, object.ns()).async_find(std::string(object.name()));
+      object = co_await client_for(resource, object.ns()).async_find(object.name());
       if (!object || object.uid() != uid) co_return;
     }
     read = true;

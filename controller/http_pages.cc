@@ -112,16 +112,26 @@ Response HealthPage::answer(const http::Request& request, std::string_view path)
   return Response::text(200, "ok");
 }
 
-HttpPages::HttpPages(const std::string& address, Handler handler) : handler_(std::move(handler)) {
-  const auto answer = [this](http::Request request) -> Awaitable<Response> {
-    if (request.method != "GET" && request.method != "HEAD")
-      co_return Response::text(405, "405 method not allowed\n");
-    co_return handler_(request);
-  };
+HttpPages::HttpPages(const std::string& address, Handler handler, PageAccess access)
+    : handler_(std::move(handler)), access_(std::move(access)) {
   const auto error = [](int status, const std::string& message) {
     return Response::text(status, message + "\n");
   };
-  server_ = std::make_unique<http::Server>(listen_options(address), answer, error);
+  http::ServerOptions options = listen_options(address);
+  options.tls = access_.tls;
+  server_ = std::make_unique<http::Server>(
+      std::move(options), [this](http::Request request) { return answer(std::move(request)); },
+      error);
+}
+
+Awaitable<Response> HttpPages::answer(http::Request request) {
+  if (access_.review) {
+    auto refusal = co_await access_.review->refuse(request);
+    if (refusal) co_return *std::move(refusal);
+  }
+  if (request.method != "GET" && request.method != "HEAD")
+    co_return Response::text(405, "405 method not allowed\n");
+  co_return handler_(request);
 }
 
 void HttpPages::stop() { server_->stop(std::chrono::seconds(1)); }

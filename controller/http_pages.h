@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/access_review.h"
 #include "lookout/base/event_loop.h"
 #include "lookout/base/http/server.h"
 #include "lookout/controller/manager.h"
@@ -36,6 +37,14 @@ class HealthPage {
   std::vector<Check> checks_;  // guarded by mutex_
 };
 
+/// Who may connect to a listener.
+struct PageAccess {
+  /// Null: plain HTTP.
+  std::shared_ptr<boost::asio::ssl::context> tls = nullptr;
+  /// Null: any client may read the pages.
+  std::shared_ptr<AccessReview> review = nullptr;
+};
+
 /// One listener.
 class HttpPages {
  public:
@@ -43,7 +52,7 @@ class HttpPages {
 
   /// Listens immediately. `address`: ":8080" or "127.0.0.1:0". Throws InvalidArgument if it is invalid, and
   /// Error if it cannot be bound.
-  HttpPages(const std::string& address, Handler handler);
+  HttpPages(const std::string& address, Handler handler, PageAccess access = {});
 
   std::uint16_t port() const { return server_->port(); }
   void start() { server_->start(); }
@@ -51,7 +60,10 @@ class HttpPages {
   void stop();
 
  private:
+  Awaitable<http::Response> answer(http::Request request);
+
   const Handler handler_;
+  const PageAccess access_;
   std::unique_ptr<http::Server> server_;
 };
 

@@ -8,6 +8,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/strand.hpp>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <utility>
@@ -15,11 +16,13 @@
 
 #include "controller/cache_core.h"
 #include "controller/catch_up.h"
+#include "controller/certificate_watcher.h"
 #include "controller/controller_core.h"
 #include "controller/http_pages.h"
 #include "controller/lease_events.h"
 #include "controller/waiting.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/base/http/transport.h"
 #include "lookout/base/prometheus_text.h"
 #include "lookout/tools/leaderelection/leader_elector.h"
 
@@ -104,6 +107,12 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
         options_(std::move(options)),
         clock_(options_.clock ? options_.clock : Clock::real()),
         cache_(client_, cache_options()) {
+    if (!options_.controllers.name.empty() || options_.controllers.rate_limiter) {
+      throw InvalidArgument(
+          "ManagerOptions::controllers: a name and a rate limiter belong to one controller: set "
+          "them "
+          "in its builder");
+    }
     if (options_.leader_election) {
       elector_ = std::make_unique<leaderelection::LeaderElector>(
           client_, election_options(*options_.leader_election, options_.events, clock_));
@@ -118,7 +127,14 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     }
     if (!detail::is_off(options_.metrics_listen)) {
       metrics_server_ = std::make_unique<detail::HttpPages>(
-          options_.metrics_listen, [this](const auto& request) { return answer_metrics(request); });
+          options_.metrics_listen, [this](const auto& request) { return answer_metrics(request); },
+          metrics_access());
+    }
+    if (metrics_certificates_) {
+      add(
+          "certificate of /metrics",
+          [this](std::stop_token stop) { return watch_certificates(std::move(stop)); },
+          Stage::kServers);
     }
   }
 
@@ -206,6 +222,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void add_metrics(std::shared_ptr<const metrics::Source> source) {
+    if (!source) throw InvalidArgument("add_metrics(): the source is null");
     const std::lock_guard lock(mutex_);
     metrics_.push_back(std::move(source));
   }
@@ -214,6 +231,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   detail::HealthPage& ready() { return ready_; }
   Cache& cache() { return cache_; }
   const rest::Client& client() const { return client_; }
+  const ManagerOptions& options() const { return options_; }
 
   Awaitable<void> run(std::stop_token stop) {
     {
@@ -264,6 +282,8 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     }
     for (const auto& source : sources) source->collect(out);
     cache_.collect(out);
+    client_.metrics()->collect(out);
+    if (metrics_certificates_) metrics_certificates_->collect(out);
     if (elector_) elector_->collect(out);
   }
 
@@ -308,6 +328,34 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     CacheOptions out = options_.cache;
     if (!out.clock) out.clock = options_.clock;
     return out;
+  }
+
+  detail::PageAccess metrics_access() {
+    detail::PageAccess out;
+    if (!options_.secure_metrics) return out;
+    const SecureMetrics& secure = *options_.secure_metrics;
+    if (secure.cert_dir.empty()) {
+      out.tls = http::make_self_signed_context();
+    } else {
+      const std::filesystem::path folder = secure.cert_dir;
+      metrics_certificates_ = std::make_unique<detail::CertificateWatcher>(
+          "metrics server", (folder / secure.cert_name).string(),
+          (folder / secure.key_name).string(),
+          secure.client_ca_name.empty() ? "" : (folder / secure.client_ca_name).string());
+      out.tls = metrics_certificates_->context();
+    }
+    if (secure.authorize) out.review = std::make_shared<detail::AccessReview>(client_, clock_);
+    return out;
+  }
+
+  /// Looks for renewed files once a second.
+  Awaitable<void> watch_certificates(std::stop_token stop) {
+    const auto real = Clock::real();
+    while (!stop.stop_requested()) {
+      const std::function<void()> look = [this] { metrics_certificates_->poll(); };
+      co_await detail::on_thread(real, look);
+      co_await real->sleep(std::chrono::seconds(1), stop);
+    }
   }
 
   void require_leadership() const {
@@ -629,6 +677,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   std::vector<std::shared_ptr<ControllerCore>> controllers_;
   std::vector<std::shared_ptr<const metrics::Source>> metrics_;
 
+  std::unique_ptr<detail::CertificateWatcher> metrics_certificates_;  // null: not from files
   // Declared last, because their threads use the other members.
   std::unique_ptr<detail::HttpPages> health_server_;
   std::unique_ptr<detail::HttpPages> metrics_server_;
@@ -640,6 +689,9 @@ Manager::~Manager() = default;
 
 const rest::Client& Manager::client() const { return impl_->client(); }
 Cache& Manager::cache() const { return impl_->cache(); }
+const ControllerOptions& Manager::controller_defaults() const {
+  return impl_->options().controllers;
+}
 void Manager::add(std::string name, Run run, RunnableGroup group) {
   impl_->add_blocking(std::move(name), std::move(run), stage_of(group));
 }

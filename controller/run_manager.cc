@@ -47,6 +47,9 @@ void ManagerFlags::apply_to(ManagerOptions& options, const std::string& name,
                             const rest::Config& config) const {
   options.metrics_listen = metrics_listen;
   options.health_listen = health_listen;
+  if (metrics_secure && !options.secure_metrics) options.secure_metrics.emplace();
+  if (metrics_secure && !metrics_cert_dir.empty())
+    options.secure_metrics->cert_dir = metrics_cert_dir;
   if (!namespaces.empty()) options.cache.namespaces = namespaces;
   if (!leader_elect) {
     options.leader_election.reset();

@@ -22,8 +22,8 @@
 #include <variant>
 #include <vector>
 
+#include "controller/certificate_watcher.h"
 #include "controller/waiting.h"
-#include "controller/webhook_certificates.h"
 #include "controller/webhook_conversion.h"
 #include "controller/webhook_review.h"
 #include "lookout/base/alarm.h"
@@ -176,7 +176,7 @@ class WebhookServer::Impl : public metrics::Source {
         pool_(loop_, pool_options()) {
     if (!options_.plain_http) {
       certificates_ = std::make_unique<detail::CertificateWatcher>(
-          file(options_.cert_name), file(options_.key_name),
+          "webhook server", file(options_.cert_name), file(options_.key_name),
           options_.client_ca_name.empty() ? std::string() : file(options_.client_ca_name));
     }
     const auto answer = [this](http::Request request) { return serve(std::move(request)); };

@@ -24,12 +24,19 @@ bool at_least(std::string_view resource_version, std::string_view wanted) {
   return have && want ? *have >= *want : resource_version == wanted;
 }
 
+/// True if the cache has gone back to an older version since the last call for this write.
+bool went_back(Write& write, std::string_view cache_version) {
+  const auto current = number(cache_version);
+  return current && *current < std::exchange(write.cache_version, *current);
+}
+
 }  // namespace
 
-bool seen(const Write& write) {
+bool seen(Write& write) {
   const CachedKind::Part* const part = write.kind->part_for(write.key.ns);
   if (part == nullptr || write.kind->retired || write.kind->refused(*part)) return true;
   const cache::Snapshot now = part->informer->store().snapshot();
+  if (went_back(write, now.resource_version())) return true;
   const api::Object object = now.get(write.key.ns, write.key.name);
   if (write.resource_version.empty())
     return !object || (!write.uid.empty() && object.uid() != write.uid);
@@ -76,7 +83,12 @@ void WriteBarrier::wait(std::vector<Write> writes, std::chrono::milliseconds tim
     ++waiting_;
     const std::lock_guard lock(mutex_);
     done = advance(*waiter);
-    if (!done) waiters_.emplace(waiter->awaited().key, waiter);
+    if (!done) {
+      // Notes the versions of the other caches.
+      for (std::size_t i = waiter->next + 1; i < waiter->writes.size(); ++i)
+        seen(waiter->writes[i]);
+      waiters_.emplace(waiter->awaited().key, waiter);
+    }
   }
   if (done) return finish({waiter}, true);
   alarm_->set(waiter->since + kSweepEvery);

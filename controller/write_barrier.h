@@ -32,13 +32,17 @@ struct Write {
   std::string resource_version;  ///< empty: the object was deleted, so `uid` must disappear
   /// True if the cache's selectors match the written object; otherwise there may be no event.
   bool selected = true;
+  /// The cache's resourceVersion at the last call of seen(); 0 before the first, and if it is not a
+  /// number.
+  std::uint64_t cache_version = 0;
 };
 
 /// Reports when the caches have seen a set of writes, or after a deadline.
 ///
 /// A cache has seen a write when it has this or a newer version of the object, when it has followed the
 /// server beyond that version, or, after a deletion, when the object is gone. A refused namespace counts
-/// as not cached.
+/// as not cached. If the server's history begins anew (empty storage, a restored backup), the cache's
+/// version goes back; the write may be missing from the new history, so it counts as seen.
 class WriteBarrier : public std::enable_shared_from_this<WriteBarrier> {
  public:
   WriteBarrier(const std::shared_ptr<EventLoop>& loop, std::shared_ptr<Clock> clock);
@@ -75,7 +79,8 @@ class WriteBarrier : public std::enable_shared_from_this<WriteBarrier> {
   Waiters waiters_;  // guarded by mutex_; by the first write that has not been seen
 };
 
-/// True if the cache has seen this write.
-bool seen(const Write& write);
+/// True if the cache has seen this write. Call it repeatedly for the same `write`: it compares the cache's
+/// version with that of the last call.
+bool seen(Write& write);
 
 }  // namespace lookout::controller::detail

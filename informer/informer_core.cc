@@ -317,6 +317,8 @@ void InformerCore::collect(std::vector<metrics::Sample>& out) const {
   own.counter("reflector_skipped_objects_total", "Objects that were skipped", stats.skipped);
   own.counter("informer_transform_failures_total", "Changes dropped because the transform failed",
               static_cast<double>(controller_.transform_failures()));
+  own.counter("informer_index_failures_total", "Exceptions that index functions threw",
+              static_cast<double>(store_->index_failures()));
   own.gauge("reflector_unreadable_objects", "Unreadable objects in the last list",
             static_cast<double>(stats.unreadable.load(std::memory_order_relaxed)));
   own.gauge("informer_stored_items", "Objects in the store", static_cast<double>(store_->size()));

@@ -4,6 +4,8 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -28,6 +30,8 @@ struct App::Core {
   bool ran = false;
   bool ended = false;  // serve has returned
 
+  bool in_flight_threw = false;  // on the thread of end_in_peace()
+
   std::shared_ptr<Registration> current() const {
     const std::lock_guard lock(mutex);
     return registration;
@@ -36,6 +40,8 @@ struct App::Core {
   /// Waits for the stop, and shuts down. Runs on its own thread.
   void end_in_peace(std::stop_source serving);
   void drain();
+  /// What options.in_flight returns; empty if it throws, which is logged once.
+  std::optional<std::size_t> in_flight();
   /// Waits. False if serve() has returned in the meantime.
   bool serves_for(milliseconds time);
 };
@@ -60,6 +66,20 @@ bool App::Core::serves_for(milliseconds time) {
   return !changed.wait_for(lock, Clock::limited(time), [&] { return ended; });
 }
 
+std::optional<std::size_t> App::Core::in_flight() {
+  std::string why = "something that is not a std::exception";
+  try {
+    return options.in_flight();
+  } catch (const std::exception& e) {
+    why = e.what();
+  } catch (...) {
+  }
+  if (!std::exchange(in_flight_threw, true))
+    log::error("registry: in_flight of {} threw: {}; waiting for the drain time", options.name,
+               why);
+  return std::nullopt;
+}
+
 void App::Core::drain() {
   const auto begun = std::chrono::steady_clock::now();
   if (!serves_for(options.notice)) return;
@@ -67,13 +87,13 @@ void App::Core::drain() {
   for (;;) {
     const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
     if (left.count() <= 0) break;
-    if (options.in_flight && options.in_flight() == 0) return;
+    if (options.in_flight && in_flight() == std::size_t{0}) return;
     if (!serves_for(std::min(left, options.in_flight ? milliseconds(10) : left))) return;
   }
   if (!options.in_flight) return;
-  if (const std::size_t left = options.in_flight(); left > 0) {
+  if (const auto left = in_flight(); left && *left > 0) {
     log::warn("registry: {} exits with {} requests in flight, {} ms after deregistration",
-              options.name, left, options.drain.count());
+              options.name, *left, options.drain.count());
   }
 }
 

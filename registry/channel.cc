@@ -48,6 +48,7 @@ void Channel::put_together(std::vector<InstancePtr>& instances, const InstanceSe
     }
   }
   instances.resize(kept);
+  reader_->choose(instances);
   // An object changes more often than its instances.
   auto known = before.instances().begin();
   for (auto& instance : instances) {

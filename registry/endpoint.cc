@@ -122,12 +122,10 @@ const char* Endpoint::parse() {
   const std::size_t question = text.find('?', end);
   scheme_size_ = static_cast<std::uint32_t>(colon);
   authority_size_ = static_cast<std::uint32_t>(authority.size());
-  host_begin_ = static_cast<std::uint32_t>(host_begin);
-  host_size_ = static_cast<std::uint32_t>(host.size());
-  if (question < fragment) {
-    query_begin_ = static_cast<std::uint32_t>(question + 1);
-    query_size_ = static_cast<std::uint32_t>(fragment - question - 1);
-  }
+  host_ = {static_cast<std::uint32_t>(host_begin), static_cast<std::uint32_t>(host.size())};
+  if (question < fragment)
+    query_ = {static_cast<std::uint32_t>(question + 1),
+              static_cast<std::uint32_t>(fragment - question - 1)};
   port_ = static_cast<std::uint16_t>(number);
   return nullptr;
 }
@@ -152,7 +150,7 @@ bool Endpoint::has_scheme(std::string_view scheme) const {
 bool Endpoint::secure() const {
   static constexpr std::array<std::string_view, 4> kSecure = {"https", "grpcs", "wss", "tls"};
   if (std::ranges::any_of(kSecure, [&](std::string_view s) { return has_scheme(s); })) return true;
-  return query_size_ > 0 && parameter("isSecure") == "true";
+  return query_.size > 0 && parameter("isSecure") == "true";
 }
 
 std::string Endpoint::url(std::string_view path) const {

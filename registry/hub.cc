@@ -61,6 +61,8 @@ bool InstanceReader::is_listed(std::string_view) const { return true; }
 
 InstancePtr InstanceReader::merged(const InstancePtr&, const InstancePtr& b) const { return b; }
 
+void InstanceReader::choose(std::vector<InstancePtr>&) const {}
+
 /// The user's watcher. Its destructor ends the watch.
 class HubWatcher : public WatcherBackend {
  public:

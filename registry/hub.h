@@ -40,6 +40,9 @@ class InstanceReader {
   virtual std::optional<std::string> defect(const api::Object& object) const = 0;
   /// Merges two objects' data of one instance. Both have the same key.
   virtual InstancePtr merged(const InstancePtr& a, const InstancePtr& b) const;
+  /// Removes or replaces instances of a service, once all of its objects have been read and merged.
+  /// Keeps their order.
+  virtual void choose(std::vector<InstancePtr>& instances) const;
 };
 
 /// The index of InstanceReader::services_of().

@@ -12,11 +12,12 @@
 
 namespace lookout::rest::detail {
 
-/// Options that Client::with() adds to every call.
+/// Options that Client::with() and Client::with_write_defaults() add to every call.
 struct Binding {
   std::vector<std::stop_token> stops;  // each of them ends the call
   std::vector<std::function<bool()>> may_send;
   std::chrono::milliseconds timeout{0};  // 0: Config::timeout
+  WriteDefaults writes = {};
 };
 using BindingPtr = std::shared_ptr<const Binding>;
 
@@ -27,6 +28,28 @@ inline BindingPtr bind(const BindingPtr& before, const CallOptions& call) {
   if (call.may_send) out->may_send.push_back(call.may_send);
   if (call.timeout.count() > 0) out->timeout = call.timeout;
   return out;
+}
+
+/// Combines `before` with `defaults`, which take precedence where they are set.
+inline BindingPtr bind(const BindingPtr& before, const WriteDefaults& defaults) {
+  auto out = before ? std::make_shared<Binding>(*before) : std::make_shared<Binding>();
+  WriteDefaults& writes = out->writes;
+  if (!defaults.field_manager.empty()) writes.field_manager = defaults.field_manager;
+  if (!defaults.field_validation.empty()) writes.field_validation = defaults.field_validation;
+  writes.dry_run = writes.dry_run || defaults.dry_run;
+  return out;
+}
+
+/// Fills the unset options of a write with the client's defaults.
+template <class Options>
+void add_defaults(Options& options, const BindingPtr& binding) {
+  if (!binding) return;
+  const WriteDefaults& writes = binding->writes;
+  options.dry_run = options.dry_run || writes.dry_run;
+  if constexpr (requires { options.field_manager; }) {
+    if (options.field_manager.empty()) options.field_manager = writes.field_manager;
+    if (options.field_validation.empty()) options.field_validation = writes.field_validation;
+  }
 }
 
 /// One call.

@@ -44,12 +44,7 @@ detail::HttpServer server_of(const Config& config) {
   if (server.proxy.starts_with(kSocks)) server.proxy.replace(0, kSocks.size(), "socks5h://");
   server.compression = !config.disable_compression;
   server.user_agent = config.user_agent;
-  server.keepalive_idle = config.keepalive.idle;
-  server.keepalive_interval = config.keepalive.interval;
-  server.user_timeout = config.keepalive.user_timeout;
-  server.probe_after = config.keepalive.probe_after;
-  server.probe_timeout = config.keepalive.probe_timeout;
-  server.stream_silence = config.keepalive.stream_silence;
+  server.keepalive = config.keepalive;
   return server;
 }
 
@@ -113,7 +108,8 @@ Client::Impl::Impl(Config config, std::shared_ptr<EventLoop> loop)
       transport_(config_.transport
                      ? config_.transport->create(loop_->context(), server_of(config_))
                      : detail::HttpTransport::create(loop_->context(), server_of(config_))),
-      warnings_(config_.on_warning) {
+      warnings_(config_.on_warning),
+      metrics_(std::make_shared<detail::RequestMetrics>(config_.server)) {
   if (config_.qps > 0) limiter_.emplace(config_.qps, config_.burst);
 }
 
@@ -214,11 +210,16 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
     {
       const auto shown = co_await credential(control);
       Answer answer;
+      const auto began = std::chrono::steady_clock::now();
       answer.exchange = transport_->start(prepare(request, *shown, control), control.executor());
       control.watch(answer.exchange);
       try {
         answer.head = co_await answer.exchange->head();
+        metrics_->count(request.method, answer.head.status,
+                        std::chrono::steady_clock::now() - began);
       } catch (const TransportError& e) {
+        metrics_->count(request.method, detail::RequestMetrics::kNoResponse,
+                        std::chrono::steady_clock::now() - began);
         // The server may have closed an idle connection. Reads can be sent again.
         delay = std::chrono::seconds(attempt == 0 ? 0 : 1);
         if (request.method != "GET" || request.streaming ||
@@ -318,10 +319,11 @@ Awaitable<api::Object> Client::Impl::fetch_object(const Request& request, CallCo
 }
 
 Awaitable<api::Object> Client::Impl::get_object(Request request, const api::Resource& resource,
-                                                CallControl& control) {
+                                                CallControl& control, bool metadata_only) {
+  const char* const as = metadata_only ? "PartialObjectMetadata" : "";
   for (;;) {
     ObjectsAnswer answer =
-        co_await open_objects(request, resource, config_.content_type, {}, control);
+        co_await open_objects(request, resource, config_.content_type, as, control);
     const bool protobuf = answer.encoding.protobuf;
     api::UnknownFields unknown;
     try {
@@ -345,8 +347,8 @@ Client::Client(Config config, std::shared_ptr<EventLoop> loop) {
   });
 }
 
-ResourceClient Client::resource(api::Resource resource, std::string ns) const {
-  return {impl_, std::move(resource), std::move(ns), binding_};
+ResourceClient Client::resource(api::Resource resource, std::string_view ns) const {
+  return {impl_, std::move(resource), std::string(ns), binding_};
 }
 
 Client Client::with(const CallOptions& call) const {
@@ -355,8 +357,15 @@ Client Client::with(const CallOptions& call) const {
   return out;
 }
 
+Client Client::with_write_defaults(const WriteDefaults& defaults) const {
+  Client out(*this);
+  out.binding_ = detail::bind(binding_, defaults);
+  return out;
+}
+
 const Config& Client::config() const { return impl_->config(); }
 EventLoop& Client::loop() const { return impl_->loop(); }
 const std::shared_ptr<EventLoop>& Client::shared_loop() const { return impl_->shared_loop(); }
+std::shared_ptr<const metrics::Source> Client::metrics() const { return impl_->metrics(); }
 
 }  // namespace lookout::rest

@@ -17,6 +17,7 @@
 #include "rest/encodings.h"
 #include "rest/rate_limiter.h"
 #include "rest/request.h"
+#include "rest/request_metrics.h"
 #include "rest/warnings.h"
 
 namespace lookout::rest {
@@ -61,12 +62,13 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
 
   /// The same for a resource, in the encoding selected for it, without losing unknown fields.
   Awaitable<api::Object> get_object(detail::Request request, const api::Resource& resource,
-                                    detail::CallControl& control);
+                                    detail::CallControl& control, bool metadata_only = false);
 
   detail::Encodings& encodings() { return encodings_; }
   const Config& config() const { return config_; }
   EventLoop& loop() const { return *loop_; }
   const std::shared_ptr<EventLoop>& shared_loop() const { return loop_; }
+  std::shared_ptr<const metrics::Source> metrics() const { return metrics_; }
 
  private:
   Awaitable<api::Object> read_object(const detail::Request& request, Answer answer,
@@ -86,6 +88,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   detail::Encodings encodings_;
   detail::Warnings warnings_;
   std::optional<detail::RateLimiter> limiter_;
+  const std::shared_ptr<detail::RequestMetrics> metrics_;
   std::once_flag helper_once_;
   std::unique_ptr<boost::asio::thread_pool> helper_;  // for credential plugins, which block
 };

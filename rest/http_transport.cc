@@ -75,7 +75,9 @@ class CurlTransfers {
         multi_(create_multi(kIdleConnections)),
         lists_(create_multi(kIdleListConnections)),
         monitor_(ConnectionMonitor::create(
-            strand_, {server_.probe_after, server_.probe_timeout, server_.stream_silence},
+            strand_,
+            {server_.keepalive.probe_after, server_.keepalive.probe_timeout,
+             server_.keepalive.stream_silence},
             {[this](const auto& visit) { each_transfer(visit); }, [this] { return send_probe(); },
              [this](ConnectionMonitor::Port port, std::string_view why) { lost(port, why); }})) {}
 
@@ -201,7 +203,7 @@ class CurlTransfers {
     request.headers = any->second->request.headers;
     request.certificate = any->second->request.certificate;
     request.ca = any->second->request.ca;
-    request.timeout = server_.probe_timeout;
+    request.timeout = server_.keepalive.probe_timeout;
     auto probe = std::make_unique<Transfer>();
     probe->flow = std::make_shared<Flow>(strand_, std::weak_ptr<CurlTransport>(), buffers_,
                                          "GET " + server_.url + request.target);
@@ -223,7 +225,7 @@ class CurlTransfers {
     // The connection ends when data or keep-alive probes are not acknowledged for this long.
     const auto* sockets = static_cast<const Sockets*>(impl);
     CurlTransfers* const self = sockets->self;
-    const auto timeout = static_cast<unsigned>(self->server_.user_timeout.count());
+    const auto timeout = static_cast<unsigned>(self->server_.keepalive.user_timeout.count());
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
     sockets->multi->opened(fd);
     self->monitor_->opened(fd);
@@ -397,8 +399,8 @@ class CurlTransfers {
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
     set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(server_.connect_timeout.count()));
     set(CURLOPT_TCP_KEEPALIVE, 1L);
-    set(CURLOPT_TCP_KEEPIDLE, static_cast<long>(server_.keepalive_idle.count()));
-    set(CURLOPT_TCP_KEEPINTVL, static_cast<long>(server_.keepalive_interval.count()));
+    set(CURLOPT_TCP_KEEPIDLE, static_cast<long>(server_.keepalive.idle.count()));
+    set(CURLOPT_TCP_KEEPINTVL, static_cast<long>(server_.keepalive.interval.count()));
     set(CURLOPT_SOCKOPTFUNCTION, &CurlTransfers::on_socket_opened);
     Sockets* const sockets = own ? &list_sockets_ : &shared_sockets_;
     set(CURLOPT_SOCKOPTDATA, sockets);

@@ -27,7 +27,8 @@ using detail::Request;
 using Impl = Client::Impl;
 
 Request make_request(std::string method, std::string verb, const api::Resource& resource,
-                     std::string_view ns, std::string name, std::string_view subresource = {}) {
+                     std::string_view ns, std::string_view name,
+                     std::string_view subresource = {}) {
   if (resource.namespaced && ns.empty() && (!name.empty() || method == "POST")) {
     throw InvalidArgument(
         fmt::format("{} {}{}{}: the resource is namespaced, and no namespace is given: name one in "
@@ -39,7 +40,7 @@ Request make_request(std::string method, std::string verb, const api::Resource& 
   request.path = detail::resource_path(resource, ns, name, subresource);
   request.verb = std::move(verb);
   request.resource = resource.qualified_name();
-  request.name = std::move(name);
+  request.name = name;
   request.subresource = subresource;
   return request;
 }
@@ -66,8 +67,9 @@ Awaitable<api::Object> send(const std::shared_ptr<Impl>& client, Request request
 
 /// Turns the request into a write with `body`.
 template <class Options>
-void carry(Request& request, const Options& options, std::string_view content_type,
-           std::string body) {
+void carry(Request& request, Options options, const detail::BindingPtr& binding,
+           std::string_view content_type, std::string body) {
+  detail::add_defaults(options, binding);
   detail::add_write_options(request, options.dry_run, options.field_manager,
                             options.field_validation);
   request.content_type = content_type;
@@ -75,10 +77,10 @@ void carry(Request& request, const Options& options, std::string_view content_ty
 }
 
 Awaitable<api::Object> get_object(std::shared_ptr<Impl> client, api::Resource resource,
-                                  Request request, BoundCall call) {
+                                  Request request, bool metadata_only, BoundCall call) {
   CallControl control(call, call.timeout_or(client->config().timeout), client->closing(),
                       co_await boost::asio::this_coro::executor, describe(request));
-  co_return co_await client->get_object(std::move(request), resource, control);
+  co_return co_await client->get_object(std::move(request), resource, control, metadata_only);
 }
 
 Awaitable<std::string> fetch(std::shared_ptr<Impl> client, Request request, BoundCall call) {
@@ -253,7 +255,7 @@ std::string_view content_type_of(PatchType type) {
   return kNames.name_of(type);
 }
 
-void require_name(const std::string& name) {
+void require_name(std::string_view name) {
   if (name.empty()) throw InvalidArgument("the name of the resource may not be empty");
 }
 
@@ -272,20 +274,26 @@ ResourceClient ResourceClient::with(const CallOptions& call) const {
   return out;
 }
 
+ResourceClient ResourceClient::with_write_defaults(const WriteDefaults& defaults) const {
+  ResourceClient out(*this);
+  out.binding_ = detail::bind(binding_, defaults);
+  return out;
+}
+
 EventLoop& ResourceClient::loop() const { return client_->loop(); }
 
-Awaitable<api::Object> ResourceClient::async_get(std::string name, GetOptions options,
+Awaitable<api::Object> ResourceClient::async_get(std::string_view name, GetOptions options,
                                                  CallOptions call) const {
   require_name(name);
-  Request request = make_request("GET", "get", resource_, ns_, std::move(name));
+  Request request = make_request("GET", "get", resource_, ns_, name);
   request.add_query("resourceVersion", options.resource_version);
   return on_strand(client_,
                    rest::get_object(client_->shared_from_this(), resource_, std::move(request),
-                                    BoundCall{std::move(call), binding_}));
+                                    options.metadata_only, BoundCall{std::move(call), binding_}));
 }
 
-api::Object ResourceClient::get(std::string name, GetOptions options, CallOptions call) const {
-  return client_->loop().run(async_get(std::move(name), std::move(options), std::move(call)));
+api::Object ResourceClient::get(std::string_view name, GetOptions options, CallOptions call) const {
+  return client_->loop().run(async_get(name, std::move(options), std::move(call)));
 }
 
 Awaitable<List<>> ResourceClient::async_list(ListOptions options, CallOptions call) const {
@@ -327,11 +335,11 @@ WatchStream ResourceClient::watch(ListOptions options, DecodeOptions decode,
   return client_->loop().run(async_watch(std::move(options), std::move(decode), std::move(call)));
 }
 
-Awaitable<LogStream> ResourceClient::async_logs(std::string name, LogOptions options,
+Awaitable<LogStream> ResourceClient::async_logs(std::string_view name, LogOptions options,
                                                 CallOptions call) const {
   require_name(name);
   if (options.max_line_bytes == 0) throw InvalidArgument("a line of a log has at least one byte");
-  Request request = make_request("GET", "get logs of", resource_, ns_, std::move(name), "log");
+  Request request = make_request("GET", "get logs of", resource_, ns_, name, "log");
   request.accept = "text/plain, application/json, */*";
   request.streaming = true;
   request.add_query("container", std::move(options.container));
@@ -347,15 +355,15 @@ Awaitable<LogStream> ResourceClient::async_logs(std::string name, LogOptions opt
                           BoundCall{std::move(call), binding_}));
 }
 
-LogStream ResourceClient::logs(std::string name, LogOptions options, CallOptions call) const {
-  return client_->loop().run(async_logs(std::move(name), std::move(options), std::move(call)));
+LogStream ResourceClient::logs(std::string_view name, LogOptions options, CallOptions call) const {
+  return client_->loop().run(async_logs(name, std::move(options), std::move(call)));
 }
 
 Awaitable<api::Object> ResourceClient::async_create(api::Object object, CreateOptions options,
                                                     CallOptions call) const {
   const std::string ns = detail::namespace_for(resource_, ns_, object);
   Request request = make_request("POST", "create", resource_, ns, "");
-  carry(request, options, "application/json", object.to_json());
+  carry(request, std::move(options), binding_, "application/json", object.to_json());
   return send(client_, std::move(request), BoundCall{std::move(call), binding_});
 }
 
@@ -365,90 +373,91 @@ api::Object ResourceClient::create(const api::Object& object, CreateOptions opti
 }
 
 Awaitable<api::Object> ResourceClient::async_update(api::Object object, UpdateOptions options,
-                                                    std::string subresource,
+                                                    std::string_view subresource,
                                                     CallOptions call) const {
-  std::string name(object.name());
-  require_name(name);
+  require_name(object.name());
   const std::string ns = detail::namespace_for(resource_, ns_, object);
-  Request request = make_request("PUT", "update", resource_, ns, std::move(name), subresource);
-  carry(request, options, "application/json", object.to_json());
+  Request request = make_request("PUT", "update", resource_, ns, object.name(), subresource);
+  carry(request, std::move(options), binding_, "application/json", object.to_json());
   return send(client_, std::move(request), BoundCall{std::move(call), binding_});
 }
 
 api::Object ResourceClient::update(const api::Object& object, UpdateOptions options,
-                                   std::string subresource, CallOptions call) const {
+                                   std::string_view subresource, CallOptions call) const {
   return client_->loop().run(
-      async_update(object, std::move(options), std::move(subresource), std::move(call)));
+      async_update(object, std::move(options), subresource, std::move(call)));
 }
 
-Awaitable<api::Object> ResourceClient::async_patch(std::string name, PatchType type,
+Awaitable<api::Object> ResourceClient::async_patch(std::string_view name, PatchType type,
                                                    std::string body, PatchOptions options,
-                                                   std::string subresource,
+                                                   std::string_view subresource,
                                                    CallOptions call) const {
   require_name(name);
-  Request request = make_request("PATCH", "patch", resource_, ns_, std::move(name), subresource);
-  carry(request, options, content_type_of(type), std::move(body));
-  if (options.force) request.add_query("force", "true");
+  Request request = make_request("PATCH", "patch", resource_, ns_, name, subresource);
+  const bool force = options.force;
+  carry(request, std::move(options), binding_, content_type_of(type), std::move(body));
+  if (force) request.add_query("force", "true");
   return send(client_, std::move(request), BoundCall{std::move(call), binding_});
 }
 
-api::Object ResourceClient::patch(std::string name, PatchType type, std::string body,
-                                  PatchOptions options, std::string subresource,
+api::Object ResourceClient::patch(std::string_view name, PatchType type, std::string body,
+                                  PatchOptions options, std::string_view subresource,
                                   CallOptions call) const {
-  return client_->loop().run(async_patch(std::move(name), type, std::move(body), std::move(options),
-                                         std::move(subresource), std::move(call)));
+  return client_->loop().run(
+      async_patch(name, type, std::move(body), std::move(options), subresource, std::move(call)));
 }
 
-Awaitable<api::Object> ResourceClient::async_get_subresource(std::string name,
-                                                             std::string subresource,
+Awaitable<api::Object> ResourceClient::async_get_subresource(std::string_view name,
+                                                             std::string_view subresource,
                                                              CallOptions call) const {
   require_name(name);
-  Request request = make_request("GET", "get", resource_, ns_, std::move(name), subresource);
+  Request request = make_request("GET", "get", resource_, ns_, name, subresource);
   return send(client_, std::move(request), BoundCall{std::move(call), binding_});
 }
 
-api::Object ResourceClient::get_subresource(std::string name, std::string subresource,
+api::Object ResourceClient::get_subresource(std::string_view name, std::string_view subresource,
                                             CallOptions call) const {
-  return client_->loop().run(
-      async_get_subresource(std::move(name), std::move(subresource), std::move(call)));
+  return client_->loop().run(async_get_subresource(name, subresource, std::move(call)));
 }
 
-Awaitable<api::Object> ResourceClient::async_create_subresource(std::string name,
-                                                                std::string subresource,
+Awaitable<api::Object> ResourceClient::async_create_subresource(std::string_view name,
+                                                                std::string_view subresource,
                                                                 api::Object body,
                                                                 CreateOptions options,
                                                                 CallOptions call) const {
   require_name(name);
-  Request request = make_request("POST", "create", resource_, ns_, std::move(name), subresource);
-  carry(request, options, "application/json", body.to_json());
+  Request request = make_request("POST", "create", resource_, ns_, name, subresource);
+  carry(request, std::move(options), binding_, "application/json", body.to_json());
   return send(client_, std::move(request), BoundCall{std::move(call), binding_});
 }
 
-api::Object ResourceClient::create_subresource(std::string name, std::string subresource,
+api::Object ResourceClient::create_subresource(std::string_view name, std::string_view subresource,
                                                const api::Object& body, CreateOptions options,
                                                CallOptions call) const {
-  return client_->loop().run(async_create_subresource(std::move(name), std::move(subresource), body,
-                                                      std::move(options), std::move(call)));
+  return client_->loop().run(
+      async_create_subresource(name, subresource, body, std::move(options), std::move(call)));
 }
 
-Awaitable<api::Object> ResourceClient::async_remove(std::string name, DeleteOptions options,
+Awaitable<api::Object> ResourceClient::async_remove(std::string_view name, DeleteOptions options,
                                                     CallOptions call) const {
   require_name(name);
-  Request request = make_request("DELETE", "delete", resource_, ns_, std::move(name));
+  Request request = make_request("DELETE", "delete", resource_, ns_, name);
+  detail::add_defaults(options, binding_);
   request.content_type = "application/json";
   request.body = detail::delete_options_body(options);
   return send(client_, std::move(request), BoundCall{std::move(call), binding_});
 }
 
-api::Object ResourceClient::remove(std::string name, DeleteOptions options,
+api::Object ResourceClient::remove(std::string_view name, DeleteOptions options,
                                    CallOptions call) const {
-  return client_->loop().run(async_remove(std::move(name), std::move(options), std::move(call)));
+  return client_->loop().run(async_remove(name, std::move(options), std::move(call)));
 }
 
 Awaitable<void> ResourceClient::async_remove_collection(DeleteOptions options, ListOptions list,
                                                         CallOptions call) const {
   Request request = make_request("DELETE", "delete", resource_, ns_, "");
   detail::add_list_options(request, list);
+  detail::add_defaults(options, binding_);
   request.content_type = "application/json";
   request.body = detail::delete_options_body(options);
   return on_strand(client_, fetch_nothing(client_->shared_from_this(), std::move(request),

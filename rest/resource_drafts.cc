@@ -8,6 +8,7 @@
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
 #include "lookout/rest/client.h"
+#include "rest/bound_call.h"
 #include "rest/request.h"
 
 namespace lookout::rest {
@@ -40,25 +41,25 @@ std::string if_unchanged(const std::string& patch, const api::Object& original) 
 
 }  // namespace
 
-Awaitable<api::Object> ResourceClient::async_find(std::string name, GetOptions options,
+Awaitable<api::Object> ResourceClient::async_find(std::string_view name, GetOptions options,
                                                   CallOptions call) const {
-  return found(async_get(std::move(name), std::move(options), std::move(call)));
+  return found(async_get(name, std::move(options), std::move(call)));
 }
 
-api::Object ResourceClient::find(std::string name, GetOptions options, CallOptions call) const {
-  return loop().run(async_find(std::move(name), std::move(options), std::move(call)));
+api::Object ResourceClient::find(std::string_view name, GetOptions options,
+                                 CallOptions call) const {
+  return loop().run(async_find(name, std::move(options), std::move(call)));
 }
 
-Awaitable<api::Object> ResourceClient::async_find_subresource(std::string name,
-                                                              std::string subresource,
+Awaitable<api::Object> ResourceClient::async_find_subresource(std::string_view name,
+                                                              std::string_view subresource,
                                                               CallOptions call) const {
-  return found(async_get_subresource(std::move(name), std::move(subresource), std::move(call)));
+  return found(async_get_subresource(name, subresource, std::move(call)));
 }
 
-api::Object ResourceClient::find_subresource(std::string name, std::string subresource,
+api::Object ResourceClient::find_subresource(std::string_view name, std::string_view subresource,
                                              CallOptions call) const {
-  return loop().run(
-      async_find_subresource(std::move(name), std::move(subresource), std::move(call)));
+  return loop().run(async_find_subresource(name, subresource, std::move(call)));
 }
 
 Awaitable<api::Object> ResourceClient::async_create(const api::ObjectDraft& draft,
@@ -72,18 +73,19 @@ api::Object ResourceClient::create(const api::ObjectDraft& draft, CreateOptions 
 }
 
 Awaitable<api::Object> ResourceClient::async_update(const api::ObjectDraft& draft,
-                                                    UpdateOptions options, std::string subresource,
+                                                    UpdateOptions options,
+                                                    std::string_view subresource,
                                                     CallOptions call) const {
-  return async_update(draft.build(), std::move(options), std::move(subresource), std::move(call));
+  return async_update(draft.build(), std::move(options), subresource, std::move(call));
 }
 
 api::Object ResourceClient::update(const api::ObjectDraft& draft, UpdateOptions options,
-                                   std::string subresource, CallOptions call) const {
-  return update(draft.build(), std::move(options), std::move(subresource), std::move(call));
+                                   std::string_view subresource, CallOptions call) const {
+  return update(draft.build(), std::move(options), subresource, std::move(call));
 }
 
 Awaitable<api::Object> ResourceClient::patch_of(const api::ObjectDraft& draft, std::string patch,
-                                                PatchOptions options, std::string subresource,
+                                                PatchOptions options, std::string_view subresource,
                                                 CallOptions call) const {
   const api::Object& original = draft.original();
   if (original.name().empty())
@@ -92,8 +94,8 @@ Awaitable<api::Object> ResourceClient::patch_of(const api::ObjectDraft& draft, s
   if (options.if_unchanged) patch = if_unchanged(patch, original);
   const ResourceClient there(client_, resource_, detail::namespace_for(resource_, ns_, original),
                              binding_);
-  return there.async_patch(std::string(original.name()), PatchType::kMerge, std::move(patch),
-                           std::move(options), std::move(subresource), std::move(call));
+  return there.async_patch(original.name(), PatchType::kMerge, std::move(patch), std::move(options),
+                           subresource, std::move(call));
 }
 
 Awaitable<api::Object> ResourceClient::async_patch(const api::ObjectDraft& draft,
@@ -119,6 +121,7 @@ api::Object ResourceClient::patch_status(const api::ObjectDraft& draft, PatchOpt
 
 Awaitable<api::Object> ResourceClient::async_apply(api::Object object, ApplyOptions options,
                                                    CallOptions call) const {
+  detail::add_defaults(options, binding_);
   if (options.field_manager.empty())
     throw InvalidArgument(fmt::format(
         "apply {}: no field manager is given: set ApplyOptions::field_manager", object.key()));
@@ -135,8 +138,8 @@ Awaitable<api::Object> ResourceClient::async_apply(api::Object object, ApplyOpti
   patch.force = options.force;
   const ResourceClient there(client_, resource_, detail::namespace_for(resource_, ns_, object),
                              binding_);
-  return there.async_patch(std::string(object.name()), PatchType::kApply, object.to_json(),
-                           std::move(patch), {}, std::move(call));
+  return there.async_patch(object.name(), PatchType::kApply, object.to_json(), std::move(patch), {},
+                           std::move(call));
 }
 
 api::Object ResourceClient::apply(const api::Object& object, ApplyOptions options,

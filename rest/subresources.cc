@@ -29,33 +29,32 @@ std::string_view name_of(PropagationPolicy policy) {
 }  // namespace
 
 Awaitable<k8s::autoscaling::v1::Scale> async_get_scale(const ResourceClient& client,
-                                                       std::string name, CallOptions call) {
+                                                       std::string_view name, CallOptions call) {
   return typed<k8s::autoscaling::v1::Scale>(
-      client.async_get_subresource(std::move(name), "scale", std::move(call)));
+      client.async_get_subresource(name, "scale", std::move(call)));
 }
 
-k8s::autoscaling::v1::Scale get_scale(const ResourceClient& client, std::string name,
+k8s::autoscaling::v1::Scale get_scale(const ResourceClient& client, std::string_view name,
                                       CallOptions call) {
-  return client.loop().run(async_get_scale(client, std::move(name), std::move(call)));
+  return client.loop().run(async_get_scale(client, name, std::move(call)));
 }
 
 Awaitable<k8s::autoscaling::v1::Scale> async_set_scale(const ResourceClient& client,
-                                                       std::string name, std::int32_t replicas,
+                                                       std::string_view name, std::int32_t replicas,
                                                        CallOptions call) {
   api::ObjectDraft patch;
   patch["spec"]["replicas"].set(replicas);
-  return typed<k8s::autoscaling::v1::Scale>(
-      client.async_patch(std::move(name), PatchType::kMerge, patch.build().to_json(),
-                         PatchOptions(), "scale", std::move(call)));
+  return typed<k8s::autoscaling::v1::Scale>(client.async_patch(
+      name, PatchType::kMerge, patch.build().to_json(), PatchOptions(), "scale", std::move(call)));
 }
 
-k8s::autoscaling::v1::Scale set_scale(const ResourceClient& client, std::string name,
+k8s::autoscaling::v1::Scale set_scale(const ResourceClient& client, std::string_view name,
                                       std::int32_t replicas, CallOptions call) {
-  return client.loop().run(async_set_scale(client, std::move(name), replicas, std::move(call)));
+  return client.loop().run(async_set_scale(client, name, replicas, std::move(call)));
 }
 
-Awaitable<void> async_evict(const ResourceClient& pods, std::string name, DeleteOptions options,
-                            CallOptions call) {
+Awaitable<void> async_evict(const ResourceClient& pods, std::string_view name,
+                            DeleteOptions options, CallOptions call) {
   const auto eviction = k8s::policy::v1::Eviction::draft(name, pods.ns());
   const auto how = eviction.delete_options();
   if (options.grace_period_seconds) how.set_grace_period_seconds(*options.grace_period_seconds);
@@ -66,44 +65,47 @@ Awaitable<void> async_evict(const ResourceClient& pods, std::string name, Delete
     how.set_propagation_policy(name_of(options.propagation_policy));
   CreateOptions create;
   create.dry_run = options.dry_run;
-  return done(pods.async_create_subresource(std::move(name), "eviction", eviction.build(),
-                                            std::move(create), std::move(call)));
+  return done(pods.async_create_subresource(name, "eviction", eviction.build(), std::move(create),
+                                            std::move(call)));
 }
 
-void evict(const ResourceClient& pods, std::string name, DeleteOptions options, CallOptions call) {
-  pods.loop().run(async_evict(pods, std::move(name), std::move(options), std::move(call)));
+void evict(const ResourceClient& pods, std::string_view name, DeleteOptions options,
+           CallOptions call) {
+  pods.loop().run(async_evict(pods, name, std::move(options), std::move(call)));
 }
 
 namespace {
 
 /// `uid` may be empty.
-Awaitable<void> bind_pod(const ResourceClient& pods, std::string name, std::string_view uid,
-                         const std::string& node, CallOptions call) {
+Awaitable<void> bind_pod(const ResourceClient& pods, std::string_view name, std::string_view uid,
+                         std::string_view node, CallOptions call) {
   const auto binding = k8s::core::v1::Binding::draft(name, pods.ns());
   if (!uid.empty()) binding.metadata().set_uid(uid);
   binding.target().set_kind("Node").set_name(node);
-  return done(pods.async_create_subresource(std::move(name), "binding", binding.build(),
-                                            CreateOptions(), std::move(call)));
+  return done(pods.async_create_subresource(name, "binding", binding.build(), CreateOptions(),
+                                            std::move(call)));
 }
 
 }  // namespace
 
-Awaitable<void> async_bind(const ResourceClient& pods, std::string name, std::string node,
+Awaitable<void> async_bind(const ResourceClient& pods, std::string_view name, std::string_view node,
                            CallOptions call) {
-  return bind_pod(pods, std::move(name), {}, node, std::move(call));
+  return bind_pod(pods, name, {}, node, std::move(call));
 }
 
-Awaitable<void> async_bind(const ResourceClient& pods, const api::Object& pod, std::string node,
-                           CallOptions call) {
-  return bind_pod(pods, std::string(pod.name()), pod.uid(), node, std::move(call));
+Awaitable<void> async_bind(const ResourceClient& pods, const api::Object& pod,
+                           std::string_view node, CallOptions call) {
+  return bind_pod(pods, pod.name(), pod.uid(), node, std::move(call));
 }
 
-void bind(const ResourceClient& pods, const api::Object& pod, std::string node, CallOptions call) {
-  pods.loop().run(async_bind(pods, pod, std::move(node), std::move(call)));
+void bind(const ResourceClient& pods, const api::Object& pod, std::string_view node,
+          CallOptions call) {
+  pods.loop().run(async_bind(pods, pod, node, std::move(call)));
 }
 
-void bind(const ResourceClient& pods, std::string name, std::string node, CallOptions call) {
-  pods.loop().run(async_bind(pods, std::move(name), std::move(node), std::move(call)));
+void bind(const ResourceClient& pods, std::string_view name, std::string_view node,
+          CallOptions call) {
+  pods.loop().run(async_bind(pods, name, node, std::move(call)));
 }
 
 namespace {
@@ -127,32 +129,32 @@ Awaitable<CertificateSigningRequest> decide(ResourceClient requests, std::string
 }  // namespace
 
 Awaitable<CertificateSigningRequest> async_set_approval(const ResourceClient& requests,
-                                                        std::string name, Approval answer,
+                                                        std::string_view name, Approval answer,
                                                         CallOptions call) {
-  return decide(requests, std::move(name), std::move(answer), std::move(call));
+  return decide(requests, std::string(name), std::move(answer), std::move(call));
 }
 
-CertificateSigningRequest set_approval(const ResourceClient& requests, std::string name,
+CertificateSigningRequest set_approval(const ResourceClient& requests, std::string_view name,
                                        Approval answer, CallOptions call) {
   return requests.loop().run(
-      async_set_approval(requests, std::move(name), std::move(answer), std::move(call)));
+      async_set_approval(requests, name, std::move(answer), std::move(call)));
 }
 
 Awaitable<k8s::authentication::v1::TokenRequest> async_create_token(
-    const ResourceClient& service_accounts, std::string name, TokenOptions options,
+    const ResourceClient& service_accounts, std::string_view name, TokenOptions options,
     CallOptions call) {
   const auto request = k8s::authentication::v1::TokenRequest::draft(name, service_accounts.ns());
   request.spec().audiences().assign(options.audiences);
   if (options.lifetime.count() > 0) request.spec().set_expiration_seconds(options.lifetime.count());
   return typed<k8s::authentication::v1::TokenRequest>(service_accounts.async_create_subresource(
-      std::move(name), "token", request.build(), CreateOptions(), std::move(call)));
+      name, "token", request.build(), CreateOptions(), std::move(call)));
 }
 
 k8s::authentication::v1::TokenRequest create_token(const ResourceClient& service_accounts,
-                                                   std::string name, TokenOptions options,
+                                                   std::string_view name, TokenOptions options,
                                                    CallOptions call) {
   return service_accounts.loop().run(
-      async_create_token(service_accounts, std::move(name), std::move(options), std::move(call)));
+      async_create_token(service_accounts, name, std::move(options), std::move(call)));
 }
 
 }  // namespace lookout::rest

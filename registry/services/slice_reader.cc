@@ -21,9 +21,23 @@ std::string protocol_of(const k8s::discovery::v1::EndpointPort& port) {
   return std::string(port.protocol().empty() ? "TCP" : port.protocol());
 }
 
+/// What read() returns.
+struct SliceInstance : ServiceInstance {
+  bool serves_to_the_end = false;  // it terminates, but still serves
+};
+
+const SliceInstance& details(const InstancePtr& instance) {
+  return static_cast<const SliceInstance&>(*instance);
+}
+
 bool is_ready(const k8s::discovery::v1::Endpoint& endpoint) {
   const auto conditions = endpoint.conditions();
   return conditions.ready().value_or(true) && !conditions.terminating().value_or(false);
+}
+
+bool serves_to_the_end(const k8s::discovery::v1::Endpoint& endpoint) {
+  const auto conditions = endpoint.conditions();
+  return conditions.terminating().value_or(false) && conditions.serving().value_or(true);
 }
 
 }  // namespace
@@ -52,8 +66,10 @@ void SliceReader::read(const api::Object& object, std::string_view,
   const k8s::discovery::v1::EndpointSlice slice(object);
   for (const auto endpoint : slice.endpoints()) {
     const bool ready = is_ready(endpoint);
-    if ((!ready && !include_unready_) || endpoint.addresses().empty()) continue;
-    ServiceInstance instance;
+    const bool leaves = serves_to_the_end(endpoint);
+    if ((!ready && !leaves && !include_unready_) || endpoint.addresses().empty()) continue;
+    SliceInstance instance;
+    instance.serves_to_the_end = leaves;
     instance.name = object.labels()[kServiceNameLabel].as_string();
     instance.ready = ready;
     instance.zone = endpoint.zone();
@@ -76,12 +92,12 @@ void SliceReader::read(const api::Object& object, std::string_view,
       instance.endpoints.emplace_back(protocol_of(port), address,
                                       static_cast<std::uint16_t>(*port.port()));
     }
-    instances.push_back(std::make_shared<const ServiceInstance>(std::move(instance)));
+    instances.push_back(std::make_shared<const SliceInstance>(std::move(instance)));
   }
 }
 
 InstancePtr SliceReader::merged(const InstancePtr& a, const InstancePtr& b) const {
-  ServiceInstance out = *a;
+  SliceInstance out = details(a);
   for (const auto& endpoint : b->endpoints) {
     if (std::ranges::find(out.endpoints, endpoint) == out.endpoints.end()) {
       out.endpoints.push_back(endpoint);
@@ -92,7 +108,24 @@ InstancePtr SliceReader::merged(const InstancePtr& a, const InstancePtr& b) cons
   out.metadata.insert(b->metadata.begin(), b->metadata.end());
   if (out.zone.empty()) out.zone = b->zone;
   out.ready = a->ready || b->ready;
-  return std::make_shared<const ServiceInstance>(std::move(out));
+  out.serves_to_the_end = details(a).serves_to_the_end || details(b).serves_to_the_end;
+  return std::make_shared<const SliceInstance>(std::move(out));
+}
+
+void SliceReader::choose(std::vector<InstancePtr>& instances) const {
+  const bool any_ready = std::ranges::any_of(instances, &ServiceInstance::ready);
+  std::vector<InstancePtr> out;
+  out.reserve(instances.size());
+  for (InstancePtr& instance : instances) {
+    if (!any_ready && details(instance).serves_to_the_end) {
+      ServiceInstance serving = *instance;
+      serving.ready = true;
+      out.push_back(std::make_shared<const ServiceInstance>(std::move(serving)));
+    } else if (instance->ready || include_unready_) {
+      out.push_back(std::move(instance));
+    }
+  }
+  instances = std::move(out);
 }
 
 }  // namespace lookout::registry::services

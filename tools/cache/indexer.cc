@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -11,6 +13,7 @@
 #include <utility>
 
 #include "lookout/api/error.h"
+#include "lookout/base/detail/log.h"
 #include "tools/cache/prepared_change.h"
 #include "tools/cache/store_state.h"
 #include "tools/cache/table_writer.h"
@@ -266,6 +269,16 @@ class Indexer::Impl {
     }
   }
 
+  /// Logs the failures 1, 2, 4, 8 and so on: an index function may throw for every object.
+  void note_failure(const std::string& index, const api::Object& object,
+                    const std::string& thrown) const {
+    const std::uint64_t count = index_failures_.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (!std::has_single_bit(count)) return;
+    log::error(
+        "index {}: its function threw for {}, which is not found through it: {} (failures: {})",
+        index, object.key(), thrown, count);
+  }
+
   IndexedValues index_values(const IndexDefinitions& definitions,
                              const api::detail::ObjectHeader* header, ValueTable& table) const {
     IndexedValues out;
@@ -276,8 +289,11 @@ class Indexer::Impl {
       values.clear();
       try {
         definitions[i].function(object, values);
+      } catch (const std::exception& e) {
+        note_failure(definitions[i].name, object, e.what());
+        continue;
       } catch (...) {
-        index_failures_.fetch_add(1, std::memory_order_relaxed);
+        note_failure(definitions[i].name, object, "something that is not a std::exception");
         continue;
       }
       table.add(out, i, values.values());

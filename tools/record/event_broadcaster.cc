@@ -371,6 +371,10 @@ Awaitable<void> EventBroadcaster::Core::correlate(RecordedEvent event) {
     drop(kInvalid);
     log::error("events: a function of the correlator threw: {}", e.what());
     co_return;
+  } catch (...) {
+    drop(kInvalid);
+    log::error("events: a function of the correlator threw");
+    co_return;
   }
   if (result.skip) {
     drop(kSpam);

@@ -15,7 +15,7 @@ class ClientSink : public EventSink {
 
   Awaitable<void> create(api::Object event, rest::CallOptions call) override {
     const rest::CreateOptions options;
-    const rest::ResourceClient events = client_.resource(resource_, std::string(event.ns()));
+    const rest::ResourceClient events = client_.resource(resource_, event.ns());
     co_await events.async_create(event, options, call);
   }
 

@@ -152,18 +152,17 @@ Awaitable<api::Object> async_wait_for(std::shared_ptr<cache::ListerWatcher> sour
   }
 }
 
-Awaitable<api::Object> async_wait_for(const rest::ResourceClient& client, std::string name,
+Awaitable<api::Object> async_wait_for(const rest::ResourceClient& client, std::string_view name,
                                       ObjectCondition condition, WaitOptions options) {
   cache::ListWatchOptions one;
   one.field_selector = "metadata.name=" + api::fields::escape_value(name);
-  return async_wait_for(std::make_shared<cache::ListWatch>(client, std::move(one)), std::move(name),
-                        std::move(condition), std::move(options));
+  return async_wait_for(std::make_shared<cache::ListWatch>(client, std::move(one)),
+                        std::string(name), std::move(condition), std::move(options));
 }
 
-api::Object wait_for(const rest::ResourceClient& client, std::string name,
+api::Object wait_for(const rest::ResourceClient& client, std::string_view name,
                      ObjectCondition condition, WaitOptions options) {
-  return client.loop().run(
-      async_wait_for(client, std::move(name), std::move(condition), std::move(options)));
+  return client.loop().run(async_wait_for(client, name, std::move(condition), std::move(options)));
 }
 
 ObjectCondition is_deleted(std::string_view uid) {

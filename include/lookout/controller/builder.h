@@ -48,7 +48,7 @@ class Builder {
   /// Creations, changes and deletions of T enqueue a request for the object itself.
   explicit Builder(Manager& manager, WatchOptions options = {})
     requires(kHasPrimary)
-      : manager_(manager) {
+      : Builder(manager, manager.controller_defaults()) {
     spec_.primary = api::Resource(T::kResource);
     spec_.options.name = spec_.primary.kind;
     std::transform(spec_.options.name.begin(), spec_.options.name.end(), spec_.options.name.begin(),
@@ -59,7 +59,7 @@ class Builder {
   /// Has no kind of its own: call named(), and watches() or source().
   explicit Builder(Manager& manager)
     requires(!kHasPrimary)
-      : manager_(manager) {}
+      : Builder(manager, manager.controller_defaults()) {}
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
@@ -170,6 +170,10 @@ class Builder {
   }
 
  private:
+  Builder(Manager& manager, const ControllerOptions& defaults) : manager_(manager) {
+    spec_.options = defaults;
+  }
+
   Manager& manager_;
   ControllerSpec spec_;
   Predicate when_;

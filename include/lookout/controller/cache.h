@@ -40,7 +40,7 @@ class NotCachedError : public Error {
 /// fields inherit from CacheOptions.
 struct KindOptions {
   /// The namespaces to watch; empty: all. Must not be set for cluster-scoped kinds. If the server
-  /// refuses one of several (401, 403), the cache works without it until the server allows it:
+  /// refuses one of several (403), the cache works without it until the server allows it:
   /// reading that namespace throws, and the readiness check names it.
   LOOKOUT_OPTION std::optional<std::vector<std::string>> namespaces = {};
   LOOKOUT_OPTION std::optional<std::string> label_selector = {};
@@ -55,6 +55,9 @@ struct CacheOptions {
   LOOKOUT_OPTION std::vector<std::string> namespaces = {};
   LOOKOUT_OPTION std::string label_selector = {};
   LOOKOUT_OPTION std::string field_selector = {};
+  /// The default of KindOptions::projection, such as api::Projection::without_managed_fields();
+  /// controller-runtime's DefaultTransform. Kinds with cached metadata only ignore it.
+  LOOKOUT_OPTION std::optional<api::Projection> projection = {};
   /// How often every object is reconciled without a change, with jitter of up to a tenth; 0: never.
   /// Costs no request.
   std::chrono::milliseconds resync_period = std::chrono::hours(10);

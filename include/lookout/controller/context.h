@@ -214,7 +214,7 @@ class Context {
                                   const Mutate& mutate) {
     const T existing(run(async_current(api::Resource(T::kResource), request)));
     require_ownership(existing, ownership);
-    const auto draft = draft_of(existing, request);
+    auto draft = draft_of(existing, request);
     mutate(draft);
     require_same_key(existing, request, draft);
     if (ownership.owner) set_controller_reference(ownership.owner, draft);
@@ -231,7 +231,7 @@ class Context {
                                                    Mutate mutate) {
     const T existing(co_await async_current(api::Resource(T::kResource), request));
     require_ownership(existing, ownership);
-    const auto draft = draft_of(existing, request);
+    auto draft = draft_of(existing, request);
     mutate(draft);
     require_same_key(existing, request, draft);
     if (ownership.owner) set_controller_reference(ownership.owner, draft);
@@ -257,9 +257,9 @@ class Context {
     return finalize_object(api::Resource(T::kResource), object, finalizer, clean_up);
   }
   template <api::ResourceObject T>
-  Awaitable<bool> async_finalize(const T& object, std::string finalizer,
+  Awaitable<bool> async_finalize(const T& object, std::string_view finalizer,
                                  std::function<Awaitable<void>()> clean_up) {
-    return async_finalize_object(api::Resource(T::kResource), object, std::move(finalizer),
+    return async_finalize_object(api::Resource(T::kResource), object, std::string(finalizer),
                                  std::move(clean_up));
   }
 

@@ -53,9 +53,9 @@ Awaitable<WriteResult<api::Object>> async_write(rest::ResourceClient client, std
                                                 WriteMode mode);
 
 template <class T, class Mutate>
-PlanWrite plan_of(const rest::TypedClient<T>& client, const std::string& name, Mutate mutate,
+PlanWrite plan_of(const rest::TypedClient<T>& client, std::string_view name, Mutate mutate,
                   Ownership ownership = Ownership()) {
-  return [ns = client.dynamic().ns(), name, mutate = std::move(mutate),
+  return [ns = client.dynamic().ns(), name = std::string(name), mutate = std::move(mutate),
           ownership = std::move(ownership)](const api::Object& existing) {
     require_ownership(existing, ownership);
     auto draft = [&] {
@@ -79,10 +79,9 @@ WriteResult<T> typed(WriteResult<api::Object> result) {
 }
 
 template <class T, class Mutate>
-WriteResult<T> write(const rest::TypedClient<T>& client, const std::string& name,
-                     Ownership ownership, Mutate mutate, const rest::CallOptions& call,
-                     WriteMode mode) {
-  return typed<T>(write(client.dynamic(), name,
+WriteResult<T> write(const rest::TypedClient<T>& client, std::string_view name, Ownership ownership,
+                     Mutate mutate, const rest::CallOptions& call, WriteMode mode) {
+  return typed<T>(write(client.dynamic(), std::string(name),
                         plan_of(client, name, std::move(mutate), std::move(ownership)), call,
                         mode));
 }
@@ -91,10 +90,10 @@ Awaitable<WriteResult<T>> typed(Awaitable<WriteResult<api::Object>> task) {
   co_return typed<T>(co_await std::move(task));
 }
 template <class T, class Mutate>
-Awaitable<WriteResult<T>> async_write(const rest::TypedClient<T>& client, const std::string& name,
+Awaitable<WriteResult<T>> async_write(const rest::TypedClient<T>& client, std::string_view name,
                                       Ownership ownership, Mutate mutate, rest::CallOptions call,
                                       WriteMode mode) {
-  return typed<T>(async_write(client.dynamic(), name,
+  return typed<T>(async_write(client.dynamic(), std::string(name),
                               plan_of(client, name, std::move(mutate), std::move(ownership)),
                               std::move(call), mode));
 }
@@ -119,12 +118,12 @@ Awaitable<WriteResult<T>> async_write(const rest::TypedClient<T>& client, const 
 /// five times in total. Throws InvalidArgument if it changes the name or the namespace, and what
 /// the client throws. controllerutil.CreateOrUpdate, which does not retry.
 template <class T, class Mutate>
-WriteResult<T> create_or_update(const rest::TypedClient<T>& client, const std::string& name,
+WriteResult<T> create_or_update(const rest::TypedClient<T>& client, std::string_view name,
                                 Mutate mutate, const rest::CallOptions& call = {}) {
   return create_or_update(client, name, Ownership(), std::move(mutate), call);
 }
 template <class T, class Mutate>
-WriteResult<T> create_or_update(const rest::TypedClient<T>& client, const std::string& name,
+WriteResult<T> create_or_update(const rest::TypedClient<T>& client, std::string_view name,
                                 Ownership ownership, Mutate mutate,
                                 const rest::CallOptions& call = {}) {
   return detail::write(client, name, std::move(ownership), std::move(mutate), call,
@@ -132,13 +131,13 @@ WriteResult<T> create_or_update(const rest::TypedClient<T>& client, const std::s
 }
 template <class T, class Mutate>
 Awaitable<WriteResult<T>> async_create_or_update(const rest::TypedClient<T>& client,
-                                                 const std::string& name, Mutate mutate,
+                                                 std::string_view name, Mutate mutate,
                                                  rest::CallOptions call = rest::CallOptions()) {
   return async_create_or_update(client, name, Ownership(), std::move(mutate), std::move(call));
 }
 template <class T, class Mutate>
 Awaitable<WriteResult<T>> async_create_or_update(const rest::TypedClient<T>& client,
-                                                 const std::string& name, Ownership ownership,
+                                                 std::string_view name, Ownership ownership,
                                                  Mutate mutate,
                                                  rest::CallOptions call = rest::CallOptions()) {
   return detail::async_write(client, name, std::move(ownership), std::move(mutate), std::move(call),
@@ -149,12 +148,12 @@ Awaitable<WriteResult<T>> async_create_or_update(const rest::TypedClient<T>& cli
 /// for its status subresource, even if the object is new. controllerutil.CreateOrPatch, which does
 /// not write the status of a new object.
 template <class T, class Mutate>
-WriteResult<T> create_or_patch(const rest::TypedClient<T>& client, const std::string& name,
+WriteResult<T> create_or_patch(const rest::TypedClient<T>& client, std::string_view name,
                                Mutate mutate, const rest::CallOptions& call = {}) {
   return create_or_patch(client, name, Ownership(), std::move(mutate), call);
 }
 template <class T, class Mutate>
-WriteResult<T> create_or_patch(const rest::TypedClient<T>& client, const std::string& name,
+WriteResult<T> create_or_patch(const rest::TypedClient<T>& client, std::string_view name,
                                Ownership ownership, Mutate mutate,
                                const rest::CallOptions& call = {}) {
   return detail::write(client, name, std::move(ownership), std::move(mutate), call,
@@ -162,13 +161,13 @@ WriteResult<T> create_or_patch(const rest::TypedClient<T>& client, const std::st
 }
 template <class T, class Mutate>
 Awaitable<WriteResult<T>> async_create_or_patch(const rest::TypedClient<T>& client,
-                                                const std::string& name, Mutate mutate,
+                                                std::string_view name, Mutate mutate,
                                                 rest::CallOptions call = rest::CallOptions()) {
   return async_create_or_patch(client, name, Ownership(), std::move(mutate), std::move(call));
 }
 template <class T, class Mutate>
 Awaitable<WriteResult<T>> async_create_or_patch(const rest::TypedClient<T>& client,
-                                                const std::string& name, Ownership ownership,
+                                                std::string_view name, Ownership ownership,
                                                 Mutate mutate,
                                                 rest::CallOptions call = rest::CallOptions()) {
   return detail::async_write(client, name, std::move(ownership), std::move(mutate), std::move(call),

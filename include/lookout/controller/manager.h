@@ -40,6 +40,21 @@ struct LeaderElection {
   LOOKOUT_OPTION std::map<std::string, std::string> labels = {};
 };
 
+/// Serves /metrics over TLS, and only to authorized clients: controller-runtime's SecureServing with
+/// its filter WithAuthenticationAndAuthorization.
+struct SecureMetrics {
+  /// As in WebhookOptions. An empty directory: a self-signed certificate, which clients cannot
+  /// verify, as in controller-runtime.
+  LOOKOUT_OPTION std::string cert_dir = {};
+  LOOKOUT_OPTION std::string cert_name = "tls.crt";
+  LOOKOUT_OPTION std::string key_name = "tls.key";
+  LOOKOUT_OPTION std::string client_ca_name = {};
+  /// Clients need a bearer token that the API server accepts (TokenReview), and the right to "get"
+  /// the non-resource URL /metrics (SubjectAccessReview). The program's service account needs the
+  /// ClusterRole system:auth-delegator. False: any client may read the metrics.
+  bool authorize = true;
+};
+
 struct ManagerOptions {
   /// Empty: no leader election; this process is the only one.
   LOOKOUT_OPTION std::optional<LeaderElection> leader_election = {};
@@ -52,6 +67,8 @@ struct ManagerOptions {
   LOOKOUT_OPTION std::string health_listen = {};
   /// The address for /metrics, in Prometheus' text format.
   LOOKOUT_OPTION std::string metrics_listen = {};
+  /// Empty: plain HTTP, for any client.
+  LOOKOUT_OPTION std::optional<SecureMetrics> secure_metrics = {};
   /// Makes /readyz fail while caches are incomplete or have had no sign of life from the server for
   /// max_cache_staleness; /readyz/caches names them and the reason. Set it to false for programs
   /// whose caches depend on their own conversion webhook: the pod would wait for the caches, and the
@@ -62,6 +79,9 @@ struct ManagerOptions {
   LOOKOUT_OPTION CacheOptions cache = {};
   /// The concurrency of controllers that set none.
   unsigned concurrency = 1;
+  /// The defaults of all controllers: their builders begin with these options. `name` and
+  /// `rate_limiter`, which no two controllers may share, must not be set.
+  LOOKOUT_OPTION ControllerOptions controllers = {};
   /// The time limit of an orderly stop; negative: none. With 0, a stop that must wait for anything,
   /// such as a controller's workers, counts as late.
   std::chrono::milliseconds graceful_shutdown_timeout = std::chrono::seconds(30);
@@ -128,6 +148,8 @@ class Manager {
 
   const rest::Client& client() const;
   Cache& cache() const;
+  /// ManagerOptions::controllers.
+  const ControllerOptions& controller_defaults() const;
 
   using Run = std::function<void(std::stop_token stop)>;
   using AsyncRun = std::function<Awaitable<void>(std::stop_token stop)>;
@@ -145,7 +167,8 @@ class Manager {
   /// ControllerOptions::stuck_after).
   void add_health_check(std::string name, HealthCheck check);
   void add_ready_check(std::string name, HealthCheck check);
-  /// Adds metrics to /metrics, besides those of caches, controllers and leader election.
+  /// Adds metrics to /metrics, besides those of caches, controllers, leader election and the
+  /// client's requests.
   void add_metrics(std::shared_ptr<const metrics::Source> source);
 
   /// Runs until `stop` is requested or something fails; rethrows that failure. Call it once.

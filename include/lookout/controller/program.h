@@ -24,6 +24,8 @@ namespace lookout::controller {
 ///
 ///     --kubeconfig FILE, --context NAME, --server URL   $KUBECONFIG
 ///     --metrics-listen ADDR                             $LOOKOUT_METRICS_LISTEN
+///     --metrics-secure                                  $LOOKOUT_METRICS_SECURE
+///     --metrics-cert-dir DIR                            $LOOKOUT_METRICS_CERT_DIR
 ///     --health-listen ADDR                              $LOOKOUT_HEALTH_LISTEN
 ///     --leader-elect                                    $LOOKOUT_LEADER_ELECT
 ///     --leader-elect-namespace NS                       $LOOKOUT_LEADER_ELECT_NAMESPACE
@@ -54,6 +56,13 @@ class Program {
         ->type_name("ADDR")
         ->envname("LOOKOUT_METRICS_LISTEN")
         ->capture_default_str();
+    app_.add_flag("--metrics-secure", flags_.metrics_secure,
+                  "Serve /metrics over TLS, and only to clients that the API server authorizes")
+        ->envname("LOOKOUT_METRICS_SECURE");
+    app_.add_option("--metrics-cert-dir", flags_.metrics_cert_dir,
+                    "Serve /metrics with tls.crt and tls.key of this folder; default: self-signed")
+        ->type_name("DIR")
+        ->envname("LOOKOUT_METRICS_CERT_DIR");
     app_.add_option("--health-listen", flags_.health_listen,
                     "Serve /healthz and /readyz on this address; 0: off")
         ->type_name("ADDR")

@@ -21,6 +21,9 @@ struct ManagerFlags {
   /// ManagerOptions::metrics_listen and health_listen; "0": not served.
   std::string metrics_listen = ":8080";
   std::string health_listen = ":8081";
+  /// ManagerOptions::secure_metrics, and its cert_dir.
+  bool metrics_secure = false;
+  std::string metrics_cert_dir = {};
   bool leader_elect = false;
   /// The namespace of the Lease. Empty: that of the pod, or of the kubeconfig's context.
   std::string leader_elect_namespace = {};

@@ -79,7 +79,9 @@ class Lister {
     auto found = detail::candidates(store_->snapshot(), selector);
     return {std::move(found.objects), std::move(selector)};
   }
-  NamespaceLister<T> ns(std::string name) const { return {store_, resource_, std::move(name)}; }
+  NamespaceLister<T> ns(std::string_view name) const {
+    return {store_, resource_, std::string(name)};
+  }
   ListRange<T> by_index(std::string_view index, std::string_view value) const {
     return {store_->snapshot().by_index(index, value), {}};
   }

@@ -49,17 +49,17 @@ class Endpoint {
     return text_;
   }
 
-  std::string_view scheme() const LOOKOUT_LIFETIME_BOUND { return part(0, scheme_size_); }
+  std::string_view scheme() const LOOKOUT_LIFETIME_BOUND { return part({0, scheme_size_}); }
   /// Without the brackets of an IPv6 address.
-  std::string_view host() const LOOKOUT_LIFETIME_BOUND { return part(host_begin_, host_size_); }
+  std::string_view host() const LOOKOUT_LIFETIME_BOUND { return part(host_); }
   /// 0 if there is none.
   std::uint16_t port() const { return port_; }
   /// "host:port", with an IPv6 address in brackets: for connecting, and for the Host header.
   std::string_view authority() const LOOKOUT_LIFETIME_BOUND {
-    return part(authority_begin(), authority_size_);
+    return part({authority_begin(), authority_size_});
   }
   /// The text between '?' and '#', not decoded.
-  std::string_view query() const LOOKOUT_LIFETIME_BOUND { return part(query_begin_, query_size_); }
+  std::string_view query() const LOOKOUT_LIFETIME_BOUND { return part(query_); }
   /// The decoded value of a query parameter; empty if there is no such parameter.
   std::optional<std::string> parameter(std::string_view name) const;
 
@@ -91,19 +91,23 @@ class Endpoint {
   friend std::ostream& operator<<(std::ostream& out, const Endpoint& endpoint);
 
  private:
+  /// Where a part is in the text.
+  struct Part {
+    std::uint32_t begin = 0;
+    std::uint32_t size = 0;
+  };
+
   const char* parse();
   std::uint32_t authority_begin() const { return scheme_size_ == 0 ? 0 : scheme_size_ + 3; }
-  std::string_view part(std::uint32_t begin, std::uint32_t size) const {
-    return valid() ? std::string_view(text_).substr(begin, size) : std::string_view();
+  std::string_view part(Part part) const {
+    return valid() ? std::string_view(text_).substr(part.begin, part.size) : std::string_view();
   }
 
   std::string text_;
   std::uint32_t scheme_size_ = 0;
   std::uint32_t authority_size_ = 0;
-  std::uint32_t host_begin_ = 0;
-  std::uint32_t host_size_ = 0;
-  std::uint32_t query_begin_ = 0;
-  std::uint32_t query_size_ = 0;
+  Part host_;
+  Part query_;
   std::uint16_t port_ = 0;
   bool announced_ = true;
   const char* defect_ = nullptr;

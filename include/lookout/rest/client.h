@@ -20,6 +20,7 @@
 #include "lookout/api/typed_object.h"
 #include "lookout/base/attributes.h"
 #include "lookout/base/event_loop.h"
+#include "lookout/base/metrics.h"
 #include "lookout/rest/config.h"
 #include "lookout/rest/error.h"
 #include "lookout/rest/log_stream.h"
@@ -105,16 +106,16 @@ class Client {
   /// client.resource<k8s::core::v1::Pod>("shop").list(). An empty namespace means all namespaces
   /// for lists and watches, and is right for cluster-scoped types.
   template <api::ResourceObject T>
-  TypedClient<T> resource(std::string ns = {}) const;
+  TypedClient<T> resource(std::string_view ns = {}) const;
   /// For other types: a readable compile error.
   template <class T>
     requires(!api::ResourceObject<T>)
-  void resource(const std::string& = {}) const {
+  void resource(std::string_view = {}) const {
     static_assert(api::explain_resource_object<T>());
   }
 
   /// Objects of a type known only at run time.
-  ResourceClient resource(api::Resource resource, std::string ns = {}) const;
+  ResourceClient resource(api::Resource resource, std::string_view ns = {}) const;
 
   /// Returns a client whose calls end when `call.stop` is requested and have `call.timeout` as
   /// their default deadline (watches have none). Cheap: it shares all connections. ResourceClients
@@ -124,12 +125,23 @@ class Client {
   ///   const auto bound = client.with({.stop = stop, .timeout = 10s});
   Client with(const CallOptions& call) const;
 
+  /// Returns a client whose writes have these options unless they set their own: controller-runtime's
+  /// WithFieldOwner, WithFieldValidation and NewDryRunClient. Fields that are not set keep the
+  /// defaults of this client.
+  ///
+  ///   const auto website = client.with_write_defaults({.field_manager = "website"});
+  Client with_write_defaults(const WriteDefaults& defaults) const;
+
   /// Sends a GET to any path ("/version", "/readyz?verbose") and returns the body as text. Throws
   /// InvalidArgument if the path does not begin with '/' or is not URL-encoded.
   std::string get_raw(std::string path, CallOptions call = {},
                       std::string accept = "application/json, */*") const;
   Awaitable<std::string> async_get_raw(std::string path, CallOptions call = CallOptions(),
                                        std::string accept = "application/json, */*") const;
+
+  /// The metrics of this client's requests: rest_client_requests_total and
+  /// rest_client_request_duration_seconds. A manager serves those of its client.
+  std::shared_ptr<const metrics::Source> metrics() const;
 
   const Config& config() const LOOKOUT_LIFETIME_BOUND;
   EventLoop& loop() const;
@@ -158,20 +170,21 @@ class ResourceClient {
   ResourceClient(std::shared_ptr<Client::Impl> client, api::Resource resource, std::string ns,
                  std::shared_ptr<const detail::Binding> binding = nullptr);
 
-  /// Like Client::with().
+  /// Like Client::with() and Client::with_write_defaults().
   ResourceClient with(const CallOptions& call) const;
+  ResourceClient with_write_defaults(const WriteDefaults& defaults) const;
 
   const api::Resource& resource() const LOOKOUT_LIFETIME_BOUND { return resource_; }
   const std::string& ns() const LOOKOUT_LIFETIME_BOUND { return ns_; }
   EventLoop& loop() const;
 
-  api::Object get(std::string name, GetOptions options = {}, CallOptions call = {}) const;
-  Awaitable<api::Object> async_get(std::string name, GetOptions options = GetOptions(),
+  api::Object get(std::string_view name, GetOptions options = {}, CallOptions call = {}) const;
+  Awaitable<api::Object> async_get(std::string_view name, GetOptions options = GetOptions(),
                                    CallOptions call = CallOptions()) const;
   /// Like get(), but returns an empty object if there is none with this name
   /// (is_object_missing()).
-  api::Object find(std::string name, GetOptions options = {}, CallOptions call = {}) const;
-  Awaitable<api::Object> async_find(std::string name, GetOptions options = GetOptions(),
+  api::Object find(std::string_view name, GetOptions options = {}, CallOptions call = {}) const;
+  Awaitable<api::Object> async_find(std::string_view name, GetOptions options = GetOptions(),
                                     CallOptions call = CallOptions()) const;
 
   /// Returns one page, or all pages if the options set no limit.
@@ -195,8 +208,8 @@ class ResourceClient {
 
   /// The log of a container of a pod; see LogStream. Throws api::StatusError if there is no log to
   /// read (400 for a container that has not started). For resources with a "log" subresource.
-  LogStream logs(std::string name, LogOptions options = {}, CallOptions call = {}) const;
-  Awaitable<LogStream> async_logs(std::string name, LogOptions options = LogOptions(),
+  LogStream logs(std::string_view name, LogOptions options = {}, CallOptions call = {}) const;
+  Awaitable<LogStream> async_logs(std::string_view name, LogOptions options = LogOptions(),
                                   CallOptions call = CallOptions()) const;
 
   /// Returns the object as stored by the server. If the client has no namespace, uses the object's.
@@ -214,9 +227,9 @@ class ResourceClient {
   /// Replaces the whole object. Fails with a conflict if the object has changed since it was read
   /// (metadata.resourceVersion).
   api::Object update(const api::Object& object, UpdateOptions options = {},
-                     std::string subresource = {}, CallOptions call = {}) const;
+                     std::string_view subresource = {}, CallOptions call = {}) const;
   Awaitable<api::Object> async_update(api::Object object, UpdateOptions options = UpdateOptions(),
-                                      std::string subresource = {},
+                                      std::string_view subresource = {},
                                       CallOptions call = CallOptions()) const;
   api::Object update_status(const api::Object& object, UpdateOptions options = {},
                             CallOptions call = {}) const {
@@ -229,10 +242,10 @@ class ResourceClient {
   }
 
   api::Object update(const api::ObjectDraft& draft, UpdateOptions options = {},
-                     std::string subresource = {}, CallOptions call = {}) const;
+                     std::string_view subresource = {}, CallOptions call = {}) const;
   Awaitable<api::Object> async_update(const api::ObjectDraft& draft,
                                       UpdateOptions options = UpdateOptions(),
-                                      std::string subresource = {},
+                                      std::string_view subresource = {},
                                       CallOptions call = CallOptions()) const;
   api::Object update_status(const api::ObjectDraft& draft, UpdateOptions options = {},
                             CallOptions call = {}) const {
@@ -272,33 +285,37 @@ class ResourceClient {
 
   /// Subresources whose body is not the object itself: "scale", "token", "eviction" ...
   /// (lookout/rest/subresources.h has the common ones).
-  api::Object get_subresource(std::string name, std::string subresource,
+  api::Object get_subresource(std::string_view name, std::string_view subresource,
                               CallOptions call = {}) const;
-  Awaitable<api::Object> async_get_subresource(std::string name, std::string subresource,
+  Awaitable<api::Object> async_get_subresource(std::string_view name, std::string_view subresource,
                                                CallOptions call = CallOptions()) const;
   /// Like get_subresource(), but returns an empty object if there is none.
-  api::Object find_subresource(std::string name, std::string subresource,
+  api::Object find_subresource(std::string_view name, std::string_view subresource,
                                CallOptions call = {}) const;
-  Awaitable<api::Object> async_find_subresource(std::string name, std::string subresource,
+  Awaitable<api::Object> async_find_subresource(std::string_view name, std::string_view subresource,
                                                 CallOptions call = CallOptions()) const;
-  api::Object create_subresource(std::string name, std::string subresource, const api::Object& body,
-                                 CreateOptions options = {}, CallOptions call = {}) const;
-  Awaitable<api::Object> async_create_subresource(std::string name, std::string subresource,
-                                                  api::Object body,
+  api::Object create_subresource(std::string_view name, std::string_view subresource,
+                                 const api::Object& body, CreateOptions options = {},
+                                 CallOptions call = {}) const;
+  Awaitable<api::Object> async_create_subresource(std::string_view name,
+                                                  std::string_view subresource, api::Object body,
                                                   CreateOptions options = CreateOptions(),
                                                   CallOptions call = CallOptions()) const;
 
-  api::Object patch(std::string name, PatchType type, std::string body, PatchOptions options = {},
-                    std::string subresource = {}, CallOptions call = {}) const;
-  Awaitable<api::Object> async_patch(std::string name, PatchType type, std::string body,
+  api::Object patch(std::string_view name, PatchType type, std::string body,
+                    PatchOptions options = {}, std::string_view subresource = {},
+                    CallOptions call = {}) const;
+  Awaitable<api::Object> async_patch(std::string_view name, PatchType type, std::string body,
                                      PatchOptions options = PatchOptions(),
-                                     std::string subresource = {},
+                                     std::string_view subresource = {},
                                      CallOptions call = CallOptions()) const;
 
   /// Returns the server's answer: the object if it still exists (finalizers, grace period),
   /// otherwise a Status.
-  api::Object remove(std::string name, DeleteOptions options = {}, CallOptions call = {}) const;
-  Awaitable<api::Object> async_remove(std::string name, DeleteOptions options = DeleteOptions(),
+  api::Object remove(std::string_view name, DeleteOptions options = {},
+                     CallOptions call = {}) const;
+  Awaitable<api::Object> async_remove(std::string_view name,
+                                      DeleteOptions options = DeleteOptions(),
                                       CallOptions call = CallOptions()) const;
 
   /// Deletes everything that matches the list options.
@@ -310,7 +327,7 @@ class ResourceClient {
 
  private:
   Awaitable<api::Object> patch_of(const api::ObjectDraft& draft, std::string patch,
-                                  PatchOptions options, std::string subresource,
+                                  PatchOptions options, std::string_view subresource,
                                   CallOptions call) const;
 
   std::shared_ptr<Client::Impl> client_;

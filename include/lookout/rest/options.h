@@ -23,15 +23,18 @@ struct CallOptions {
   /// Config::timeout), or none for a watch.
   std::chrono::milliseconds timeout{0};
   /// Called right before a request other than a GET is sent, and again before its body is sent, on
-  /// a thread of the event loop; it must not block. If it returns false, the server does not get
-  /// the request, and the call ends with a TransportError of kind kCancelled. For writes that a
-  /// former leader must not send (Leadership::valid()): the process may have been frozen since it
-  /// decided to write.
+  /// a thread of the event loop; it must not block. If it returns false or throws, the server does
+  /// not get the request, and the call ends with a TransportError of kind kCancelled. For writes
+  /// that a former leader must not send (Leadership::valid()): the process may have been frozen
+  /// since it decided to write.
   LOOKOUT_OPTION std::function<bool()> may_send = {};
 };
 
 struct GetOptions {
   LOOKOUT_OPTION std::string resource_version = {};
+  /// Requests metadata only: the object is a PartialObjectMetadata of meta.k8s.io/v1. Do not write
+  /// it back as a whole: patch it.
+  bool metadata_only = false;
 };
 
 /// metav1.ListOptions, for list and for watch.
@@ -56,6 +59,17 @@ struct CreateOptions {
 
 using UpdateOptions = CreateOptions;
 
+/// For Client::with_write_defaults(): options of all writes.
+struct WriteDefaults {
+  /// The field manager of writes that name none. Empty: the server derives one from the user agent.
+  LOOKOUT_OPTION std::string field_manager = {};
+  /// For writes that set none.
+  LOOKOUT_OPTION std::string field_validation = {};
+  /// Makes every write a dry run: the server validates it and stores nothing. Unsuitable for leader
+  /// election, and for controllers that read their own writes.
+  bool dry_run = false;
+};
+
 struct PatchOptions {
   bool dry_run = false;
   LOOKOUT_OPTION std::string field_manager = {};
@@ -67,8 +81,9 @@ struct PatchOptions {
 };
 
 struct ApplyOptions {
-  LOOKOUT_OPTION std::string field_manager;  ///< the owner of the applied fields
-  bool force = false;                        ///< take fields over from other managers
+  /// The owner of the applied fields; empty: that of Client::with_write_defaults().
+  LOOKOUT_OPTION std::string field_manager = {};
+  bool force = false;  ///< take fields over from other managers
   bool dry_run = false;
   LOOKOUT_OPTION std::string field_validation = {};
 };

@@ -62,23 +62,26 @@ class TypedClient {
   ResourceClient dynamic() && { return std::move(client_); }
   /// For functions that take any resource, such as rest::evict() and pager::ListPager.
   operator ResourceClient() const { return client_; }  // NOLINT(google-explicit-constructor)
-  /// Like Client::with().
+  /// Like Client::with() and Client::with_write_defaults().
   TypedClient with(const CallOptions& call) const { return TypedClient(client_.with(call)); }
-
-  T get(std::string name, GetOptions options = {}, CallOptions call = {}) const {
-    return T(client_.get(std::move(name), std::move(options), std::move(call)));
+  TypedClient with_write_defaults(const WriteDefaults& defaults) const {
+    return TypedClient(client_.with_write_defaults(defaults));
   }
-  Awaitable<T> async_get(std::string name, GetOptions options = GetOptions(),
+
+  T get(std::string_view name, GetOptions options = {}, CallOptions call = {}) const {
+    return T(client_.get(name, std::move(options), std::move(call)));
+  }
+  Awaitable<T> async_get(std::string_view name, GetOptions options = GetOptions(),
                          CallOptions call = CallOptions()) const {
-    return typed(client_.async_get(std::move(name), std::move(options), std::move(call)));
+    return typed(client_.async_get(name, std::move(options), std::move(call)));
   }
 
-  T find(std::string name, GetOptions options = {}, CallOptions call = {}) const {
-    return T(client_.find(std::move(name), std::move(options), std::move(call)));
+  T find(std::string_view name, GetOptions options = {}, CallOptions call = {}) const {
+    return T(client_.find(name, std::move(options), std::move(call)));
   }
-  Awaitable<T> async_find(std::string name, GetOptions options = GetOptions(),
+  Awaitable<T> async_find(std::string_view name, GetOptions options = GetOptions(),
                           CallOptions call = CallOptions()) const {
-    return typed(client_.async_find(std::move(name), std::move(options), std::move(call)));
+    return typed(client_.async_find(name, std::move(options), std::move(call)));
   }
 
   List<T> list(ListOptions options = {}, CallOptions call = {}) const {
@@ -100,12 +103,12 @@ class TypedClient {
     return typed(client_.async_watch(std::move(options), std::move(decode), std::move(call)));
   }
 
-  LogStream logs(std::string name, LogOptions options = {}, CallOptions call = {}) const {
-    return client_.logs(std::move(name), std::move(options), std::move(call));
+  LogStream logs(std::string_view name, LogOptions options = {}, CallOptions call = {}) const {
+    return client_.logs(name, std::move(options), std::move(call));
   }
-  Awaitable<LogStream> async_logs(std::string name, LogOptions options = LogOptions(),
+  Awaitable<LogStream> async_logs(std::string_view name, LogOptions options = LogOptions(),
                                   CallOptions call = CallOptions()) const {
-    return client_.async_logs(std::move(name), std::move(options), std::move(call));
+    return client_.async_logs(name, std::move(options), std::move(call));
   }
 
   T create(const api::Object& object, CreateOptions options = {}, CallOptions call = {}) const {
@@ -124,24 +127,24 @@ class TypedClient {
     return typed(client_.async_create(draft, std::move(options), std::move(call)));
   }
 
-  T update(const T& object, UpdateOptions options = {}, std::string subresource = {},
+  T update(const T& object, UpdateOptions options = {}, std::string_view subresource = {},
            CallOptions call = {}) const {
-    return T(client_.update(object, std::move(options), std::move(subresource), std::move(call)));
+    return T(client_.update(object, std::move(options), subresource, std::move(call)));
   }
   Awaitable<T> async_update(const T& object, UpdateOptions options = UpdateOptions(),
-                            std::string subresource = {}, CallOptions call = CallOptions()) const {
-    return typed(
-        client_.async_update(object, std::move(options), std::move(subresource), std::move(call)));
+                            std::string_view subresource = {},
+                            CallOptions call = CallOptions()) const {
+    return typed(client_.async_update(object, std::move(options), subresource, std::move(call)));
   }
 
-  T update(const api::ObjectDraft& draft, UpdateOptions options = {}, std::string subresource = {},
-           CallOptions call = {}) const {
-    return T(client_.update(draft, std::move(options), std::move(subresource), std::move(call)));
+  T update(const api::ObjectDraft& draft, UpdateOptions options = {},
+           std::string_view subresource = {}, CallOptions call = {}) const {
+    return T(client_.update(draft, std::move(options), subresource, std::move(call)));
   }
   Awaitable<T> async_update(const api::ObjectDraft& draft, UpdateOptions options = UpdateOptions(),
-                            std::string subresource = {}, CallOptions call = CallOptions()) const {
-    return typed(
-        client_.async_update(draft, std::move(options), std::move(subresource), std::move(call)));
+                            std::string_view subresource = {},
+                            CallOptions call = CallOptions()) const {
+    return typed(client_.async_update(draft, std::move(options), subresource, std::move(call)));
   }
 
   T update_status(const T& object, UpdateOptions options = {}, CallOptions call = {}) const {
@@ -180,16 +183,16 @@ class TypedClient {
     return typed(client_.async_patch_status(draft, std::move(options), std::move(call)));
   }
 
-  T patch(std::string name, PatchType type, std::string body, PatchOptions options = {},
-          std::string subresource = {}, CallOptions call = {}) const {
-    return T(client_.patch(std::move(name), type, std::move(body), std::move(options),
-                           std::move(subresource), std::move(call)));
+  T patch(std::string_view name, PatchType type, std::string body, PatchOptions options = {},
+          std::string_view subresource = {}, CallOptions call = {}) const {
+    return T(client_.patch(name, type, std::move(body), std::move(options), subresource,
+                           std::move(call)));
   }
-  Awaitable<T> async_patch(std::string name, PatchType type, std::string body,
-                           PatchOptions options = PatchOptions(), std::string subresource = {},
+  Awaitable<T> async_patch(std::string_view name, PatchType type, std::string body,
+                           PatchOptions options = PatchOptions(), std::string_view subresource = {},
                            CallOptions call = CallOptions()) const {
-    return typed(client_.async_patch(std::move(name), type, std::move(body), std::move(options),
-                                     std::move(subresource), std::move(call)));
+    return typed(client_.async_patch(name, type, std::move(body), std::move(options), subresource,
+                                     std::move(call)));
   }
 
   T apply(const api::Object& object, ApplyOptions options, CallOptions call = {}) const {
@@ -208,42 +211,44 @@ class TypedClient {
     return typed(client_.async_apply(draft, std::move(options), std::move(call)));
   }
 
-  api::Object remove(std::string name, DeleteOptions options = {}, CallOptions call = {}) const {
-    return client_.remove(std::move(name), std::move(options), std::move(call));
+  api::Object remove(std::string_view name, DeleteOptions options = {},
+                     CallOptions call = {}) const {
+    return client_.remove(name, std::move(options), std::move(call));
   }
-  Awaitable<api::Object> async_remove(std::string name, DeleteOptions options = DeleteOptions(),
+  Awaitable<api::Object> async_remove(std::string_view name,
+                                      DeleteOptions options = DeleteOptions(),
                                       CallOptions call = CallOptions()) const {
-    return client_.async_remove(std::move(name), std::move(options), std::move(call));
+    return client_.async_remove(name, std::move(options), std::move(call));
   }
 
   /// Subresources are objects of other types; lookout/rest/subresources.h has typed functions.
-  api::Object get_subresource(std::string name, std::string subresource,
+  api::Object get_subresource(std::string_view name, std::string_view subresource,
                               CallOptions call = {}) const {
-    return client_.get_subresource(std::move(name), std::move(subresource), std::move(call));
+    return client_.get_subresource(name, subresource, std::move(call));
   }
-  Awaitable<api::Object> async_get_subresource(std::string name, std::string subresource,
+  Awaitable<api::Object> async_get_subresource(std::string_view name, std::string_view subresource,
                                                CallOptions call = CallOptions()) const {
-    return client_.async_get_subresource(std::move(name), std::move(subresource), std::move(call));
+    return client_.async_get_subresource(name, subresource, std::move(call));
   }
-  api::Object find_subresource(std::string name, std::string subresource,
+  api::Object find_subresource(std::string_view name, std::string_view subresource,
                                CallOptions call = {}) const {
-    return client_.find_subresource(std::move(name), std::move(subresource), std::move(call));
+    return client_.find_subresource(name, subresource, std::move(call));
   }
-  Awaitable<api::Object> async_find_subresource(std::string name, std::string subresource,
+  Awaitable<api::Object> async_find_subresource(std::string_view name, std::string_view subresource,
                                                 CallOptions call = CallOptions()) const {
-    return client_.async_find_subresource(std::move(name), std::move(subresource), std::move(call));
+    return client_.async_find_subresource(name, subresource, std::move(call));
   }
-  api::Object create_subresource(std::string name, std::string subresource, const api::Object& body,
-                                 CreateOptions options = {}, CallOptions call = {}) const {
-    return client_.create_subresource(std::move(name), std::move(subresource), body,
-                                      std::move(options), std::move(call));
+  api::Object create_subresource(std::string_view name, std::string_view subresource,
+                                 const api::Object& body, CreateOptions options = {},
+                                 CallOptions call = {}) const {
+    return client_.create_subresource(name, subresource, body, std::move(options), std::move(call));
   }
-  Awaitable<api::Object> async_create_subresource(std::string name, std::string subresource,
-                                                  api::Object body,
+  Awaitable<api::Object> async_create_subresource(std::string_view name,
+                                                  std::string_view subresource, api::Object body,
                                                   CreateOptions options = CreateOptions(),
                                                   CallOptions call = CallOptions()) const {
-    return client_.async_create_subresource(std::move(name), std::move(subresource),
-                                            std::move(body), std::move(options), std::move(call));
+    return client_.async_create_subresource(name, subresource, std::move(body), std::move(options),
+                                            std::move(call));
   }
 
   void remove_collection(DeleteOptions options = {}, ListOptions list = {},
@@ -275,8 +280,8 @@ class TypedClient {
 };
 
 template <api::ResourceObject T>
-TypedClient<T> Client::resource(std::string ns) const {
-  return TypedClient<T>(resource(api::Resource(T::kResource), std::move(ns)));
+TypedClient<T> Client::resource(std::string_view ns) const {
+  return TypedClient<T>(resource(api::Resource(T::kResource), ns));
 }
 
 }  // namespace lookout::rest

@@ -4,9 +4,12 @@
 #include "lookout/base/detail/asio.h"  // before Asio
 
 #include <algorithm>
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -15,6 +18,8 @@
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 #include <chrono>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +32,48 @@
 namespace lookout::registry {
 
 namespace detail {
+
+/// A running look-up of a name.
+struct NameLookup {
+  explicit NameLookup(const boost::asio::any_io_executor& executor)
+      : resolver(executor), over(executor) {}
+
+  boost::asio::ip::tcp::resolver resolver;
+  boost::asio::steady_timer over;  // ends when the look-up has ended, or its time
+  bool ended = false;
+  boost::system::error_code error;
+  std::vector<boost::asio::ip::tcp::endpoint> addresses;
+};
+
+/// Asio looks up names one after the other, and a look-up cannot be cancelled. So an address is not
+/// looked up, and a call whose time is over does not wait for its look-up.
+inline Awaitable<std::vector<boost::asio::ip::tcp::endpoint>> addresses_of(
+    std::string host, std::uint16_t port, std::chrono::milliseconds time) {
+  namespace asio = boost::asio;
+  using Addresses = std::vector<asio::ip::tcp::endpoint>;
+  constexpr std::chrono::hours kLongest{24};
+  boost::system::error_code error;
+  const asio::ip::address address = asio::ip::make_address(host, error);
+  if (!error) co_return Addresses(1, asio::ip::tcp::endpoint(address, port));
+  const auto lookup = std::make_shared<NameLookup>(co_await asio::this_coro::executor);
+  lookup->over.expires_after(std::min<std::chrono::milliseconds>(time, kLongest));
+  lookup->resolver.async_resolve(
+      host, std::to_string(port),
+      [lookup](const boost::system::error_code& why, const auto& resolved) {
+        lookup->ended = true;
+        lookup->error = why;
+        lookup->addresses.assign(resolved.begin(), resolved.end());
+        lookup->over.cancel();
+      });
+  co_await lookup->over.async_wait(asio::redirect_error(asio::use_awaitable, error));
+  if (lookup->ended) {
+    error = lookup->error;
+  } else if (!error) {
+    error = asio::error::timed_out;
+  }
+  if (error) throw boost::system::system_error(error);
+  co_return std::move(lookup->addresses);
+}
 
 /// Connects to the first address that accepts. Each attempt gets an equal share of the remaining
 /// time, so that an address that does not answer leaves time for the others.
@@ -60,15 +107,11 @@ inline Awaitable<HttpResponse> send_with_beast(Endpoint endpoint, HttpRequest re
                                                std::chrono::milliseconds time) {
   namespace asio = boost::asio;
   namespace http = boost::beast::http;
-  const auto executor = co_await asio::this_coro::executor;
-  asio::ip::tcp::resolver resolver(executor);
-  const std::string host(endpoint.host());
-  const std::string port = std::to_string(endpoint.port());
   const auto begun = std::chrono::steady_clock::now();
-  const auto resolved = co_await resolver.async_resolve(host, port, asio::use_awaitable);
+  std::vector<asio::ip::tcp::endpoint> addresses =
+      co_await addresses_of(std::string(endpoint.host()), endpoint.port(), time);
   const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - begun);
-  std::vector<asio::ip::tcp::endpoint> addresses(resolved.begin(), resolved.end());
   boost::beast::tcp_stream stream =
       co_await detail::connect_to_any(std::move(addresses), time - passed);
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lookout/base/event_loop.h"
+#include "lookout/rest/config.h"
 #include "lookout/rest/error.h"
 
 namespace lookout::rest::detail {
@@ -29,15 +30,9 @@ struct HttpServer {
   bool compression = true;
   std::string user_agent;
 
-  // A connection without any data is closed after at most idle + max(user timeout, interval).
-  std::chrono::seconds keepalive_idle{15};
-  std::chrono::seconds keepalive_interval{5};
-  std::chrono::milliseconds user_timeout{25000};
   std::chrono::seconds connect_timeout{30};
-  // ConnectionMonitor::Limits
-  std::chrono::milliseconds probe_after{30'000};
-  std::chrono::milliseconds probe_timeout{15'000};
-  std::chrono::milliseconds stream_silence{0};
+  // A connection without any data is closed after at most idle + max(user timeout, interval).
+  KeepAlive keepalive;
 };
 
 /// PEM texts; if they are set, the connection uses them.
@@ -56,12 +51,19 @@ struct HttpRequest {
   std::shared_ptr<const std::string> ca;  // null: that of the server
   std::chrono::milliseconds timeout{0};   // for the whole exchange; 0: none
   bool streaming = false;                 // pieces are delivered as they arrive: a watch, a log
-  bool watch = false;                     // HttpServer::stream_silence ends it
+  bool watch = false;                     // KeepAlive::stream_silence ends it
   bool may_be_compressed = true;
   bool list = false;               // a collection, whose response may be long
   std::function<bool()> may_send;  // called before head and body are sent; may be empty
 
-  bool held_back() const { return may_send && !may_send(); }
+  /// True if `may_send` does not allow the request, or throws.
+  bool held_back() const {
+    try {
+      return may_send && !may_send();
+    } catch (...) {
+      return true;
+    }
+  }
 };
 
 struct HttpHead {

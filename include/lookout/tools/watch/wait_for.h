@@ -37,10 +37,10 @@ using ObjectCondition = std::function<bool(const api::Object& object)>;
 Awaitable<api::Object> async_wait_for(std::shared_ptr<cache::ListerWatcher> source,
                                       std::string name, ObjectCondition condition,
                                       WaitOptions options = WaitOptions());
-Awaitable<api::Object> async_wait_for(const rest::ResourceClient& client, std::string name,
+Awaitable<api::Object> async_wait_for(const rest::ResourceClient& client, std::string_view name,
                                       ObjectCondition condition,
                                       WaitOptions options = WaitOptions());
-api::Object wait_for(const rest::ResourceClient& client, std::string name,
+api::Object wait_for(const rest::ResourceClient& client, std::string_view name,
                      ObjectCondition condition, WaitOptions options = {});
 
 namespace detail {
@@ -60,17 +60,16 @@ Awaitable<T> typed(Awaitable<api::Object> task) {
 }  // namespace detail
 
 template <api::ResourceObject T, std::predicate<const T&> F>
-T wait_for(const rest::TypedClient<T>& client, std::string name, F condition,
+T wait_for(const rest::TypedClient<T>& client, std::string_view name, F condition,
            WaitOptions options = {}) {
-  return T(wait_for(client.dynamic(), std::move(name), detail::untyped<T>(std::move(condition)),
+  return T(wait_for(client.dynamic(), name, detail::untyped<T>(std::move(condition)),
                     std::move(options)));
 }
 template <api::ResourceObject T, std::predicate<const T&> F>
-Awaitable<T> async_wait_for(const rest::TypedClient<T>& client, std::string name, F condition,
+Awaitable<T> async_wait_for(const rest::TypedClient<T>& client, std::string_view name, F condition,
                             WaitOptions options = WaitOptions()) {
-  return detail::typed<T>(async_wait_for(client.dynamic(), std::move(name),
-                                         detail::untyped<T>(std::move(condition)),
-                                         std::move(options)));
+  return detail::typed<T>(async_wait_for(
+      client.dynamic(), name, detail::untyped<T>(std::move(condition)), std::move(options)));
 }
 
 // --- Conditions (those of kube-rs, and their building blocks)

@@ -84,8 +84,7 @@ class QueueCore {
       at->second.since = clock_->now();
     }
     if (processing) return;
-    waiting_->push(std::move(item), priority);
-    changed_.notify_one();
+    push(at, std::move(item));
   }
 
   std::optional<T> get(std::stop_token stop) {
@@ -113,13 +112,13 @@ class QueueCore {
     const auto processing = processing_.find(item);
     if (processing == processing_.end()) return;
     if (measured()) work_duration_.observe(seconds_since(processing->second, clock_->now()));
+    processing_.erase(processing);
     const auto dirty = dirty_.find(item);
     if (dirty != dirty_.end()) {
-      waiting_->push(item, dirty->second.priority);
-      changed_.notify_one();
+      push(dirty, item);
+    } else if (drained()) {
+      drained_.notify_all();
     }
-    processing_.erase(processing);
-    if (drained()) drained_.notify_all();
   }
 
   std::size_t size() const {
@@ -185,6 +184,19 @@ class QueueCore {
     Clock::TimePoint since{};
   };
 
+  using DirtyItems = std::unordered_map<T, Dirty, Hash>;
+
+  /// Lets the item wait. If a custom Order throws, the item is dropped and may be added again.
+  void push(typename DirtyItems::iterator dirty, T item) {
+    try {
+      waiting_->push(std::move(item), dirty->second.priority);
+    } catch (...) {
+      dirty_.erase(dirty);
+      if (drained()) drained_.notify_all();
+      throw;
+    }
+    changed_.notify_one();
+  }
   bool measured() const { return !name_.empty(); }
   bool drained() const { return processing_.empty() && waiting_->size() == 0; }
 
@@ -195,7 +207,7 @@ class QueueCore {
   std::condition_variable_any drained_;
   // Guarded by mutex_. Items that wait are dirty and not being processed.
   std::unique_ptr<Order<T>> waiting_;
-  std::unordered_map<T, Dirty, Hash> dirty_;
+  DirtyItems dirty_;
   std::unordered_map<T, Clock::TimePoint, Hash> processing_;
   bool shutting_down_ = false;
   bool drain_ = false;

@@ -1,4 +1,4 @@
-#include "controller/webhook_certificates.h"
+#include "controller/certificate_watcher.h"
 
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -12,9 +12,10 @@
 
 namespace lookout::controller::detail {
 
-CertificateWatcher::CertificateWatcher(std::string certificate_file, std::string key_file,
-                                       std::string client_ca_file)
-    : certificate_file_(std::move(certificate_file)),
+CertificateWatcher::CertificateWatcher(std::string server, std::string certificate_file,
+                                       std::string key_file, std::string client_ca_file)
+    : server_(std::move(server)),
+      certificate_file_(std::move(certificate_file)),
       key_file_(std::move(key_file)),
       client_ca_file_(std::move(client_ca_file)) {
   files_.emplace_back(certificate_file_);
@@ -87,10 +88,10 @@ void CertificateWatcher::poll() {
     } catch (const Error& e) {
       complaint = e.what();
     }
-    if (!stale_) log::info("webhook server: serves a new certificate");
+    if (!stale_) log::info("{}: serves a new certificate", server_);
   }
   if (!complaint.empty() && complaint != complaint_)
-    log::error("webhook server: keeps the certificate that it has: {}", complaint);
+    log::error("{}: keeps the certificate that it has: {}", server_, complaint);
   complaint_ = std::move(complaint);
 }
 

@@ -17,8 +17,9 @@ namespace lookout::controller::detail {
 /// controller-runtime's certwatcher.
 class CertificateWatcher {
  public:
-  /// `client_ca_file` may be empty. Throws Error that names the file if one cannot be used.
-  CertificateWatcher(std::string certificate_file, std::string key_file,
+  /// `server`: the name of the server in log messages. `client_ca_file` may be empty. Throws Error
+  /// that names the file if one cannot be used.
+  CertificateWatcher(std::string server, std::string certificate_file, std::string key_file,
                      std::string client_ca_file);
   CertificateWatcher(const CertificateWatcher&) = delete;
   CertificateWatcher& operator=(const CertificateWatcher&) = delete;
@@ -40,6 +41,7 @@ class CertificateWatcher {
   static int choose(void* ssl, void* self);
   bool apply_to(void* ssl) const;
 
+  const std::string server_;
   const std::string certificate_file_;
   const std::string key_file_;
   const std::string client_ca_file_;
