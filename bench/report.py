@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tables, JSON and plots of what bench/compare.sh has measured: report.py DIR."""
+"""Creates tables, JSON and plots from the results of bench/compare.sh: report.py DIR."""
 import json
 import os
 import platform
@@ -9,11 +9,11 @@ import statistics
 import subprocess
 import sys
 
-# "server": curl, which throws away what it gets; what no client can be faster than.
+# "server": curl, which discards its data; an upper bound for every client.
 COLUMNS = ["lookout json", "lookout protobuf", "client-go json", "client-go protobuf", "client-node json",
            "server json", "server protobuf"]
 
-# Of each row: what is worth a line, where it is in the results, what it is multiplied by.
+# For each row: the figures to show, their values in the results, and their factors.
 SYNC = [
     ("CPU, s", lambda r: r["cpu_user_s"] + r["cpu_system_s"]),
     ("CPU, user, s", lambda r: r["cpu_user_s"]),
@@ -74,7 +74,7 @@ def machine():
 
 
 def measured(figure, result):
-    """A figure, or None if this client does not tell it."""
+    """A figure, or None if this client does not report it."""
     try:
         return figure(result)
     except KeyError:
@@ -134,7 +134,7 @@ def main(directory):
 
 
 def peers(runs):
-    """What the peers say of themselves."""
+    """The versions that the peers report."""
     found = set()
     for columns in runs.values():
         for results in columns.values():

@@ -20,8 +20,6 @@
 namespace lookout::cmd {
 namespace {
 
-using namespace std::chrono_literals;
-
 struct ApplyFlags {
   std::vector<std::string> files;
   std::string ns;

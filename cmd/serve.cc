@@ -158,8 +158,9 @@ int run(const ServeFlags& flags) {
         "lookout: change everything; set --token-file or --client-ca, or listen on 127.0.0.1:{}\n",
         server.port(), server.port());
   }
-  fmt::print("Serving the Kubernetes API at {}{}, objects are kept in {}.\n", server.url(),
-             listen.is_any() ? ", and at every other address of this machine" : "",
+  // No punctuation after a URL: terminals would make it part of the link.
+  fmt::print("Serving the Kubernetes API at {}{}\nObjects are kept in {}\n", server.url(),
+             listen.is_any() ? " and at every other address of this machine" : "",
              etcd ? "etcd at " + flags.etcd_endpoints : "memory");
   if (isatty(STDOUT_FILENO) != 0) {
     const std::string how =

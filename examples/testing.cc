@@ -42,11 +42,11 @@ void mark(const rest::Client& client, const k8s::core::v1::ConfigMap& map,
   if (map.labels()["owner"].exists()) return;
   const auto change = map.edit();
   change.metadata().labels().set("owner", "nobody");
-  client.resource<k8s::core::v1::ConfigMap>(std::string(map.ns())).patch(change);
+  client.resource<k8s::core::v1::ConfigMap>(map.ns()).patch(change);
   recorder.normal(map, "Marked", "nobody owns it");
 }
 
-TEST(MarkTest, SaysNothingOfAFailure) {
+TEST(MarkTest, ReportsNoEventAfterAFailure) {
   std::atomic<int> patches{0};
   apiserver::ServerOptions options;
   options.before_request = [&](const apiserver::ServedRequest& request) {
@@ -65,7 +65,7 @@ TEST(MarkTest, SaysNothingOfAFailure) {
   EXPECT_EQ(recorder.events().size(), 1u);
 }
 
-TEST(MarkTest, MarksWhatNobodyOwns) {
+TEST(MarkTest, MarksObjectsWithoutAnOwner) {
   const apiserver::Server server;
   const rest::Client client{server.client_config()};
   const auto maps = client.resource<k8s::core::v1::ConfigMap>("default");
@@ -99,7 +99,7 @@ TEST(MarkTest, FollowsTheServer) {
   EXPECT_EQ(marked.labels()["owner"].as_string(), "nobody");
 }
 
-TEST(CacheTest, NoticesWhatItMissed) {
+TEST(CacheTest, NoticesMissedDeletions) {
   const auto loop = std::make_shared<EventLoop>(1);
   const auto source =
       std::make_shared<test::FakeControllerSource>(api::GroupVersionKind{"", "v1", "ConfigMap"});
@@ -112,7 +112,7 @@ TEST(CacheTest, NoticesWhatItMissed) {
   source->put(k8s::core::v1::ConfigMap::draft("settings", "default").build());
   ASSERT_TRUE(eventually([&] { return informer.store().size() == 1; }));
 
-  // The connection breaks, the object is deleted, and the server forgets its history.
+  // The connection breaks, the object is deleted, and the server drops its history.
   source->pause();
   source->break_connections();
   source->remove("default/settings");
@@ -122,7 +122,7 @@ TEST(CacheTest, NoticesWhatItMissed) {
   informer.shutdown();
 }
 
-TEST(QueueTest, ComesBackLaterAfterEachFailure) {
+TEST(QueueTest, AddsAfterTheDelay) {
   const auto clock = std::make_shared<test::FakeClock>();
   const auto loop = std::make_shared<EventLoop>(1);
   workqueue::RateLimitingQueueOptions<std::string> options;

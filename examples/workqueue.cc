@@ -1,5 +1,5 @@
 // A controller: each event of a pod adds its key to a work queue; workers reconcile the keys, and
-// retry failures later. It ends immediately on SIGTERM, whatever the server does.
+// retry failures later. It ends immediately on SIGTERM, even if the server hangs.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -24,7 +24,8 @@ class Controller {
         factory_(client_, {.ns = "default"}) {
     // When a key is processed, the store may already have a newer version of the pod.
     handler_ = pods_.add_handler(informer::enqueue<k8s::core::v1::Pod>(queue_));
-    // The pod may have existed when this program last ran; if it is gone, we need to know.
+    // The pod may have existed when this program last ran, and may have been deleted since:
+    // reconcile its key.
     queue_.add("default/mypod");
   }
 
@@ -55,18 +56,18 @@ class Controller {
     }
   }
 
-  /// The business: here, a line for each pod, and an answer to those that want to be greeted. It
+  /// The program's work: prints a line for each pod, and greets pods that request it.
   /// throws if something is wrong.
   void sync(const rest::Client& client, const std::string& key) {
     const auto [ns, name] = cache::split_meta_namespace_key(key);
-    if (const auto pod = pods_.lister().ns(std::string(ns)).find(name)) {
+    if (const auto pod = pods_.lister().ns(ns).find(name)) {
       fmt::print("Sync/Add/Update for pod {}\n", pod.name());
       const auto annotations = pod.metadata().annotations();
       if (annotations.contains("example.com/greet") &&
           !annotations.contains("example.com/greeted")) {
         const auto change = pod.edit();
         change.metadata().annotations().set("example.com/greeted", "yes");
-        client.resource<k8s::core::v1::Pod>(std::string(ns)).patch(change);
+        client.resource<k8s::core::v1::Pod>(ns).patch(change);
       }
     } else {
       fmt::print("Pod {} does not exist anymore\n", key);

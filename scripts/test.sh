@@ -62,7 +62,7 @@ may_skip=(
   'ForeignClient\.(Node|GoApplies)'   # clients that are no Debian packages
   'Go(Election|Informer|Interop)Test' # programs in Go that scripts/go-interop.sh builds for who wants them
   'HalfOpenTest'                      # where nobody may make a network of their own
-  'TakesAnAddressOfIpVersion6'        # where there is no IPv6
+  'ListensOnAnIpv6Address'            # where there is no IPv6
 )
 [[ ${LOOKOUT_KUBE_APISERVER:-} == none ]] &&
   may_skip+=('_test\.Real$|RealServerTest|ARealServer|OutageTest')

@@ -37,6 +37,12 @@ std::int64_t ChildProgram::status(const char* name) const { return process_statu
 
 std::chrono::duration<double> ChildProgram::cpu() const { return processor_time_of(child_); }
 
+std::string served_url(const std::string& output) {
+  const std::size_t begin = output.find("http://");
+  const std::size_t end = begin == std::string::npos ? begin : output.find_first_of(" \n", begin);
+  return end == std::string::npos ? std::string() : output.substr(begin, end - begin);
+}
+
 std::uint16_t free_port() {
   boost::asio::io_context context;
   const boost::asio::ip::tcp::acceptor acceptor(context,

@@ -33,6 +33,9 @@ class ChildProgram {
   pid_t child_ = -1;
 };
 
+/// The URL in the output of `lookout serve`; empty until it is complete.
+std::string served_url(const std::string& output);
+
 /// A TCP port of 127.0.0.1 that is currently free.
 std::uint16_t free_port();
 

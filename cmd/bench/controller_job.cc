@@ -58,15 +58,10 @@ class Server {
   Server()
       : program_({program_path("lookout"), "serve", "--listen", "127.0.0.1:0"},
                  folder_.file("log")) {
-    const std::string_view says = " at http://";
     for (;;) {
       const std::string text = program_.output();
-      const std::size_t at = text.find(says);
-      const std::size_t end = text.find(',', at);
-      if (at != std::string::npos && end != std::string::npos) {
-        config_.server = text.substr(at + 4, end - at - 4);
-        return;
-      }
+      config_.server = served_url(text);
+      if (!config_.server.empty()) return;
       if (!program_.running()) throw Error("the server has exited: " + text);
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }

@@ -92,14 +92,11 @@ class Servers {
 
  private:
   void wait_until_it_serves() {
-    const std::string_view says = " at http://127.0.0.1:";
     for (;;) {
-      const std::string text = server_->output();
-      const std::size_t at = text.find(says);
-      if (at != std::string::npos && text.find(',', at) != std::string::npos) {
-        const char* digits = text.data() + at + says.size();
-        std::from_chars(digits, text.data() + text.size(), port_);
-        url_ = fmt::format("http://127.0.0.1:{}", port_);
+      url_ = served_url(server_->output());
+      if (!url_.empty()) {
+        const char* const end = url_.data() + url_.size();
+        std::from_chars(url_.data() + url_.rfind(':') + 1, end, port_);
         return;
       }
       if (etcd_ && !etcd_->running())

@@ -26,7 +26,6 @@ namespace {
 
 using k8s::batch::v1::CronJob;
 using k8s::batch::v1::CronJobDraft;
-using k8s::batch::v1::Job;
 using Time = CronSchedule::Time;
 
 constexpr const char* kScheduledAt = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -176,9 +175,7 @@ Job start_job(const CronJob& cron_job, Time time, Context& context) {
     if (!api::is_already_exists(e)) throw;
   }
   // The job was started before, but the status was not written.
-  return context.uncached()
-      .resource<Job>(std::string(cron_job.ns()))
-      .get(name_of_job(cron_job, time));
+  return context.uncached().resource<Job>(cron_job.ns()).get(name_of_job(cron_job, time));
 }
 
 /// Starts the due job, unless the concurrency policy forbids it while others are active.

@@ -20,9 +20,6 @@ namespace lookout::cmd::cluster {
 namespace {
 
 using k8s::apps::v1::ControllerRevision;
-using k8s::apps::v1::DaemonSet;
-using k8s::core::v1::Node;
-using k8s::core::v1::Pod;
 
 Result reconcile_daemon_set(const Request& request, Context& context) {
   const auto set = context.find<DaemonSet>(request);
@@ -57,7 +54,7 @@ Result reconcile_daemon_set(const Request& request, Context& context) {
     if (known.mapped().labels()[kRevisionHash].as_string() != hash)
       outdated.push_back(known.mapped());
   }
-  for (const auto& [name, pod] : pods) context.remove(pod);  // their nodes are gone
+  for (const auto& [name, pod] : pods) context.remove(pod);  // their nodes were deleted
 
   const auto min_ready = set->spec().min_ready_seconds().value_or(0);
   const PodCounts counts = count(running, min_ready);

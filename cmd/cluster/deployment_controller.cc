@@ -19,9 +19,6 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-using k8s::apps::v1::Deployment;
-using k8s::apps::v1::ReplicaSet;
-
 constexpr const char* kRevision = "deployment.kubernetes.io/revision";
 constexpr std::chrono::milliseconds kLookAgain{200};
 constexpr const char* kDeadlineExceeded = "ProgressDeadlineExceeded";

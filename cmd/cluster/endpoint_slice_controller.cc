@@ -16,10 +16,7 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-using k8s::core::v1::Pod;
-using k8s::core::v1::Service;
 using k8s::core::v1::ServicePort;
-using k8s::discovery::v1::EndpointSlice;
 using k8s::discovery::v1::EndpointSliceDraft;
 
 constexpr const char* kServiceName = "kubernetes.io/service-name";

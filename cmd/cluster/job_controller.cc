@@ -19,9 +19,6 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-using k8s::batch::v1::Job;
-using k8s::core::v1::Pod;
-
 void add_condition(const k8s::batch::v1::JobDraft& change, std::string_view type,
                    std::string_view reason, std::string_view message) {
   const auto condition = change.status().conditions().get_or_append(type);

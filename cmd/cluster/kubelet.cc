@@ -13,7 +13,6 @@
 
 namespace lookout::cmd::cluster {
 
-using k8s::core::v1::Pod;
 using k8s::core::v1::PodDraft;
 
 namespace {

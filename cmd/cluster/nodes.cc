@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "cmd/cluster/names.h"
 #include "lookout/api/status.h"
 
 namespace lookout::cmd::cluster {
-
-using k8s::core::v1::Node;
 
 namespace {
 

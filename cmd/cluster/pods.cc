@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "cmd/cluster/names.h"
 #include "lookout/controller/finalizers.h"
 #include "lookout/controller/owner_references.h"
 
@@ -13,7 +14,6 @@ namespace lookout::cmd::cluster {
 namespace {
 
 using api::Value;
-using k8s::core::v1::Pod;
 using k8s::core::v1::PodDraft;
 
 /// The characters of Kubernetes' generated names, which form no words.

@@ -13,9 +13,6 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-using k8s::apps::v1::ReplicaSet;
-using k8s::core::v1::Pod;
-
 void report(const ReplicaSet& set, const PodCounts& counts, Context& context) {
   const auto change = set.edit();
   change.status().set_observed_generation(set.metadata().generation().value_or(0));

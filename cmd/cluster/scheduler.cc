@@ -11,9 +11,6 @@
 
 namespace lookout::cmd::cluster {
 
-using k8s::core::v1::Node;
-using k8s::core::v1::Pod;
-
 namespace {
 
 constexpr std::chrono::seconds kTryAgain{1};
@@ -43,8 +40,7 @@ Result Scheduler::reconcile(const Request& request, Context& context) {
     const Node& node = nodes[next_++ % nodes.size()];
     if (node.spec().unschedulable().value_or(false) || !admits((*pod)["spec"], node)) continue;
     try {
-      rest::bind(context.uncached().resource(api::Resource(Pod::kResource), std::string(pod->ns())),
-                 std::string(pod->name()), std::string(node.name()));
+      rest::bind(context.uncached().resource<Pod>(pod->ns()), pod->name(), node.name());
     } catch (const api::StatusError& e) {
       // The cache may be stale: the pod already has a node or was deleted.
       if (!api::is_conflict(e) && !api::is_not_found(e)) throw;

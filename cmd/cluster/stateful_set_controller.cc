@@ -21,9 +21,7 @@ namespace lookout::cmd::cluster {
 namespace {
 
 using k8s::apps::v1::ControllerRevision;
-using k8s::apps::v1::StatefulSet;
 using k8s::core::v1::PersistentVolumeClaim;
-using k8s::core::v1::Pod;
 
 /// The hash label of ControllerRevisions; pods have the revision's name instead.
 constexpr const char* kHashLabel = "controller.kubernetes.io/hash";

@@ -114,6 +114,11 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   const auto means_keys = [flags] {
     return flags->style == "dubbo" && flags->name.starts_with('/');
   };
+  const auto look_up = [=](const CLI::App& command, Command keys, Command service) {
+    check_scope(*flags);
+    if (means_keys()) refuse_for_keys(command);
+    choose(means_keys() ? keys : service);
+  };
 
   // dubbo needs either a key or the parts of a key.
   const auto check_record = [flags, means_keys](const CLI::App& command) {
@@ -192,11 +197,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
       "  lookout registry get --style dubbo com.example.User:1.0\n"
       "  lookout registry get --style dubbo /dubbo/com.example.User/providers\n"
       "  lookout registry get --style services -n kube-system kube-dns");
-  get->callback([=] {
-    check_scope(*flags);
-    if (means_keys()) refuse_for_keys(*get);
-    choose(means_keys() ? registry_cmd::dubbo_get : registry_cmd::get_service);
-  });
+  get->callback([=] { look_up(*get, registry_cmd::dubbo_get, registry_cmd::get_service); });
 
   CLI::App* list = group->add_subcommand("ls", "List all services and their instances");
   add_scope(*list, *flags);
@@ -221,11 +222,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
       "  lookout registry watch web -n shop\n"
       "  lookout registry watch web -n shop -o json\n"
       "  lookout registry watch --style dubbo /dubbo/com.example.User");
-  watch->callback([=] {
-    check_scope(*flags);
-    if (means_keys()) refuse_for_keys(*watch);
-    choose(means_keys() ? registry_cmd::dubbo_watch : registry_cmd::watch_service);
-  });
+  watch->callback([=] { look_up(*watch, registry_cmd::dubbo_watch, registry_cmd::watch_service); });
 
   CLI::App* serve = group->add_subcommand("serve", "Serve a live web page of all services");
   add_scope(*serve, *flags);

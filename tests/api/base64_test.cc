@@ -4,6 +4,9 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+
+#include "tests/support/text_case.h"
 
 namespace lookout::api {
 namespace {
@@ -11,10 +14,7 @@ namespace {
 using namespace std::string_view_literals;
 
 TEST(Base64Test, RoundTrips) {
-  const struct {
-    std::string_view bytes;
-    std::string_view text;
-  } cases[] = {
+  const lookout::test::TextViewCase cases[] = {
       {"", ""},
       {"f", "Zg=="},
       {"fo", "Zm8="},
@@ -32,13 +32,13 @@ TEST(Base64Test, RoundTrips) {
   EXPECT_EQ(decode_base64(encode_base64(all)), all);
 }
 
-TEST(Base64Test, LineBreaksDoNotCount) {
+TEST(Base64Test, IgnoresLineBreaks) {
   EXPECT_EQ(decode_base64("Zm9v\r\nYmFy\n"), "foobar");
   EXPECT_EQ(decode_base64("\n"), "");
   EXPECT_EQ(decode_base64("Z\ng\n=\n="), "f");
 }
 
-TEST(Base64Test, AnythingElseIsRefused) {
+TEST(Base64Test, RejectsInvalidText) {
   for (const auto text :
        {"Z", "Zg", "Zg=", "Zg===", "====", "=", "Z===", "Zg==Zg==", "Zm=v", "=m9v", "Zm9 ", " Zm9v",
         "Zm9v ", "Zm-v", "Zm_v", "Zm9v=", "Zm9v====", "Zm9\t", "Zg=g"}) {

@@ -29,7 +29,7 @@ using api::ObjectDraft;
 
 Object parse(std::string_view json) { return Object::parse(json); }
 
-TEST(DraftTest, MakesAnObjectOutOfNothing) {
+TEST(DraftTest, BuildsANewObject) {
   auto web = k8s::apps::v1::Deployment::draft("web", "shop");
   web.spec().set_replicas(3);
   web.spec().pod_template().spec().containers().append("web").set_image("web:2");
@@ -42,7 +42,7 @@ TEST(DraftTest, MakesAnObjectOutOfNothing) {
   EXPECT_EQ(built.spec().replicas(), 3);
 }
 
-TEST(DraftTest, ReadingSeesWhatWasWritten) {
+TEST(DraftTest, ReadsReturnWrittenValues) {
   const k8s::apps::v1::Deployment old(parse(R"({"metadata":{"name":"a"},"spec":{"replicas":1}})"));
   const auto change = old.edit();
   EXPECT_EQ(change.spec().replicas(), 1);
@@ -53,7 +53,7 @@ TEST(DraftTest, ReadingSeesWhatWasWritten) {
   EXPECT_EQ(old.spec().replicas(), 1);
 }
 
-TEST(DraftTest, WithoutAChangeItIsTheVeryObject) {
+TEST(DraftTest, WithoutAChangeReturnsTheSameObject) {
   const Object pod = parse(R"({"metadata":{"name":"a"},"spec":{"nodeName":"n"}})");
   const ObjectDraft draft(pod);
   EXPECT_TRUE(draft.build().same(pod));
@@ -61,7 +61,7 @@ TEST(DraftTest, WithoutAChangeItIsTheVeryObject) {
   EXPECT_FALSE(draft.changed());
 }
 
-TEST(DraftTest, AskingChangesNothing) {
+TEST(DraftTest, ReadingChangesNothing) {
   const k8s::core::v1::Pod pod(parse(R"({"metadata":{"name":"a"}})"));
   const auto draft = pod.edit();
   EXPECT_FALSE(draft.spec().security_context().se_linux_options());
@@ -72,7 +72,7 @@ TEST(DraftTest, AskingChangesNothing) {
   EXPECT_TRUE(draft.build().same(pod));
 }
 
-TEST(DraftTest, WhatIsSetToTheSameIsNoChange) {
+TEST(DraftTest, SettingAnEqualValueIsNoChange) {
   const k8s::apps::v1::Deployment old(parse(R"({"metadata":{"name":"a"},"spec":{"replicas":1}})"));
   const auto change = old.edit();
   change.spec().set_replicas(7);
@@ -81,7 +81,7 @@ TEST(DraftTest, WhatIsSetToTheSameIsNoChange) {
   EXPECT_TRUE(change.build().same(old));
 }
 
-TEST(DraftTest, TheDifferenceIsAMergePatchOfWhatChanged) {
+TEST(DraftTest, DiffIsAMergePatchOfTheChanges) {
   const k8s::apps::v1::Deployment old(parse(
       R"({"metadata":{"name":"a","labels":{"x":"1","y":"2"}},"spec":{"replicas":1,"paused":true}})"));
   const auto change = old.edit();
@@ -95,7 +95,7 @@ TEST(DraftTest, TheDifferenceIsAMergePatchOfWhatChanged) {
   EXPECT_EQ(change.diff("status"), "{}");
 }
 
-TEST(DraftTest, AZeroThatTheServerLeavesOutIsNoChange) {
+TEST(DraftTest, AZeroThatTheServerOmitsIsNoChange) {
   const k8s::apps::v1::Deployment old(
       parse(R"({"metadata":{"name":"a"},"status":{"readyReplicas":1}})"));
   const auto change = old.edit();
@@ -105,12 +105,12 @@ TEST(DraftTest, AZeroThatTheServerLeavesOutIsNoChange) {
   change.status().set_ready_replicas(0);
   EXPECT_EQ(change.diff("status"), R"({"status":{"readyReplicas":0}})");
   EXPECT_EQ(change.diff_except("status"), "{}");
-  // Where absent and zero are two things, it is one.
+  // Where absent and zero differ, a zero is a change.
   change.spec().set_replicas(0);
   EXPECT_EQ(change.diff_except("status"), R"({"spec":{"replicas":0}})");
 }
 
-TEST(DraftTest, AZeroThatTheServerLeavesOutOfAListIsNoChange) {
+TEST(DraftTest, AZeroThatTheServerOmitsInAListIsNoChange) {
   const k8s::apps::v1::Deployment old(
       parse(R"({"metadata":{"name":"a"},"spec":{"template":{"spec":{"containers":[
           {"name":"a","image":"1"},{"name":"b","tty":true}]}}}})"));
@@ -131,7 +131,7 @@ TEST(DraftTest, AZeroThatTheServerLeavesOutOfAListIsNoChange) {
       {"name":"a","image":"2","tty":false},{"name":"b","tty":true}]}}}})"));
 }
 
-TEST(DraftTest, AListThatIsMadeAnewIsNoChangeIfItIsTheSame) {
+TEST(DraftTest, ARewrittenEqualListIsNoChange) {
   const k8s::core::v1::Pod pod(parse(
       R"({"metadata":{"finalizers":["x"]},"spec":{"containers":[{"name":"a","image":"1"},{"name":"b"}]}})"));
   const auto change = pod.edit();
@@ -159,7 +159,7 @@ TEST(DraftTest, AListThatIsMadeAnewIsNoChangeIfItIsTheSame) {
   EXPECT_TRUE(draft.changed()) << "in a list, a null counts";
 }
 
-TEST(DraftTest, APartThatIsMadeAnewTakesWhatItHadAway) {
+TEST(DraftTest, ARewrittenPartRemovesOtherFields) {
   const k8s::apps::v1::Deployment old(
       parse(R"({"metadata":{"name":"a"},"spec":{"replicas":1,"paused":true}})"));
   const auto change = old.edit();
@@ -172,7 +172,7 @@ TEST(DraftTest, APartThatIsMadeAnewTakesWhatItHadAway) {
   EXPECT_EQ(change.diff(), "{}") << "the server leaves a zero out";
 }
 
-TEST(DraftTest, KeepsWhatNoSchemaKnows) {
+TEST(DraftTest, KeepsUnknownFields) {
   const k8s::core::v1::Pod pod(parse(
       R"({"metadata":{"name":"a"},"spec":{"nodeName":"n","novel":{"deep":[1,2]},"containers":[{"name":"c","novel":1}]}})"));
   const auto change = pod.edit();
@@ -258,7 +258,7 @@ TEST(DraftTest, AStructureOfAnotherObjectIsCopied) {
                 parse(R"({"spec":{"template":{"spec":{"containers":[{"name":"a"}]}}}})"))["spec"]);
 }
 
-TEST(DraftTest, WhatWasRemovedStaysSafeToHold) {
+TEST(DraftTest, RemovedPartsStaySafeToUse) {
   const k8s::core::v1::Pod pod(parse(R"({"spec":{"containers":[{"name":"a"},{"name":"b"}]}})"));
   auto change = pod.edit();
   const auto first = change.spec().containers()[0];
@@ -279,7 +279,20 @@ TEST(DraftTest, PartsFollowADraftThatMoves) {
   EXPECT_EQ(lookout::test::held(moved.build()).spec().replicas(), 4);
 }
 
-TEST(DraftTest, RefusesWhatNoObjectCanHold) {
+TEST(DraftTest, ADraftThatWasMovedIsNotRead) {
+  auto web = k8s::apps::v1::Deployment::draft("web", "shop");
+  const auto moved = std::move(web);
+  // NOLINTBEGIN(bugprone-use-after-move): on purpose.
+  EXPECT_THROW(web.diff(), InvalidArgument);
+  EXPECT_THROW(web.diff("status"), InvalidArgument);
+  EXPECT_THROW(web.diff_except("status"), InvalidArgument);
+  EXPECT_THROW(web.changed(), InvalidArgument);
+  EXPECT_THROW(static_cast<const api::ObjectDraft&>(web).original(), InvalidArgument);
+  EXPECT_THROW(static_cast<const api::ObjectDraft&>(web).build(), InvalidArgument);
+  // NOLINTEND(bugprone-use-after-move)
+}
+
+TEST(DraftTest, RejectsInvalidValues) {
   auto map = k8s::core::v1::ConfigMap::draft("m", "b");
   EXPECT_THROW(map.data().set("key", "\xff"), InvalidArgument);
   EXPECT_THROW(map["number"].set(std::numeric_limits<double>::infinity()), InvalidArgument);
@@ -289,7 +302,7 @@ TEST(DraftTest, RefusesWhatNoObjectCanHold) {
   EXPECT_EQ(map.build().name(), "m");
 }
 
-TEST(DraftTest, RefusesNamesThatNoObjectCanHave) {
+TEST(DraftTest, RejectsInvalidNames) {
   auto map = k8s::core::v1::ConfigMap::draft("m", "b");
   EXPECT_THROW(map.data().set("caf\xe9", "v"), InvalidArgument);
   EXPECT_THROW(map.metadata().labels().set("\xc0\x80", "v"), InvalidArgument);
@@ -318,7 +331,7 @@ TEST(DraftTest, ElementsAreFoundByAnyInteger) {
   EXPECT_EQ(draft.diff(), R"({"list":[7,2,3]})");
 }
 
-TEST(DraftTest, WhatCannotBeWrittenLeavesNoTrace) {
+TEST(DraftTest, AFailedWriteChangesNothing) {
   const k8s::core::v1::Pod pod(parse(R"({"metadata":{"name":"a","finalizers":["x"]}})"));
   const auto change = pod.edit();
   const auto metadata = change.metadata();
@@ -343,7 +356,7 @@ TEST(DraftTest, WhatCannotBeWrittenLeavesNoTrace) {
             parse(R"({"ports":[{"port":80,"protocol":"TCP","name":"http"}]})"));
 }
 
-TEST(DraftTest, AWriteMakesWhatContainsIt) {
+TEST(DraftTest, AWriteCreatesItsParents) {
   ObjectDraft draft(parse(R"({"a":"text","list":[1,2]})"));
   draft["a"]["b"]["c"].set(1);
   draft["list"][1].set("two");
@@ -357,7 +370,7 @@ TEST(DraftTest, AWriteMakesWhatContainsIt) {
   EXPECT_EQ(draft["a"].names(), std::vector<std::string>{"b"});
 }
 
-/// Changes something somewhere below `part`.
+/// Changes a random field below `part`.
 void change_at_random(const api::DraftPart& part, std::mt19937& random) {
   const auto roll = [&](std::size_t below) { return random() % below; };
   const auto kind = part.value().kind();
@@ -383,7 +396,7 @@ void change_at_random(const api::DraftPart& part, std::mt19937& random) {
   }
 }
 
-TEST(DraftTest, APartThatIsWrittenAsAListHasNoMembersLeft) {
+TEST(DraftTest, AListReplacesMembers) {
   ObjectDraft draft(parse(R"({"spec":{"a":1,"b":2}})"));
   const auto held = draft["spec"]["a"];
   draft["spec"].append().set("x");
@@ -395,7 +408,7 @@ TEST(DraftTest, APartThatIsWrittenAsAListHasNoMembersLeft) {
   EXPECT_EQ(parse(draft.diff()), parse(R"({"spec":{"a":null,"b":null,"c":4}})"));
 }
 
-TEST(DraftTest, APatchOfTheDifferenceGivesTheObject) {
+TEST(DraftTest, ApplyingTheDiffGivesTheObject) {
   std::mt19937 random(7);
   for (const std::string& json : api::test::all_recorded_items()) {
     const Object object = parse(json);
@@ -411,7 +424,7 @@ TEST(DraftTest, APatchOfTheDifferenceGivesTheObject) {
     const rapidjson::Document patch = parse(draft.diff()).to_document();
     api::apply_merge_patch(patched, patch, patched.GetAllocator());
     EXPECT_EQ(Object::from(patched), built) << draft.diff();
-    // And back, over another draft: the very bytes.
+    // The way back, through another draft, gives the same bytes.
     const ObjectDraft back(built);
     for (const auto& [name, member] : object.body().members()) back[name].set(member);
     for (const std::string& name : back.names()) {
@@ -421,7 +434,7 @@ TEST(DraftTest, APatchOfTheDifferenceGivesTheObject) {
   }
 }
 
-/// Elements cannot be assigned to, because such an assignment would write nothing.
+/// Assignment to elements does not compile, because it would write nothing.
 template <class Container, class Key, class Given>
 constexpr bool kCanAssign =
     requires(const Container& container, Key key, const Given& given) { container[key] = given; };
@@ -432,7 +445,7 @@ static_assert(!kCanAssign<api::ListView<std::string_view>, int, const char*>);
 static_assert(!kCanAssign<ObjectDraft, const char*, api::DraftPart>);
 static_assert(std::is_copy_assignable_v<api::DraftPart>);
 
-/// Neither can the accessors of generated drafts and views.
+/// The same for the accessors of generated drafts and views.
 template <class Part>
 constexpr bool kHasAssignableAccessors =
     requires(const Part& spec) { spec.node_name() = "x"; } ||

@@ -23,7 +23,7 @@ Object decode(std::string_view value, bool by_general_parser, const Projection& 
 
 class FastJsonTest : public testing::TestWithParam<std::string_view> {};
 
-TEST_P(FastJsonTest, MakesTheSameOfATextAsTheGeneralParser) {
+TEST_P(FastJsonTest, EqualsTheGeneralParser) {
   const Object fast = decode(GetParam(), false);
   const Object general = decode(GetParam(), true);
   ASSERT_EQ(static_cast<bool>(fast), static_cast<bool>(general)) << GetParam();
@@ -32,7 +32,7 @@ TEST_P(FastJsonTest, MakesTheSameOfATextAsTheGeneralParser) {
   EXPECT_EQ(fast["a"].to_json(), general["a"].to_json());
 }
 
-TEST_P(FastJsonTest, StepsOverTheSameTexts) {
+TEST_P(FastJsonTest, SkipsTheSameTexts) {
   const auto projection = Projection::keep({"b"});
   EXPECT_EQ(static_cast<bool>(decode(GetParam(), false, projection)),
             static_cast<bool>(decode(GetParam(), true, projection)))
@@ -145,7 +145,7 @@ struct Listener {
 };
 
 // Go escapes <, > and & like this: such objects must not be parsed twice.
-TEST(FastJson, TakesUnicodeEscapesItself) {
+TEST(FastJson, ParsesUnicodeEscapes) {
   Listener listener;
   detail::FastJson<Listener> parser(listener);
   std::string text = R"({"a":"x\u0026\u00e4\u20ac\ud83d\ude00y"})";
@@ -156,7 +156,7 @@ TEST(FastJson, TakesUnicodeEscapesItself) {
 }
 
 // RapidJSON overlooked some, depending on the address.
-TEST(FastJson, ControlCharactersAreRefusedByBothParsersWhereverTheyAre) {
+TEST(FastJson, BothParsersRejectControlCharactersAnywhere) {
   for (std::size_t before = 0; before < 40; ++before) {
     for (char c = 1; c < 0x20; ++c) {
       const std::string value = '"' + std::string(before, 'x') + c + std::string(20, 'y') + '"';
@@ -168,7 +168,7 @@ TEST(FastJson, ControlCharactersAreRefusedByBothParsersWhereverTheyAre) {
   EXPECT_TRUE(decode("[\n\t\"a\\\"\" ,\r\n\"\\\\\"]", true));
 }
 
-TEST(FastJson, LeavesNoTraceOfWhatItGaveUpOn) {
+TEST(FastJson, LeavesNoPartialResultsWhenItGivesUp) {
   // The items' default type, and members before the unusual one, once each.
   JsonDecoder decoder;
   decoder.set_default_type("v1", "Pod");

@@ -51,7 +51,7 @@ TEST(FieldPathTest, Parses) {
   for (const auto& [text, steps] : cases) EXPECT_EQ(steps_of(text), steps) << text;
 }
 
-TEST(FieldPathTest, ErrorsSayWhere) {
+TEST(FieldPathTest, ErrorsNameThePosition) {
   const lookout::test::TextCase cases[] = {
       {".", "expected a name at character 2"},
       {"a.", "expected a name at character 3"},

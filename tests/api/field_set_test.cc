@@ -68,7 +68,7 @@ const std::vector<std::string>& others() {
   return kOthers;
 }
 
-/// Wherever a value may be.
+/// JSON objects with a value in every possible place.
 std::vector<std::string> places(const std::string& value) {
   return {R"({"metadata":{"managedFields":[{"fieldsType":"FieldsV1","fieldsV1":)" + value +
               R"(,"manager":"m"}]}})",
@@ -89,7 +89,7 @@ std::vector<Object> by_every_way(const std::string& json) {
   }
   std::string event = R"({"type":"ADDED","object":)" + json + "}";
   out.push_back(JsonDecoder().decode_event(event)->object);
-  if (!object["metadata"].exists()) out[4] = object;  // it has made one
+  if (!object["metadata"].exists()) out[4] = object;  // metadata was created
   return out;
 }
 
@@ -113,7 +113,7 @@ void expect_readable(Value value) {
   EXPECT_FALSE(value[0].exists() && value.is_object());
 }
 
-TEST(FieldSetTest, IsTheSameByEveryWay) {
+TEST(FieldSetTest, IsEqualHoweverItIsCreated) {
   for (const auto* texts : {&sets(), &others()}) {
     for (const auto& text : *texts) {
       for (const auto& json : places(text)) {
@@ -127,7 +127,7 @@ TEST(FieldSetTest, IsTheSameByEveryWay) {
   }
 }
 
-TEST(FieldSetTest, IsToldByItsContent) {
+TEST(FieldSetTest, IsRecognisedByItsContent) {
   for (const auto& text : sets())
     EXPECT_TRUE(is_set(held(Object::parse(text)).body())) << text.substr(0, 300);
   for (const auto& text : others()) EXPECT_FALSE(is_set(held(Object::parse(text)).body())) << text;
@@ -153,7 +153,7 @@ TEST(FieldSetTest, ReadsAsAnObject) {
             R"({".":{},"f:spec":{"f:nodeName":{}},"k:{\"name\":\"web\"}":{"f:image":{}}})");
 }
 
-TEST(FieldSetTest, TheOrderOfArrivalDoesNotMatter) {
+TEST(FieldSetTest, TheOrderOfMembersDoesNotMatter) {
   const std::string sorted =
       R"({"a":{".":{},"f:image":{},"f:name":{"f:b":{},"f:c":{}},"f:ports":{}}})";
   for (
@@ -176,7 +176,7 @@ TEST(FieldSetTest, IsSmall) {
   EXPECT_EQ(size(R"({"f:metadata":{"f:labels":{".":{},"f:app":{}}}})"), 6u);
 }
 
-TEST(FieldSetTest, EveryNameComesBack) {
+TEST(FieldSetTest, EveryNameRoundTrips) {
   std::mt19937 random(7);
   for (const auto& text : test::all_recorded_items()) {
     const Object object = Object::parse(text);

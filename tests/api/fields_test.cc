@@ -22,7 +22,7 @@ std::string reason_of(std::string_view selector) {
   return test::refusal_by([&] { fields::parse(selector); });
 }
 
-TEST(FieldsTest, AnswersLikeARealServer) {
+TEST(FieldsTest, EqualsARealServer) {
   // The parser does not check whether fields are selectable.
   test::expect_recorded_answers(
       "field.json", [](const std::string& text) { return fields::parse(text); },
@@ -62,7 +62,7 @@ TEST(FieldsTest, ParsesTerms) {
   }
 }
 
-TEST(FieldsTest, RefusesInTheServersWords) {
+TEST(FieldsTest, RejectsWithTheServersMessages) {
   const lookout::test::TextCase cases[] = {
       {"a", "invalid selector: 'a'; can't understand 'a'"},
       {"z=1,a", "invalid selector: 'z=1,a'; can't understand 'a'"},
@@ -77,7 +77,7 @@ TEST(FieldsTest, RefusesInTheServersWords) {
   for (const auto& [text, reason] : cases) EXPECT_EQ(reason_of(text), reason) << text;
 }
 
-TEST(FieldsTest, AnErrorSaysWhere) {
+TEST(FieldsTest, AnErrorNamesThePosition) {
   test::expect_refusal_at(16, {"at character 17"},
                           [] { fields::parse("metadata.name=a,nonsense"); });
 }
@@ -123,7 +123,8 @@ TEST(FieldsTest, MatchingTextAllocatesNothing) {
       Object::parse(R"({"metadata":{"name":"a"},"spec":{"ownField":"x","nodeName":"n"}})");
   const auto selector =
       fields::parse("metadata.name=a,spec.nodeName!=m,spec.ownField=x,spec.l[0]=");
-  // (Without NDEBUG the first look for what is not there makes the register of projected objects.)
+  // (Without NDEBUG, the first look-up of an absent field allocates the register of projected
+  // objects.)
   bool matched = selector.matches(object);
   EXPECT_EQ(lookout::test::allocations_of([&] { matched = selector.matches(object); }), 0u);
   EXPECT_TRUE(matched);

@@ -10,7 +10,7 @@
 namespace lookout::api::detail {
 namespace {
 
-TEST(FlatWriterTest, AHugeObjectLeavesNoHugeBuffer) {
+TEST(FlatWriterTest, FreesTheBufferOfAHugeObject) {
   FlatWriter writer;
   const auto write = [&](std::size_t bytes) {
     writer.begin_object();

@@ -5,17 +5,17 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string_view>
+
+#include "tests/support/text_case.h"
 
 namespace lookout::api::detail {
 namespace {
 
 using namespace std::string_view_literals;
 
-TEST(GoTextTest, QuotesAsGoDoes) {
-  const struct {
-    std::string_view text;
-    std::string_view quoted;
-  } cases[] = {
+TEST(GoTextTest, QuotesLikeGo) {
+  const lookout::test::TextViewCase cases[] = {
       {"", R"("")"},
       {"plain", R"("plain")"},
       {"\"\\", R"("\"\\")"},
@@ -31,7 +31,7 @@ TEST(GoTextTest, QuotesAsGoDoes) {
   for (const auto& [text, quoted] : cases) EXPECT_EQ(quote(text), quoted);
 }
 
-TEST(GoTextTest, ReadsIntegersAsGoDoes) {
+TEST(GoTextTest, ParsesIntegersLikeGo) {
   using Result = std::optional<std::int64_t>;
   const struct {
     std::string_view text;
@@ -62,7 +62,7 @@ TEST(GoTextTest, ReadsIntegersAsGoDoes) {
   for (const auto& [text, number] : cases) EXPECT_EQ(parse_int(text), number) << text;
 }
 
-TEST(GoTextTest, TakesOneCharacterAtATime) {
+TEST(GoTextTest, DecodesOneCharacterAtATime) {
   const struct {
     std::string_view text;
     char32_t code;

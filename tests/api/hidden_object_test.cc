@@ -38,7 +38,7 @@ std::string nested(std::size_t levels, std::string_view more = "") {
   return out + "}";
 }
 
-/// Runs it with a stack of 256 KiB, too small for deep recursion.
+/// Runs `work` with a stack of 256 KiB, too small for deep recursion.
 void on_a_short_stack(std::function<void()> work) {
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
@@ -53,7 +53,7 @@ void on_a_short_stack(std::function<void()> work) {
   ASSERT_EQ(pthread_join(thread, nullptr), 0);
 }
 
-TEST(HiddenObjectTest, WhatKubeApiserverTakesIsRead) {
+TEST(HiddenObjectTest, ReadsObjectsOfTheMaximumDepthOfKubeApiserver) {
   on_a_short_stack([] {
     // Both parsers: FastJson rejects the escape.
     for (const std::string_view more : {"", "\"x\":[\"\\u00e4\"],"}) {
@@ -64,7 +64,7 @@ TEST(HiddenObjectTest, WhatKubeApiserverTakesIsRead) {
       const auto watch = decode_watch("{\"type\":\"DELETED\",\"object\":" + object + "}");
       EXPECT_THAT(watch.malformed, IsEmpty());
       ASSERT_THAT(watch.events, SizeIs(1));
-      // And whatever becomes of every object.
+      // The operations that apply to every object.
       EXPECT_EQ(list.items[0], watch.events[0].object);
       EXPECT_EQ(list.items[0].key(), "shop/deep");
       if (more.empty()) {
@@ -79,7 +79,7 @@ TEST(HiddenObjectTest, WhatKubeApiserverTakesIsRead) {
 }
 
 /// The maximum size of an object in etcd, at the innermost level.
-TEST(HiddenObjectTest, SoIsOneThatIsLargeAndDeep) {
+TEST(HiddenObjectTest, ReadsALargeAndDeepObject) {
   std::string object = nested(kMaxServedDepth - 1);
   const std::size_t bottom = object.find("[]");
   ASSERT_NE(bottom, std::string::npos);
@@ -93,7 +93,7 @@ TEST(HiddenObjectTest, SoIsOneThatIsLargeAndDeep) {
   }
 }
 
-TEST(HiddenObjectTest, WhatIsDeeperIsRefusedByName) {
+TEST(HiddenObjectTest, DeeperObjectsAreRejectedByName) {
   for (const std::string_view more : {"", "\"x\":[\"\\u00e4\"],"}) {
     const std::string object = nested(kMaxServedDepth + 1, more);
     const auto list = decode_list("{\"items\":[" + object + "]}");
@@ -106,7 +106,7 @@ TEST(HiddenObjectTest, WhatIsDeeperIsRefusedByName) {
   }
 }
 
-TEST(HiddenObjectTest, WhatRecursesRefusesIt) {
+TEST(HiddenObjectTest, RecursiveFunctionsRejectIt) {
   const auto list = decode_list("{\"items\":[" + nested(kMaxServedDepth) + "]}");
   ASSERT_THAT(list.items, SizeIs(1));
   EXPECT_THROW(list.items[0].to_document(), DecodeError);
@@ -114,7 +114,7 @@ TEST(HiddenObjectTest, WhatRecursesRefusesIt) {
   EXPECT_NO_THROW(Object::parse(nested(kMaxDepth)).to_document());
 }
 
-TEST(HiddenObjectTest, ANameIsToldWhateverElseIsWrong) {
+TEST(HiddenObjectTest, ANameIsFoundDespiteOtherErrors) {
   const std::string metadata =
       R"("metadata":{"labels":{"name":"no"},"name":"web","namespace":"shop"})";
   for (const std::string rest : {R"("x":1e400)", R"("x":{"y":tru})", R"("x":[{]])",
@@ -127,7 +127,7 @@ TEST(HiddenObjectTest, ANameIsToldWhateverElseIsWrong) {
   EXPECT_EQ(key_in_json(R"({"metadata":{"name":"n"}})", false), "n");
 }
 
-TEST(HiddenObjectTest, SoItIsInProtobuf) {
+TEST(HiddenObjectTest, ANameIsFoundInProtobuf) {
   using test::bytes_field;
   const std::string metadata = bytes_field(1, bytes_field(1, "web") + bytes_field(3, "shop"));
   EXPECT_EQ(key_in_protobuf(metadata + bytes_field(2, "whatever")), "shop/web");
@@ -136,7 +136,7 @@ TEST(HiddenObjectTest, SoItIsInProtobuf) {
   EXPECT_EQ(key_in_protobuf(bytes_field(2, "whatever")), "");
 }
 
-TEST(HiddenObjectTest, ANameThatIsNotCertainIsNotTold) {
+TEST(HiddenObjectTest, AnUncertainNameIsNotReported) {
   for (const std::string text :
        {R"({"metadata":{"name":"web"})", R"({"metadata":{"name":"web"}}})",
         R"({"metadata":"name"})", R"({"metadata":{"name":["web"]}})",

@@ -56,7 +56,7 @@ void shuffle_members(rapidjson::Value& value, std::mt19937& random,
   }
 }
 
-TEST(JsonDecoderTest, RecordedObjectsComeBackWhole) {
+TEST(JsonDecoderTest, RecordedObjectsRoundTrip) {
   const auto items = test::all_recorded_items();
   ASSERT_GT(items.size(), 40u);
   for (const auto& text : items) {
@@ -82,14 +82,14 @@ TEST(JsonDecoderTest, TheOrderOfMembersDoesNotMatter) {
   }
 }
 
-TEST(JsonDecoderTest, ATruncatedObjectIsRefusedWhereverItEnds) {
+TEST(JsonDecoderTest, RejectsTruncatedObjects) {
   const std::string text = test::recorded_items("v1_configmaps").front();
   ASSERT_TRUE(decode(text));
   for (std::size_t size = 0; size < text.size(); ++size)
     EXPECT_NE(error_of(std::string_view(text).substr(0, size)), "") << size;
 }
 
-TEST(JsonDecoderTest, OnlyAnObjectIsOne) {
+TEST(JsonDecoderTest, AcceptsOnlyObjects) {
   for (const auto text : {"",
                           " ",
                           "null",
@@ -122,7 +122,7 @@ TEST(JsonDecoderTest, OnlyAnObjectIsOne) {
     EXPECT_EQ(error_of(text), "") << text;
 }
 
-TEST(JsonDecoderTest, ErrorsSayWhyAndWhere) {
+TEST(JsonDecoderTest, ErrorsHaveReasonAndPosition) {
   const struct {
     std::string_view text;
     const char* why;
@@ -138,7 +138,7 @@ TEST(JsonDecoderTest, ErrorsSayWhyAndWhere) {
   EXPECT_THROW(Object::parse("{"), DecodeError);
 }
 
-TEST(JsonDecoderTest, WhatIsNotUtf8IsRefused) {
+TEST(JsonDecoderTest, RejectsInvalidUtf8) {
   const std::string_view bad[] = {
       "\x80",              // a continuation without a lead
       "\xBF\xBF",          //
@@ -174,7 +174,7 @@ TEST(JsonDecoderTest, WhatIsNotUtf8IsRefused) {
   }
 }
 
-TEST(JsonDecoderTest, EscapesAreReadAndLoneSurrogatesReplaced) {
+TEST(JsonDecoderTest, DecodesEscapesAndReplacesLoneSurrogates) {
   const struct {
     const char* json;
     std::string_view text;
@@ -305,22 +305,22 @@ TEST(JsonDecoderTest, NumbersKeepTheirValue) {
   }
 }
 
-TEST(JsonDecoderTest, AnIntegerIsNotAFloatingPointNumber) {
+TEST(JsonDecoderTest, IntegersAndFloatingPointNumbersDiffer) {
   EXPECT_EQ(decode(R"({"a":5.0})"), decode(R"({"a":5.00})"));
   EXPECT_EQ(decode(R"({"a":5.0})"), decode(R"({"a":0.5e1})"));
   EXPECT_NE(decode(R"({"a":5})"), decode(R"({"a":5.0})"));
   EXPECT_NE(decode(R"({"a":0})"), decode(R"({"a":-0})"));
 }
 
-// Go rejects these, too.
-TEST(JsonDecoderTest, NumbersFarBeyondADoubleAreRefused) {
+// Go rejects these as well.
+TEST(JsonDecoderTest, RejectsNumbersBeyondADouble) {
   for (const std::string& text : {std::string("1e400"), std::string("-1e400"),
                                   std::string("1e99999999999999999999"), std::string(400, '9')}) {
     EXPECT_THAT(error_of("{\"a\":" + text + "}"), HasSubstr("Number too big")) << text;
   }
 }
 
-TEST(JsonDecoderTest, WhatIsNoNumberIsRefused) {
+TEST(JsonDecoderTest, RejectsInvalidNumbers) {
   for (const std::string text : {"+1", "01", "-", "-01", ".5", "5.", "1e", "1e+", "1.e5", "0x10",
                                  "NaN", "Infinity", "-Infinity", "1_000", "--1"}) {
     EXPECT_NE(error_of("{\"a\":" + text + "}"), "") << text;
@@ -328,7 +328,7 @@ TEST(JsonDecoderTest, WhatIsNoNumberIsRefused) {
   }
 }
 
-TEST(JsonDecoderTest, NumbersThatADocumentCannotHoldComeOutAsTheNearestDouble) {
+TEST(JsonDecoderTest, NumbersBeyondADocumentBecomeTheNearestDouble) {
   const auto via_document = [](const char* json) {
     Object object;
     member(object, json);
@@ -341,7 +341,7 @@ TEST(JsonDecoderTest, NumbersThatADocumentCannotHoldComeOutAsTheNearestDouble) {
   EXPECT_EQ(via_document("18446744073709551615"), "18446744073709551615");
 }
 
-TEST(JsonDecoderTest, OfADuplicateTheLastOneCounts) {
+TEST(JsonDecoderTest, TheLastDuplicateMemberCounts) {
   const lookout::test::TextCase cases[] = {
       {R"({"a":1,"a":2})", R"({"a":2})"},
       {R"({"spec":1,"x":0,"spec":{"y":[]}})", R"({"x":0,"spec":{"y":[]}})"},
@@ -356,7 +356,7 @@ TEST(JsonDecoderTest, OfADuplicateTheLastOneCounts) {
   for (const auto& [json, same] : cases) EXPECT_EQ(decode(json), decode(same)) << json;
 }
 
-TEST(JsonDecoderTest, NulIsNoPartOfJson) {
+TEST(JsonDecoderTest, RejectsNul) {
   for (const auto text :
        {"\0{}"sv, "{}\0"sv, "{}\0\0\0"sv, "{}\0{}"sv, "{\0}"sv, "{\"a\":\"\0\"}"sv, "{\"\0\":1}"sv,
         "{\"a\":1\0}"sv, "{\"a\":1\0,\"b\":2}"sv}) {
@@ -381,7 +381,7 @@ TEST(JsonDecoderTest, KeysAndStringsOfAnyLength) {
   EXPECT_EQ(Object::parse(object.to_json()), object);
 }
 
-TEST(JsonDecoderTest, AVeryLargeObject) {
+TEST(JsonDecoderTest, AcceptsAVeryLargeObject) {
   constexpr std::size_t kSize = 64u << 20;
   const std::string text(kSize, 'x');
   const Object object = decode(R"({"data":{"a":")" + text + R"("},"metadata":{"name":"big"}})");
@@ -392,7 +392,7 @@ TEST(JsonDecoderTest, AVeryLargeObject) {
   EXPECT_GT(object.memory_size(), kSize);
 }
 
-TEST(JsonDecoderTest, WhatIsBothHugeAndDeepIsRefusedSoon) {
+TEST(JsonDecoderTest, RejectsHugeDeepObjectsEarly) {
   const auto object_of = [](std::size_t depth, std::size_t size) {
     std::string text;
     for (std::size_t i = 0; i < depth; ++i)
@@ -406,7 +406,7 @@ TEST(JsonDecoderTest, WhatIsBothHugeAndDeepIsRefusedSoon) {
   EXPECT_EQ(error_of(object_of(100, 1u << 20)), "");
 }
 
-TEST(JsonDecoderTest, ADefaultTypeIsGivenWhereThereIsNone) {
+TEST(JsonDecoderTest, ADefaultTypeAppliesToUntypedObjects) {
   JsonDecoder decoder;
   decoder.set_default_type("v1", "Pod");
   const auto with_default = [&](std::string text) { return decoder.decode(text); };
@@ -419,7 +419,7 @@ TEST(JsonDecoderTest, ADefaultTypeIsGivenWhereThereIsNone) {
   EXPECT_EQ(with_default("{}").kind(), "Pod") << "after a failure";
 }
 
-TEST(JsonDecoderTest, GoesOnAfterAnError) {
+TEST(JsonDecoderTest, ContinuesAfterAnError) {
   JsonDecoder decoder;
   for (const char* bad : {"{\"a\":{\"b\":[1,2,{", "[", "{\"a\":\"\xFF\"}", ""}) {
     std::string text = bad;
@@ -429,7 +429,7 @@ TEST(JsonDecoderTest, GoesOnAfterAnError) {
   }
 }
 
-TEST(JsonDecoderTest, Events) {
+TEST(JsonDecoderTest, DecodesEvents) {
   JsonDecoder decoder;
   const auto event = [&](std::string text) { return decoder.decode_event(text); };
   const auto good = event(R"({"type":"ADDED","object":{"kind":"Pod"}})");

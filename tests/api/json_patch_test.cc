@@ -34,7 +34,7 @@ struct PatchCase {
 
 class JsonPatch : public testing::TestWithParam<PatchCase> {};
 
-TEST_P(JsonPatch, ChangesTheTargetOrRefuses) {
+TEST_P(JsonPatch, ChangesTheTargetOrFails) {
   const PatchCase& c = GetParam();
   if (c.result == nullptr) {
     EXPECT_THROW(patched(c.target, c.patch), PatchError);
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"nothing", R"({"a":1})", "[]", R"({"a":1})"}}),
     [](const auto& test) { return test.param.name; });
 
-TEST(JsonPatchText, WhatIsNoListOfOperationsIsNoPatch) {
+TEST(JsonPatchText, RejectsInvalidPatches) {
   for (const char* bad :
        {R"({"op":"add"})", "[1]", "[null]", R"([{"op":"spam","path":"/a"}])", R"([{"path":"/a"}])",
         R"([{"op":"add","path":"/a"}])", R"([{"op":"replace","path":"/a"}])",
@@ -129,14 +129,14 @@ TEST(JsonPatchText, WhatIsNoListOfOperationsIsNoPatch) {
                DecodeError);
 }
 
-TEST(JsonPatchText, CannotMakeAnObjectOfAnySize) {
+TEST(JsonPatchText, LimitsTheSizeOfTheResult) {
   // Every copy doubles the size: forty copies would be a terabyte.
   std::string patch = R"([{"op":"add","path":"/a","value":["0123456789"]})";
   for (int i = 0; i < 40; ++i) patch += R"(,{"op":"copy","from":"/a","path":"/a/-"})";
   EXPECT_THROW(patched("{}", patch + "]"), PatchError);
 }
 
-TEST(JsonPatchText, CannotNestDeeperThanObjectsMay) {
+TEST(JsonPatchText, LimitsTheDepthOfTheResult) {
   std::string deep;
   for (int i = 0; i < 600; ++i) deep += R"({"a":)";
   deep += "1" + std::string(600, '}');

@@ -1,4 +1,4 @@
-// List and watch bodies, whole and in pieces, and hostile ones.
+// Bodies of lists and watches, complete and in pieces, and hostile ones.
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
@@ -68,7 +68,7 @@ TEST_P(RecordedList, Decodes) {
   EXPECT_EQ(list.items, expected);
 }
 
-TEST_P(RecordedList, MayBeCutAnywhere) {
+TEST_P(RecordedList, MayBeSplitAnywhere) {
   const std::string body = test::list_body(GetParam());
   const DecodedList whole = decode_list(body);
   EXPECT_EQ(decode_list(body, {}, test::byte_by_byte()), whole);
@@ -77,7 +77,7 @@ TEST_P(RecordedList, MayBeCutAnywhere) {
   }
 }
 
-TEST_P(RecordedList, IsIncompleteWhereverItEnds) {
+TEST_P(RecordedList, IsIncompleteIfTruncated) {
   std::string body = test::list_body(GetParam());
   while (body.back() == '\n') body.pop_back();
   const auto whole = decode_list(body).items.size();
@@ -115,7 +115,7 @@ TEST_P(RecordedWatch, DecodesToItsEvents) {
   }
 }
 
-TEST_P(RecordedWatch, MayBeCutAnywhere) {
+TEST_P(RecordedWatch, MayBeSplitAnywhere) {
   const std::string body = test::watch_body(GetParam());
   const DecodedWatch whole = decode_watch(body);
   EXPECT_EQ(decode_watch(body, {}, test::byte_by_byte()), whole);
@@ -133,7 +133,7 @@ TEST_P(RecordedWatch, MayBeCutAnywhere) {
 INSTANTIATE_TEST_SUITE_P(Kube136, RecordedWatch, testing::ValuesIn(test::recorded_watches()),
                          [](const auto& p) { return p.param; });
 
-TEST(JsonStreamTest, TheRecordedWatchTellsWhatHappened) {
+TEST(JsonStreamTest, TheRecordedWatchHasTheExpectedEvents) {
   std::vector<std::string> story;
   for (const auto& [type, object] : decode_watch(test::watch_body("rv_selector")).events)
     story.push_back(std::string(to_string(type)) + " " + std::string(object.name()));
@@ -164,7 +164,7 @@ TEST(JsonStreamTest, AnItemOfAListEqualsTheObjectOfAnEvent) {
 
 // --- lists ---
 
-TEST(JsonStreamTest, ItemsGetTheTypeOfTheirList) {
+TEST(JsonStreamTest, ItemsInheritTheTypeOfTheirList) {
   const auto type_of = [](std::string_view body, StreamOptions options = {}) {
     const auto list = decode_list(body, options);
     EXPECT_TRUE(list.complete) << list.error;
@@ -194,7 +194,7 @@ TEST(JsonStreamTest, ItemsGetTheTypeOfTheirList) {
             "example.com/v1 Thing");
 }
 
-TEST(JsonStreamTest, TheListsMembersMayComeInAnyOrder) {
+TEST(JsonStreamTest, MembersOfAListMayHaveAnyOrder) {
   const auto first = decode_list(
       R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"c\"","remainingItemCount":3},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]})");
   ASSERT_TRUE(first.complete) << first.error;
@@ -218,7 +218,7 @@ TEST(JsonStreamTest, ListsWithoutItems) {
   }
 }
 
-TEST(JsonStreamTest, WhatIsNoListIsRefused) {
+TEST(JsonStreamTest, RejectsOtherBodiesThanLists) {
   const auto table =
       lookout::test::read_file(lookout::test::testdata("kube-1.36/list/v1_pods.table.json"));
   const struct {
@@ -266,7 +266,7 @@ TEST(JsonStreamTest, WhatIsNoListIsRefused) {
   }
 }
 
-TEST(JsonStreamTest, AMalformedItemCostsNoOther) {
+TEST(JsonStreamTest, AMalformedItemDoesNotAffectOthers) {
   const auto list = decode_list(
       "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"items\":["
       "{\"metadata\":{\"name\":\"a\"}},"
@@ -284,7 +284,7 @@ TEST(JsonStreamTest, AMalformedItemCostsNoOther) {
   EXPECT_THAT(list.malformed[1].reason, HasSubstr("invalid UTF-8"));
 }
 
-TEST(JsonStreamTest, AfterAFatalErrorNothingMoreIsTaken) {
+TEST(JsonStreamTest, AfterAFatalErrorIgnoresFurtherInput) {
   int items = 0;
   JsonListDecoder decoder(
       {}, [&](Object) { ++items; }, [](const MalformedObject&) {});
@@ -297,7 +297,7 @@ TEST(JsonStreamTest, AfterAFatalErrorNothingMoreIsTaken) {
   EXPECT_EQ(items, 1);
 }
 
-TEST(JsonStreamTest, BracketsInsideStringsDoNotCount) {
+TEST(JsonStreamTest, IgnoresBracketsInsideStrings) {
   std::string strings;
   for (const char* text : {"}", "]", "\\\"}", "\\\\", "\\\\\\\"]", "{[", "\\u007d"})
     strings += std::string(strings.empty() ? "" : ",") + "\"" + text + "\"";
@@ -328,7 +328,7 @@ test::Pieces pieces_of(std::size_t size) {
   };
 }
 
-TEST(JsonStreamTest, AnObjectOf64MegabytesIsTakenIfTheLimitAllows) {
+TEST(JsonStreamTest, AcceptsAnObjectOf64MegabytesIfAllowed) {
   constexpr std::size_t kSize = 64u << 20;
   const std::string body = "{\"items\":[" + large_item("before", 10) + "," +
                            large_item("big", kSize) + "," + large_item("after", 10) + "]}";
@@ -338,7 +338,7 @@ TEST(JsonStreamTest, AnObjectOf64MegabytesIsTakenIfTheLimitAllows) {
   EXPECT_EQ(list.items[1]["data"].as_string(), std::string(kSize, 'x'));
 }
 
-TEST(JsonStreamTest, WhatIsLargerThanTheLimitIsReportedAndNotKept) {
+TEST(JsonStreamTest, ObjectsBeyondTheLimitAreReportedAndSkipped) {
   constexpr std::size_t kSize = (lookout::test::kSanitized ? 8u : 64u) << 20;
   constexpr std::size_t kLimit = 1u << 20;
   const std::string big = large_item("big", kSize);
@@ -384,7 +384,7 @@ TEST(JsonStreamTest, TheLimitIsExact) {
               IsEmpty());
 }
 
-TEST(JsonStreamTest, AHugeObjectLeavesNoHugeBufferBehind) {
+TEST(JsonStreamTest, FreesTheBufferOfAHugeObject) {
   JsonListDecoder decoder(
       {}, [](Object) {}, [](const MalformedObject&) {});
   const std::string big = "{\"items\":[" + large_item("big", 64u << 20);
@@ -396,7 +396,7 @@ TEST(JsonStreamTest, AHugeObjectLeavesNoHugeBufferBehind) {
   EXPECT_LE(lookout::test::take_largest_allocation(), std::size_t{1} << 20);
 }
 
-TEST(JsonStreamTest, HugeNamesAndStringsOfTheListItselfAreNotKept) {
+TEST(JsonStreamTest, SkipsHugeNamesAndStringsOfTheList) {
   const std::string huge(32u << 20, 'x');
   const std::string body = "{\"" + huge + "\":\"" + huge + "\",\"kind\":\"" + huge +
                            "\",\"items\":[{\"metadata\":{\"name\":\"a\"}}]}";
@@ -415,7 +415,7 @@ TEST(JsonStreamTest, MetadataOfTheListHasTheSameLimit) {
   EXPECT_EQ(decode_list(body, limited_to(5000)).error, "the metadata of the list is too large");
 }
 
-TEST(JsonStreamTest, AMillionBracketsAreNoTrouble) {
+TEST(JsonStreamTest, AcceptsAMillionBrackets) {
   const std::string deep = "{\"a\":" + std::string(1000000, '[') + std::string(1000000, ']') + "}";
   const auto list =
       decode_list("{\"items\":[" + deep + ",{\"metadata\":{\"name\":\"b\"}}],\"x\":" + deep + "}");
@@ -427,7 +427,7 @@ TEST(JsonStreamTest, AMillionBracketsAreNoTrouble) {
 
 // --- watches ---
 
-TEST(JsonStreamTest, EventsNeedNothingBetweenThem) {
+TEST(JsonStreamTest, EventsNeedNoSeparator) {
   const std::string event = R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})";
   for (const std::string between : {"", "\n", "\r\n", "  \t\n\n"}) {
     const auto watch = decode_watch(between + event + between + event + between);
@@ -436,7 +436,7 @@ TEST(JsonStreamTest, EventsNeedNothingBetweenThem) {
   }
 }
 
-TEST(JsonStreamTest, AMalformedEventCostsNoOther) {
+TEST(JsonStreamTest, AMalformedEventDoesNotAffectOthers) {
   const auto watch = decode_watch(R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})"
                                   R"({"type":"SOMETHING","object":{}})"
                                   R"({"type":"ADDED","object":{"x":tru}})"
@@ -449,7 +449,7 @@ TEST(JsonStreamTest, AMalformedEventCostsNoOther) {
   EXPECT_EQ(watch.malformed[0].reason, "unknown event type \"SOMETHING\"");
 }
 
-TEST(JsonStreamTest, WhatIsNoWatchIsRefused) {
+TEST(JsonStreamTest, RejectsOtherBodiesThanWatches) {
   for (const auto body : {"[]"sv, "null"sv, "x"sv, "\0"sv, "{}]"sv}) {
     const auto watch = decode_watch(body);
     EXPECT_FALSE(watch.complete);

@@ -26,7 +26,7 @@ TEST(ParseJson, IntegersStayIntegers) {
     EXPECT_EQ(printed(text), text);
 }
 
-TEST(ParseJson, WhatIsBeyondDoublesIsNothingOrAnError) {
+TEST(ParseJson, NumbersBeyondDoublesAreNothingOrAnError) {
   EXPECT_EQ(printed("1e-400"), "0.0");
   EXPECT_EQ(printed("-0." + std::string(400, '0') + "1"), "0.0");
   EXPECT_EQ(printed("0.5e400"), "(none)");
@@ -38,7 +38,7 @@ TEST(ParseJson, HalfOfASurrogatePairIsReplaced) {
             "{\"\uFFFD\":\"\uFFFD\",\"a\":\"\U0001F680\\\\ud83d\"}");
 }
 
-TEST(ParseJson, TakesEverythingElseAsItIs) {
+TEST(ParseJson, KeepsEverythingElse) {
   const char* text = R"({"a":[null,true,false,"\u0000x",{}],"b":{"c":[]}})";
   EXPECT_EQ(printed(text), text);
   for (const char* bad : {"", "{", "[1,]", "01", "1 2", "nul"}) EXPECT_EQ(printed(bad), "(none)");

@@ -25,7 +25,7 @@ Object with_number(double number) {
   return writer.finish();
 }
 
-TEST(JsonWriterTest, EveryDoubleComesBackAsTheSameBits) {
+TEST(JsonWriterTest, DoublesRoundTripBitForBit) {
   std::mt19937_64 random(1);
   for (int i = 0; i < (lookout::test::kSanitized ? 20000 : 200000); ++i) {
     double number = std::bit_cast<double>(random());
@@ -43,17 +43,17 @@ std::string json_string(std::string_view text) {
   return out;
 }
 
-TEST(JsonWriterTest, EscapesWhatJsonDoesNotAllow) {
+TEST(JsonWriterTest, EscapesCharactersThatJsonForbids) {
   EXPECT_EQ(json_string("\"\\\b\f\n\r\t"), R"("\"\\\b\f\n\r\t")");
   EXPECT_EQ(json_string(std::string_view("\0\x01\x1A\x1F", 4)), R"("\u0000\u0001\u001A\u001F")");
   EXPECT_EQ(json_string("/ <>&'\x7F\xC3\xA4\xE2\x80\xA8"), "\"/ <>&'\x7F\xC3\xA4\xE2\x80\xA8\"");
 }
 
-TEST(JsonWriterTest, AnEmptyTextMayHaveNoAddress) {
+TEST(JsonWriterTest, AcceptsAnEmptyTextWithANullPointer) {
   EXPECT_EQ(json_string(std::string_view()), R"("")");
 }
 
-TEST(JsonWriterTest, FindsWhatIsToBeEscapedAnywhere) {
+TEST(JsonWriterTest, EscapesAtEveryPosition) {
   for (int c = 0; c < 256; ++c) {
     const std::string one(1, static_cast<char>(c));
     const std::string alone = json_string(one).substr(1, json_string(one).size() - 2);
@@ -76,7 +76,7 @@ TEST(JsonWriterTest, WritesLongTextsBetweenOthers) {
   EXPECT_EQ(Object::parse(json).to_json(), json);
 }
 
-TEST(JsonWriterTest, AppendsToWhatIsThere) {
+TEST(JsonWriterTest, AppendsToTheBuffer) {
   std::string out = "x";
   const Object object = Object::parse(R"({"a":[]})");
   detail::write_json(object.body(), out);

@@ -33,7 +33,7 @@ std::string reason_of(std::string key, Operator op, std::vector<std::string> val
   return test::refusal_by([&] { labels::Requirement(std::move(key), op, std::move(values)); });
 }
 
-TEST(LabelsTest, AnswersLikeARealServer) {
+TEST(LabelsTest, EqualsARealServer) {
   test::expect_recorded_answers("label.json",
                                 [](const std::string& text) { return labels::parse(text); });
 }
@@ -79,7 +79,7 @@ TEST(LabelsTest, ANulEndsATokenOrTheText) {
   EXPECT_EQ(labels::parse("a=\0b"sv).to_string(), "a=b");
 }
 
-TEST(LabelsTest, RefusesInTheServersWords) {
+TEST(LabelsTest, RejectsWithTheServersMessages) {
   const std::string prefix = "unable to parse requirement: ";
   const struct {
     const char* text;
@@ -117,7 +117,7 @@ TEST(LabelsTest, RefusesInTheServersWords) {
   for (const auto& [text, reason] : cases) EXPECT_EQ(reason_of(text), reason) << text;
 }
 
-TEST(LabelsTest, AnErrorSaysWhere) {
+TEST(LabelsTest, AnErrorNamesThePosition) {
   test::expect_refusal_at(13, {"\"app=web,tier frontend\"", "found 'frontend'", "at character 14"},
                           [] { labels::parse("app=web,tier frontend"); });
 }
@@ -143,7 +143,7 @@ TEST(LabelsTest, ARequirementIsChecked) {
   EXPECT_EQ(in.to_string(), "a in (x,y)");
 }
 
-TEST(LabelsTest, EachOperatorMatchesAsInKubernetes) {
+TEST(LabelsTest, EachOperatorMatchesLikeKubernetes) {
   // Names that are symbols, short names, long names, and values likewise.
   const std::string key(63, 'k');
   const Object object =
@@ -223,7 +223,7 @@ TEST(LabelsTest, MatchingAllocatesNothing) {
       << "the counter does not count";
 }
 
-TEST(LabelsTest, NothingMatchesNothing) {
+TEST(LabelsTest, TheNothingSelectorMatchesNothing) {
   const auto nothing = labels::nothing();
   EXPECT_FALSE(nothing.matches(with_labels(R"({"app":"web"})")));
   EXPECT_FALSE(nothing.matches(Object()));
@@ -234,7 +234,7 @@ TEST(LabelsTest, NothingMatchesNothing) {
   EXPECT_FALSE(labels::parse("app").empty());
 }
 
-TEST(LabelsTest, FromSetWantsAllOfThem) {
+TEST(LabelsTest, FromSetRequiresAllLabels) {
   const auto selector = labels::from_set({{"tier", "front"}, {"app", "web"}});
   EXPECT_EQ(selector.to_string(), "app=web,tier=front");
   EXPECT_TRUE(selector.matches(with_labels(R"({"app":"web","tier":"front","x":"y"})")));
@@ -243,7 +243,7 @@ TEST(LabelsTest, FromSetWantsAllOfThem) {
   EXPECT_THROW(labels::from_set({{"not a key", ""}}), SelectorError);
 }
 
-TEST(LabelsTest, FromSetTakesMaps) {
+TEST(LabelsTest, FromSetAcceptsMaps) {
   const std::map<std::string, std::string> map{{"tier", "front"}, {"app", "web"}};
   EXPECT_EQ(labels::from_set(map).to_string(), "app=web,tier=front");
   const Object object = Object::parse(R"({"spec":{"selector":{"app":"web"}}})");
@@ -252,7 +252,7 @@ TEST(LabelsTest, FromSetTakesMaps) {
   EXPECT_TRUE(labels::from_set(MapView<std::string_view>()).empty());
 }
 
-TEST(LabelsTest, FromALabelSelectorOfTheApi) {
+TEST(LabelsTest, ConvertsALabelSelectorOfTheApi) {
   const auto convert = [](std::string_view json) {
     const Object object = Object::parse(R"({"spec":{"selector":)" + std::string(json) + "}}");
     return labels::from(k8s::meta::v1::LabelSelector(object["spec"]["selector"]));

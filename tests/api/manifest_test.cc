@@ -54,7 +54,7 @@ TEST(ManifestTest, ErrorsNameTheLineAndQuoteNothing) {
   EXPECT_THAT(broken, testing::Not(testing::HasSubstr("hidden")));
 }
 
-TEST(ManifestTest, GoesOnAfterAnObjectThatIsMalformed) {
+TEST(ManifestTest, ContinuesAfterAMalformedObject) {
   std::vector<std::string> seen;
   read_manifests(
       "kind: Pod\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\n'x\n---\n"

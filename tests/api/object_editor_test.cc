@@ -29,13 +29,13 @@ TEST(WithMetadata, SetsReplacesAndRemovesMembers) {
   EXPECT_EQ(before.resource_version(), "1");
 }
 
-TEST(WithMetadata, GivesMetadataToAnObjectWithoutAny) {
+TEST(WithMetadata, AddsMetadataIfAbsent) {
   EXPECT_EQ(with_metadata(Object::parse(R"({"kind":"Pod"})"),
                           {{sym::kResourceVersion, std::string_view("7")}}),
             Object::parse(R"({"kind":"Pod","metadata":{"resourceVersion":"7"}})"));
 }
 
-TEST(WithType, ReplacesTheTypeAndNothingElse) {
+TEST(WithType, ReplacesOnlyTheType) {
   const Object before =
       Object::parse(R"({"kind":"A","apiVersion":"x/v1","metadata":{"name":"n"}})");
   EXPECT_EQ(with_type(before, "x/v2", "A"),

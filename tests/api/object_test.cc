@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kPod =
     R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"7","labels":{"app":"web"},"annotations":{"note":"x"}}})";
 
-TEST(ObjectTest, AnEmptyHandleReadsAsNothing) {
+TEST(ObjectTest, AnEmptyHandleReadsAsAbsent) {
   const Object object;
   EXPECT_FALSE(object);
   EXPECT_EQ(object.ns(), "");
@@ -64,7 +64,7 @@ TEST(ObjectTest, IdentityIsReadFromMetadata) {
   EXPECT_EQ(object.metadata().name(), "a");
 }
 
-TEST(ObjectTest, KeysAreThoseOfClientGo) {
+TEST(ObjectTest, KeysEqualThoseOfClientGo) {
   EXPECT_EQ(Object::parse(R"({"metadata":{"name":"a"}})").key(), "a");
   EXPECT_EQ(Object::parse(R"({"metadata":{"namespace":"b"}})").key(), "b/");
   EXPECT_EQ(Object::parse("{}").key(), "");
@@ -82,8 +82,8 @@ TEST(ObjectTest, IdentityOfTheWrongKindReadsAsEmpty) {
     EXPECT_EQ(Object::parse("{\"metadata\":" + std::string(metadata) + "}").key(), "");
 }
 
-// The header has 16-bit offsets; fields beyond are searched for.
-TEST(ObjectTest, IdentityIsFoundHoweverFarInItLies) {
+// The header has 16-bit offsets; fields beyond their range are searched for.
+TEST(ObjectTest, IdentityIsFoundAtAnyOffset) {
   // A member that is sorted before metadata, one before the names in metadata, or both.
   for (const std::size_t size :
        {std::size_t{10}, std::size_t{65400}, std::size_t{65500}, std::size_t{65530},
@@ -112,14 +112,14 @@ TEST(ObjectTest, IdentityIsFoundHoweverFarInItLies) {
       EXPECT_EQ(object.key_hash(), key_hash("ns", filler + "n"));
     }
   }
-  // Nothing there at all stays nothing.
+  // Absent fields stay absent.
   const Object object =
       Object::parse("{\"kind\":\"" + std::string(70000, 'x') + "\",\"metadata\":{}}");
   EXPECT_EQ(object.key(), "");
   EXPECT_FALSE(object.labels().exists());
 }
 
-TEST(ObjectTest, EqualityIsThatOfTheContent) {
+TEST(ObjectTest, EqualityComparesTheContent) {
   const Object a = Object::parse(kPod);
   const Object b = Object::parse(kPod);
   const Object other = Object::parse(R"({"metadata":{"name":"a"}})");
@@ -130,15 +130,15 @@ TEST(ObjectTest, EqualityIsThatOfTheContent) {
   EXPECT_NE(a, Object());
 }
 
-TEST(ObjectTest, CopiesShareAndMovesLeaveNothing) {
+TEST(ObjectTest, CopiesShareAndMovesLeaveAnEmptyHandle) {
   Object a = Object::parse(kPod);
   Object b;
   EXPECT_EQ(lookout::test::allocations_of([&] { b = a; }), 0u);
   EXPECT_TRUE(a.same(b));
   const Object c = std::move(a);
-  EXPECT_FALSE(a);  // NOLINT(bugprone-use-after-move): it is specified
+  EXPECT_FALSE(a);  // the state is specified
   EXPECT_TRUE(c.same(b));
-  b = *&b;  // itself
+  b = *&b;  // self-assignment
   EXPECT_TRUE(c.same(b));
   b = Object();
   EXPECT_EQ(c.name(), "a");
@@ -161,7 +161,7 @@ TEST(ObjectTest, DecodingAllocatesOnce) {
   EXPECT_EQ(lookout::test::allocations_of(decode), 1u);
 }
 
-TEST(ObjectTest, TheHashOfTheKeyIsThatOfNamespaceAndName) {
+TEST(ObjectTest, TheKeyHashUsesNamespaceAndName) {
   EXPECT_EQ(Object::parse(kPod).key_hash(), key_hash("b", "a"));
   EXPECT_NE(key_hash("b", "a"), key_hash("a", "b"));
   EXPECT_NE(key_hash("", "ab"), key_hash("a", "b"));
@@ -180,7 +180,7 @@ TEST(ObjectTest, TheHashOfTheKeyIsThatOfNamespaceAndName) {
   }
 }
 
-TEST(ObjectTest, ItsSizeIsCounted) {
+TEST(ObjectTest, ReportsItsSize) {
   EXPECT_LT(Object::parse("{}").memory_size(), 64u);
   EXPECT_LT(Object::parse(kPod).memory_size(), std::string_view(kPod).size());
 }
@@ -203,7 +203,7 @@ TEST(ObjectTest, FromADocument) {
   EXPECT_EQ(before.name(), "a");
 }
 
-TEST(ObjectTest, WhatJsonCannotSayIsRefused) {
+TEST(ObjectTest, RejectsValuesThatJsonCannotExpress) {
   const auto from = [](auto value) {
     rapidjson::Document document(rapidjson::kObjectType);
     document.AddMember("a", value, document.GetAllocator());
@@ -245,7 +245,7 @@ TEST(ObjectTest, HandlesMayBeUsedFromManyThreads) {
   EXPECT_EQ(shared.key(), "b/a");
 }
 
-TEST(ObjectTest, TheLastHandleMayGoOnAnyThread) {
+TEST(ObjectTest, TheLastHandleMayEndOnAnyThread) {
   for (int round = 0; round < 200; ++round) {
     Object object = Object::parse(kPod);
     std::barrier start(3);

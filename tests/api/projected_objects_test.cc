@@ -39,7 +39,7 @@ Object decode(const Projection& projection) {
   return decoder.decode(text);
 }
 
-TEST(ProjectedObjectsTest, WhatIsKeptOrWasNeverThereMayBeRead) {
+TEST(ProjectedObjectsTest, KeptAndAbsentFieldsMayBeRead) {
   const Object object = decode(Projection::keep({"metadata.labels", "status.phase", "spec"}));
   EXPECT_EQ(said([&] {
               EXPECT_EQ(object.name(), "web");
@@ -55,7 +55,7 @@ TEST(ProjectedObjectsTest, WhatIsKeptOrWasNeverThereMayBeRead) {
   EXPECT_EQ(said([&] { EXPECT_FALSE(whole["none"].exists()); }), "");
 }
 
-TEST(ProjectedObjectsTest, WhatWasLeftOutIsToldOnceForEachPath) {
+TEST(ProjectedObjectsTest, AnOmittedFieldIsReportedOncePerPath) {
   const Object object =
       decode(Projection::keep({"spec.containers.image", "status.phase", "metadata.annotations"}));
   expect_said(".spec.nodeName", [&] { EXPECT_FALSE(object["spec"]["nodeName"].exists()); });
@@ -64,17 +64,17 @@ TEST(ProjectedObjectsTest, WhatWasLeftOutIsToldOnceForEachPath) {
               [&] { EXPECT_FALSE(object["spec"]["containers"][0]["name"].exists()); });
   expect_said(".status.podIP", [&] { EXPECT_FALSE(object["status"]["podIP"].exists()); });
   expect_said(".metadata.labels", [&] { EXPECT_FALSE(object.labels().exists()); });
-  // Also fields that this object does not have.
+  // The same for fields that this object never had.
   expect_said(".data", [&] { EXPECT_FALSE(object["data"].exists()); });
 }
 
-TEST(ProjectedObjectsTest, OfWhatIsDroppedToo) {
+TEST(ProjectedObjectsTest, ADroppedFieldIsReported) {
   const Object object = decode(Projection::drop({"status.hostIP", "metadata.managedFields"}));
   expect_said(".status.hostIP", [&] { EXPECT_FALSE(object["status"]["hostIP"].exists()); });
   EXPECT_EQ(said([&] { EXPECT_FALSE(object["status"]["other"].exists()); }), "");
 }
 
-TEST(ProjectedObjectsTest, AnErrorOfAWatchIsWhole) {
+TEST(ProjectedObjectsTest, AnErrorOfAWatchIsNotProjected) {
   JsonDecoder decoder(Projection::keep({"spec"}));
   std::string error = R"({"type":"ERROR","object":{"kind":"Status","code":410}})";
   const auto event = decoder.decode_event(error);
@@ -86,7 +86,7 @@ TEST(ProjectedObjectsTest, AnErrorOfAWatchIsWhole) {
   expect_said(".reason", [&] { EXPECT_FALSE(added->object["reason"].exists()); });
 }
 
-TEST(ProjectedObjectsTest, AnObjectOutlivesWhoeverMadeIt) {
+TEST(ProjectedObjectsTest, AnObjectMayOutliveItsDecoder) {
   Object object;
   {
     const Projection projection = Projection::keep({"metadata.uid"});

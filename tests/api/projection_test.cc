@@ -39,7 +39,7 @@ constexpr const char* kWholePod =
 constexpr const char* kIdentity =
     R"("kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"7")";
 
-TEST(ProjectionTest, KeepsWhatItNames) {
+TEST(ProjectionTest, KeepsNamedFields) {
   const std::string annotations = R"(,"annotations":{})";  // on the path to a bookmark's annotation
   const struct {
     std::initializer_list<std::string_view> paths;
@@ -52,7 +52,7 @@ TEST(ProjectionTest, KeepsWhatItNames) {
            R"(,"labels":{"app":"web"}},"status":{"phase":"Running"}})"},
       {{"metadata.labels.app"}, "{" + (kIdentity + annotations) + R"(,"labels":{"app":"web"}}})"},
       {{"metadata.labels.none"}, "{" + (kIdentity + annotations) + R"(,"labels":{}}})"},
-      // Into every element of an array, with and without saying so.
+      // Into every element of an array, with and without explicit brackets.
       {{"spec.containers.ports.name"},
        "{" + (kIdentity + annotations) +
            R"(},"spec":{"containers":[{"ports":[{"name":"http"}]},{}]}})"},
@@ -83,7 +83,7 @@ TEST(ProjectionTest, KeepsWhatItNames) {
   }
 }
 
-TEST(ProjectionTest, DropsWhatItNames) {
+TEST(ProjectionTest, DropsNamedFields) {
   const auto without = [](std::function<void(rapidjson::Document&)> change) {
     auto document = test::parse_json(kWholePod);
     change(document);
@@ -128,7 +128,7 @@ TEST(ProjectionTest, NamesMayBeEscapedInTheJson) {
             Object::parse(R"({"spec":{"c":2}})"));
 }
 
-TEST(ProjectionTest, WhatIsDroppedMayBeAnything) {
+TEST(ProjectionTest, DroppedValuesMayBeAnything) {
   const auto drop = Projection::drop({"x"});
   const Object expected = Object::parse(R"({"a":1,"b":2})");
   for (const std::string value :
@@ -144,9 +144,9 @@ TEST(ProjectionTest, WhatIsDroppedMayBeAnything) {
   EXPECT_EQ(decode(drop, R"({"x":[1,2,3]})"), Object::parse("{}"));
 }
 
-TEST(ProjectionTest, OfSkippedContainersOnlyBracketsAndQuotesCount) {
+TEST(ProjectionTest, SkippedContainersAreParsedOnlyForBracketsAndQuotes) {
   const auto drop = Projection::drop({"x"});
-  // Not JSON inside, and still the rest is.
+  // The skipped value is not valid JSON, but the rest is read.
   for (const auto value :
        {"[1 2 3]", "[}", "{]", "{tru,:::}", "[\"\\q\"]", "{\"a\":\"\\uDC00\"}", "[\n\"\n\"]"})
     EXPECT_EQ(decode(drop, "{\"x\":" + std::string(value) + ",\"a\":1}"),
@@ -156,7 +156,7 @@ TEST(ProjectionTest, OfSkippedContainersOnlyBracketsAndQuotesCount) {
       decode(drop, "{\"x\":" + std::string(100000, '[') + std::string(100000, ']') + ",\"a\":1}"),
       Object::parse(R"({"a":1})"));
   EXPECT_EQ(decode(drop, "{\"x\":[\0],\"a\":1}"sv), Object::parse(R"({"a":1})"));
-  // But it must be complete, and valid UTF-8; single values are checked.
+  // But it must be complete and valid UTF-8; scalar values are validated.
   for (const auto text :
        {"{\"x\":["sv, "{\"x\":[{\"name\":1,\"kind\":{},\"name\":2},{\"b\":[],\"a\":3}"sv,
         "{\"x\":[\"]}"sv, "{\"x\":[]"sv, "{\"x\":tru}"sv, "{\"x\":01}"sv, "{\"x\":\"\\q\"}"sv,
@@ -175,7 +175,7 @@ TEST(ProjectionTest, WithoutManagedFieldsOnRecordings) {
   }
 }
 
-TEST(ProjectionTest, ADecoderWithAProjectionGoesOnAfterAnError) {
+TEST(ProjectionTest, ADecoderWithAProjectionContinuesAfterAnError) {
   JsonDecoder decoder(Projection::keep({"spec.a"}));
   for (const char* bad : {R"({"spec":{"a":{"b":[)", R"({"spec":{"x":[1}})", "{"}) {
     std::string text = bad;
@@ -207,7 +207,7 @@ TEST(ProjectionTest, WatchesKeepBookmarksAndErrorsWhole) {
   }
 }
 
-TEST(ProjectionTest, ListsAreFilteredToo) {
+TEST(ProjectionTest, ListsAreProjected) {
   StreamOptions options;
   options.projection = Projection::keep({"status.phase"});
   const auto whole = test::decode_list(test::list_body("v1_pods"));
@@ -222,7 +222,7 @@ TEST(ProjectionTest, ListsAreFilteredToo) {
   }
 }
 
-TEST(ProjectionTest, WhatMakesNoSenseIsRefused) {
+TEST(ProjectionTest, RejectsInvalidProjections) {
   const struct {
     std::function<void()> make;
     const char* why;
@@ -250,7 +250,7 @@ TEST(ProjectionTest, WhatMakesNoSenseIsRefused) {
   }
 }
 
-TEST(ProjectionTest, IsEqualToWhatKeepsTheSame) {
+TEST(ProjectionTest, EqualsProjectionsThatKeepTheSame) {
   const auto one = Projection::keep({"spec", "metadata.labels"});
   const auto copy = one;
   EXPECT_EQ(one, copy);

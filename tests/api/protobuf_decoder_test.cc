@@ -40,7 +40,7 @@ std::string error_of(std::string_view bytes) {
 
 class RecordedListTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(RecordedListTest, IsTheSameAsItsJson) {
+TEST_P(RecordedListTest, EqualsItsJson) {
   const std::string bytes = test::protobuf_recording("list/" + GetParam() + ".pb");
   const Object from_json = Object::parse(test::list_body(GetParam()));
   const Object object = decode(bytes);
@@ -48,7 +48,7 @@ TEST_P(RecordedListTest, IsTheSameAsItsJson) {
   EXPECT_EQ(object, from_json);
 }
 
-TEST_P(RecordedListTest, HasItemsThatAreTheSameAsTheirJson) {
+TEST_P(RecordedListTest, ItemsEqualTheirJson) {
   const std::string bytes = test::protobuf_recording("list/" + GetParam() + ".pb");
   const auto raw = fields_of(std::string_view(bytes).substr(kProtobufMagic.size()), 2);
   ASSERT_EQ(raw.size(), 1u);
@@ -74,10 +74,10 @@ TEST_P(RecordedListTest, HasItemsThatAreTheSameAsTheirJson) {
   }
 }
 
-TEST_P(RecordedListTest, IsRefusedWhereverItIsCutOff) {
+TEST_P(RecordedListTest, IsRejectedIfTruncated) {
   const std::string bytes = test::protobuf_recording("list/" + GetParam() + ".pb");
   ProtobufDecoder decoder;
-  // Between its two fields that are not empty the envelope is whole, of an empty object.
+  // Between its two non-empty fields the envelope is complete, with an empty object.
   const std::size_t whole = kProtobufMagic.size() + 2 + static_cast<unsigned char>(bytes[5]);
   const std::size_t step = 1 + bytes.size() / 500;
   for (std::size_t size = 0; size + 4 < bytes.size(); size += step) {
@@ -90,7 +90,7 @@ TEST_P(RecordedListTest, IsRefusedWhereverItIsCutOff) {
 INSTANTIATE_TEST_SUITE_P(All, RecordedListTest, testing::ValuesIn(test::lists_in_both_encodings()),
                          [](const auto& parameter) { return test::test_name(parameter.param); });
 
-// Go's JSON for a message that is the whole input.
+// Go's JSON for a message that is the complete input.
 struct Rule {
   const char* name;
   const char* api_version;
@@ -240,7 +240,7 @@ Value schema_of(const Object& object) {
   return object.at("spec.versions[0].schema.openAPIV3Schema");
 }
 
-TEST(ProtobufDecoderTest, NumbersAreSpelledAsGoSpellsThem) {
+TEST(ProtobufDecoderTest, NumbersAreFormattedLikeGo) {
   const auto maximum = [](double value) {
     const Object object = decode(definition(double_field(9, value)));
     return schema_of(object)["maximum"].to_json();
@@ -260,7 +260,7 @@ TEST(ProtobufDecoderTest, NumbersAreSpelledAsGoSpellsThem) {
 }
 
 // Most JSON in protobuf takes a fast path, which must give the same results as the slow path.
-TEST(ProtobufDecoderTest, FieldSetsAreWhatTheirJsonIs) {
+TEST(ProtobufDecoderTest, FieldSetsEqualTheirJson) {
   for (const char* text : {R"({})",
                            R"({"f:a":{}})",
                            R"({"f:metadata":{"f:labels":{".":{},"f:app":{}},"f:name":{}}})",
@@ -327,7 +327,7 @@ TEST(ProtobufDecoderTest, SchemasMayBeUnions) {
   EXPECT_EQ(json(bytes_field(8, bytes_field(1, "\"x\""))), R"({"default":"x"})");
 }
 
-TEST(ProtobufDecoderTest, SaysWhatIsWrong) {
+TEST(ProtobufDecoderTest, ReportsErrors) {
   const auto pod = [](const std::string& spec) { return enveloped("v1", "Pod", with_spec(spec)); };
   EXPECT_THAT(error_of(""), HasSubstr("magic"));
   EXPECT_THAT(error_of("{}"), HasSubstr("magic"));
@@ -361,12 +361,12 @@ TEST(ProtobufDecoderTest, SaysWhatIsWrong) {
   EXPECT_FALSE(decoder.decode_event(bytes_field(1, "SOMETHING") +
                                     bytes_field(2, bytes_field(1, enveloped("v1", "Pod", "")))));
   EXPECT_THAT(decoder.error(), HasSubstr("unknown event type \"SOMETHING\""));
-  // And is good for the next object.
+  // The decoder then accepts the next object.
   EXPECT_TRUE(decoder.decode(enveloped("v1", "Pod", "")));
   EXPECT_EQ(decoder.error(), "");
 }
 
-TEST(ProtobufDecoderTest, NestingHasALimit) {
+TEST(ProtobufDecoderTest, NestingIsLimited) {
   const auto nested = [](int levels) {
     std::string schema;
     for (int i = 0; i < levels; ++i) schema = bytes_field(28, schema);  // not
@@ -385,7 +385,7 @@ TEST(ProtobufDecoderTest, NestingHasALimit) {
   EXPECT_THAT(error_of(raw(10'000)), HasSubstr("nested too deeply"));
 }
 
-TEST(ProtobufDecoderTest, KeepsWhatAProjectionSaysOfChangesAndAllOfTheRest) {
+TEST(ProtobufDecoderTest, ProjectsChangesAndKeepsOtherEvents) {
   ProtobufDecoder decoder(Projection::keep({"metadata.labels"}));
   const std::string config_map =
       enveloped("v1", "ConfigMap",

@@ -1,4 +1,4 @@
-// Objects into protobuf: the same, byte for byte, as Kubernetes' generated code writes.
+// Objects as protobuf: byte for byte the output of Kubernetes' generated code.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,19 +35,19 @@ Object decoded(std::string_view bytes) {
 
 class RecordedProtobufTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(RecordedProtobufTest, IsWrittenAgainAsItWas) {
+TEST_P(RecordedProtobufTest, RoundTrips) {
   const std::string recorded = test::protobuf_recording("list/" + GetParam() + ".pb");
   const std::string bytes = encode(decoded(recorded));
   EXPECT_EQ(decoded(bytes), decoded(recorded));
   EXPECT_TRUE(bytes == recorded);
 }
 
-TEST_P(RecordedProtobufTest, ComesOutOfItsJson) {
+TEST_P(RecordedProtobufTest, IsEncodedFromItsJson) {
   const std::string recorded = test::protobuf_recording("list/" + GetParam() + ".pb");
   EXPECT_TRUE(encode(Object::parse(test::list_body(GetParam()))) == recorded);
 }
 
-TEST_P(RecordedProtobufTest, MayBeWrittenItemByItem) {
+TEST_P(RecordedProtobufTest, MayBeEncodedItemByItem) {
   const std::string recorded = test::protobuf_recording("list/" + GetParam() + ".pb");
   const Object list = decoded(recorded);
   const std::string api_version(list.api_version());
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(All, RecordedProtobufTest,
                          testing::ValuesIn(test::lists_in_both_encodings()),
                          [](const auto& parameter) { return test::test_name(parameter.param); });
 
-TEST(ProtobufEncoderTest, RecordedEventsAreWrittenAgainAsTheyWere) {
+TEST(ProtobufEncoderTest, RecordedEventsRoundTrip) {
   const std::string recorded = test::protobuf_recording("watch/rv_protobuf.pb");
   std::string bytes;
   ProtobufEncoder encoder;
@@ -104,7 +104,7 @@ TEST(ProtobufEncoderTest, CustomResourcesHaveNoProtobuf) {
   EXPECT_TRUE(has_protobuf("meta.k8s.io/v1", "PartialObjectMetadataList"));
 }
 
-TEST(ProtobufEncoderTest, CountsWhatItCannotEncode) {
+TEST(ProtobufEncoderTest, CountsFieldsThatItCannotEncode) {
   const Object object = Object::parse(
       R"({"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","new":{"x":1},"labels":[]},)"
       R"("data":{"a":"1","b":2},"immutable":"yes","binaryData":{"bad":"%%"},"later":[1,2]})");
@@ -131,7 +131,7 @@ const std::string kZeroMeta = bytes_field(1, "") + bytes_field(2, "") + bytes_fi
 
 class SpellingTest : public testing::TestWithParam<Spelling> {};
 
-TEST_P(SpellingTest, IsThatOfKubernetes) {
+TEST_P(SpellingTest, EqualsKubernetes) {
   const Object object = Object::parse(GetParam().json);
   EXPECT_EQ(encode(object), enveloped(object.api_version(), object.kind(), GetParam().message));
 }
@@ -177,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(
                      bytes_field(2, bytes_field(1, kZeroMeta))}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
-TEST(ProtobufEncoderTest, LengthsOfEverySizeAreRight) {
+TEST(ProtobufEncoderTest, EncodesLengthsOfEverySize) {
   for (const std::size_t size :
        {0u, 1u, 60u, 100u, 127u, 128u, 200u, 16000u, 16383u, 16384u, 70000u, 3000000u}) {
     for (const char c : {'x', '\n'}) {

@@ -31,7 +31,7 @@ const std::vector<Projection>& projections() {
 
 class RecordedListStreamTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(RecordedListStreamTest, IsTheSameAsItsJson) {
+TEST_P(RecordedListStreamTest, EqualsItsJson) {
   const std::string bytes = test::protobuf_recording("list/" + GetParam() + ".pb");
   for (const Projection& projection : projections()) {
     const StreamOptions options{.projection = projection, .lossless = true};
@@ -42,7 +42,7 @@ TEST_P(RecordedListStreamTest, IsTheSameAsItsJson) {
   }
 }
 
-TEST_P(RecordedListStreamTest, MayBeCutAnywhere) {
+TEST_P(RecordedListStreamTest, MayBeSplitAnywhere) {
   const std::string bytes = test::protobuf_recording("list/" + GetParam() + ".pb");
   const DecodedList whole = decode_protobuf_list(bytes);
   const std::size_t step = 1 + bytes.size() / 200;
@@ -50,11 +50,11 @@ TEST_P(RecordedListStreamTest, MayBeCutAnywhere) {
     ASSERT_TRUE(decode_protobuf_list(bytes, {}, test::cut_at(at)) == whole) << at;
 }
 
-TEST_P(RecordedListStreamTest, SaysWhenItEndsTooSoon) {
+TEST_P(RecordedListStreamTest, ReportsTruncation) {
   const std::string bytes = test::protobuf_recording("list/" + GetParam() + ".pb");
   const DecodedList whole = decode_protobuf_list(bytes);
   const std::size_t step = 1 + bytes.size() / 200;
-  // After the list are the last, empty fields of the envelope.
+  // The last fields of the envelope, behind the list, are empty.
   for (std::size_t size = 0; size < bytes.size() - 4; size += step) {
     const DecodedList part = decode_protobuf_list(std::string_view(bytes).substr(0, size));
     EXPECT_FALSE(part.complete) << size;
@@ -82,7 +82,7 @@ std::vector<std::string> names(const DecodedList& list) {
   return out;
 }
 
-TEST(ProtobufListDecoderTest, TellsWhatTheListSaysOfItself) {
+TEST(ProtobufListDecoderTest, ReturnsTheListsMetadata) {
   const DecodedList list = decode_protobuf_list(
       pod_list(bytes_field(2, pod("a")),
                bytes_field(2, "7") + bytes_field(3, "next") + number_field(4, 12)));
@@ -115,7 +115,7 @@ TEST(ProtobufListDecoderTest, ListsOfMetadataHaveItemsOfTheirOwnType) {
   EXPECT_EQ(list.items[0].api_version(), "meta.k8s.io/v1");
 }
 
-TEST(ProtobufListDecoderTest, AMalformedItemCostsNoOther) {
+TEST(ProtobufListDecoderTest, AMalformedItemDoesNotAffectOthers) {
   const std::string bad = bytes_field(1, bytes_field(1, "bad")) + "\x0A\x7F";
   const std::string bytes =
       pod_list(bytes_field(2, pod("a")) + bytes_field(2, bad) + bytes_field(2, pod("b")));
@@ -130,7 +130,7 @@ TEST(ProtobufListDecoderTest, AMalformedItemCostsNoOther) {
   }
 }
 
-TEST(ProtobufListDecoderTest, AnItemBeyondTheLimitIsSteppedOver) {
+TEST(ProtobufListDecoderTest, AnItemBeyondTheLimitIsSkipped) {
   const std::string bytes =
       pod_list(bytes_field(2, pod("a")) + bytes_field(2, pod(std::string(1000, 'x'))) +
                bytes_field(2, pod("b")));
@@ -144,7 +144,7 @@ TEST(ProtobufListDecoderTest, AnItemBeyondTheLimitIsSteppedOver) {
   }
 }
 
-TEST(ProtobufListDecoderTest, CountsWhatIsNewerThanTheSchema) {
+TEST(ProtobufListDecoderTest, CountsUnknownFields) {
   const std::string bytes =
       pod_list(bytes_field(2, pod("a", bytes_field(2, number_field(1000, 1)))) +
                bytes_field(2, pod("b", number_field(2000, 1))) + bytes_field(99, "x"));
@@ -161,7 +161,7 @@ TEST(ProtobufListDecoderTest, CountsWhatIsNewerThanTheSchema) {
   EXPECT_EQ(list.unknown.first, "field 99 of PodList");
 }
 
-TEST(ProtobufListDecoderTest, TheEmptyClusterNameOfOldServersIsNoLoss) {
+TEST(ProtobufListDecoderTest, TheEmptyClusterNameOfOldServersIsIgnored) {
   const auto meta = [](const char* cluster) {
     return bytes_field(1, bytes_field(1, "a") + bytes_field(15, cluster));
   };
@@ -170,7 +170,7 @@ TEST(ProtobufListDecoderTest, TheEmptyClusterNameOfOldServersIsNoLoss) {
   EXPECT_TRUE(decode_protobuf_list(pod_list(bytes_field(2, meta("x"))), options).would_lose);
 }
 
-TEST(ProtobufListDecoderTest, EndsBeforeALossIfItMayNotLoseAnything) {
+TEST(ProtobufListDecoderTest, EndsBeforeUnknownFieldsIfConfigured) {
   const auto expect_end = [](const std::string& bad, const char* why) {
     for (const auto& pieces : {test::in_one_piece(), test::byte_by_byte()}) {
       const DecodedList list = decode_protobuf_list(
@@ -205,7 +205,7 @@ void expect_refused(const BadList& bad) {
   }
 }
 
-TEST_P(BadListTest, IsRefused) { expect_refused(GetParam()); }
+TEST_P(BadListTest, IsRejected) { expect_refused(GetParam()); }
 
 std::string magic() { return std::string(kProtobufMagic); }
 std::string type_meta(std::string_view version, std::string_view kind) {
@@ -252,7 +252,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
 // (Not a parameter, which would be created at each program start.)
-TEST(BadLists, OneWithAHugeTypeIsRefused) {
+TEST(BadLists, RejectsAHugeType) {
   expect_refused({"HugeType", magic() + bytes_field(1, std::string(2u << 20, 'x')), "too large"});
 }
 
@@ -268,7 +268,7 @@ std::string pod_event(std::string_view type, const std::string& message) {
   return bytes_field(1, type) + bytes_field(2, bytes_field(1, enveloped("v1", "Pod", message)));
 }
 
-TEST(ProtobufWatchDecoderTest, RecordedEventsAreTheSameAsTheirJson) {
+TEST(ProtobufWatchDecoderTest, RecordedEventsEqualTheirJson) {
   const std::string bytes = test::protobuf_recording("watch/rv_protobuf.pb");
   for (const Projection& projection : projections()) {
     const StreamOptions options{.projection = projection, .lossless = true};
@@ -285,7 +285,7 @@ TEST(ProtobufWatchDecoderTest, RecordedEventsAreTheSameAsTheirJson) {
   }
 }
 
-TEST(ProtobufWatchDecoderTest, MayBeCutAnywhere) {
+TEST(ProtobufWatchDecoderTest, MayBeSplitAnywhere) {
   const std::string bytes = test::protobuf_recording("watch/rv_protobuf.pb");
   const DecodedWatch whole = decode_protobuf_watch(bytes);
   for (std::size_t at = 0; at < bytes.size(); at += 29) {
@@ -299,7 +299,7 @@ TEST(ProtobufWatchDecoderTest, MayBeCutAnywhere) {
   }
 }
 
-TEST(ProtobufWatchDecoderTest, AMalformedEventCostsNoOther) {
+TEST(ProtobufWatchDecoderTest, AMalformedEventDoesNotAffectOthers) {
   const std::string bytes = frame(pod_event("ADDED", pod("a"))) + frame("\xFF") + frame("") +
                             frame(pod_event("RENAMED", pod("x"))) +
                             frame(pod_event("ADDED", pod(std::string(1000, 'x')))) +
@@ -317,7 +317,7 @@ TEST(ProtobufWatchDecoderTest, AMalformedEventCostsNoOther) {
   }
 }
 
-TEST(ProtobufWatchDecoderTest, EndsBeforeALossIfItMayNotLoseAnything) {
+TEST(ProtobufWatchDecoderTest, EndsBeforeUnknownFieldsIfConfigured) {
   const std::string bytes =
       frame(pod_event("ADDED", pod("a"))) +
       frame(pod_event("MODIFIED", pod("a", bytes_field(2, number_field(1000, 1))))) +
@@ -334,7 +334,7 @@ TEST(ProtobufWatchDecoderTest, EndsBeforeALossIfItMayNotLoseAnything) {
   EXPECT_EQ(lossy.unknown.count, 1u);
 }
 
-TEST(ProtobufWatchDecoderTest, SaysHowFarItCame) {
+TEST(ProtobufWatchDecoderTest, ReportsTheLastVersion) {
   const std::string bytes = frame(pod_event("ADDED", pod("a")));
   EXPECT_EQ(decode_protobuf_watch(bytes.substr(0, 3)).error,
             "the stream ended 3 bytes into an event");

@@ -20,7 +20,7 @@ Quantity quantity(std::string_view text) {
 }
 
 // The results of k8s.io/apimachinery/pkg/api/resource for the same texts.
-TEST(QuantityTest, ParsesRoundsAndPrintsAsKubernetes) {
+TEST(QuantityTest, ParsesRoundsAndPrintsLikeKubernetes) {
   const struct {
     const char* text;
     const char* canonical;
@@ -99,7 +99,7 @@ TEST(QuantityTest, ParsesRoundsAndPrintsAsKubernetes) {
   }
 }
 
-TEST(QuantityTest, RefusesWhatKubernetesRefuses) {
+TEST(QuantityTest, RejectsTheSameTextsAsKubernetes) {
   for (const char* text : {"",      " ",     "1 ",    " 1",    "a",
                            "1a",    "1K",    "1mi",   "1ki",   "1i",
                            "1KiB",  "1Kii",  "1 Ki",  "1e",    "1eE",
@@ -113,7 +113,7 @@ TEST(QuantityTest, RefusesWhatKubernetesRefuses) {
   EXPECT_EQ(Quantity::parse(std::string_view("1\0", 2)), std::nullopt);
 }
 
-TEST(QuantityTest, AmountsBeyondTheRangeBecomeTheLargest) {
+TEST(QuantityTest, AmountsBeyondTheRangeAreClamped) {
   const Quantity huge = quantity("1e28");
   EXPECT_EQ(quantity("1e29"), huge);
   EXPECT_EQ(quantity("1e1000000000"), huge);
@@ -156,7 +156,7 @@ TEST(QuantityTest, AddsAndSubtracts) {
   EXPECT_EQ((Quantity() - quantity("1Gi")).to_string(), "-1Gi");
 }
 
-TEST(QuantityTest, OfNumbers) {
+TEST(QuantityTest, ConvertsFromNumbers) {
   EXPECT_EQ(Quantity::of(3).to_string(), "3");
   EXPECT_EQ(Quantity::of(2048, Format::kBinarySI).to_string(), "2Ki");
   EXPECT_EQ(Quantity::of_milli(1500).to_string(), "1500m");
@@ -170,7 +170,7 @@ TEST(QuantityTest, OfNumbers) {
   EXPECT_EQ(sum.to_string(), "500m");
 }
 
-TEST(QuantityTest, AsADouble) {
+TEST(QuantityTest, ConvertsToADouble) {
   EXPECT_DOUBLE_EQ(quantity("1500m").as_double(), 1.5);
   EXPECT_DOUBLE_EQ(quantity("-1Ki").as_double(), -1024);
   EXPECT_DOUBLE_EQ(quantity("1e20").as_double(), 1e20);

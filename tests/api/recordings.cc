@@ -6,6 +6,8 @@
 #include <cctype>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
+#include <string>
 
 #include "lookout/api/detail/json_values.h"
 #include "lookout/api/protobuf.h"
@@ -36,6 +38,7 @@ std::vector<std::string> names_in(const char* folder, std::string_view extension
     if (name.ends_with(extension) && name.find(".table.") == std::string::npos)
       out.push_back(name.substr(0, name.size() - extension.size()));
   }
+  if (out.empty()) throw std::logic_error(std::string("no recordings in ") + folder);
   std::sort(out.begin(), out.end());
   return out;
 }

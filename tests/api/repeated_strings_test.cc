@@ -34,7 +34,7 @@ Object in_array(const std::vector<std::string>& elements) {
   return Object::parse(json + "]}");
 }
 
-TEST(RepeatedStringsTest, ASecondOneTakesThreeBytes) {
+TEST(RepeatedStringsTest, ARepetitionTakesThreeBytes) {
   const std::string text = "2026-11-20T10:54:22Z";
   const std::size_t once = in_array({text}).memory_size();
   const Object twice = in_array({text, text});
@@ -48,7 +48,7 @@ TEST(RepeatedStringsTest, ASecondOneTakesThreeBytes) {
   EXPECT_EQ(twice.to_json(), R"({"a":[")" + text + R"(",")" + text + R"("]})");
 }
 
-TEST(RepeatedStringsTest, ShortOnesAndSymbolsStay) {
+TEST(RepeatedStringsTest, ShortStringsAndSymbolsAreNotShared) {
   EXPECT_FALSE(is_again(held(in_array({"fifteen-bytes-x", "fifteen-bytes-x"}))["a"][1]));
   EXPECT_TRUE(is_again(held(in_array({"sixteen-bytes-xx", "sixteen-bytes-xx"}))["a"][1]));
   EXPECT_FALSE(is_again(held(in_array({"PreemptLowerPriority", "PreemptLowerPriority"}))["a"][1]));
@@ -64,7 +64,7 @@ TEST(RepeatedStringsTest, ShortOnesAndSymbolsStay) {
 }
 
 // Container lengths and distances are correct for all contents in between.
-TEST(RepeatedStringsTest, WhateverLiesInBetween) {
+TEST(RepeatedStringsTest, WithAnyContentInBetween) {
   const std::string text = "registry.example.com/shop/web:v1";
   std::size_t again = 0;
   for (std::size_t n = 0; n < 300; ++n) {
@@ -82,7 +82,7 @@ TEST(RepeatedStringsTest, WhateverLiesInBetween) {
   EXPECT_GT(again, 290u) << "a filler may have the same hash";
 }
 
-TEST(RepeatedStringsTest, HoweverFarApart) {
+TEST(RepeatedStringsTest, AtAnyDistance) {
   for (const std::size_t n : {60'000u, 65'400u, 65'470u, 65'530u, 65'536u, 70'000u, 200'000u}) {
     const std::string filler(n, 'f');
     const Object object = in_array({"first-text-of-all", filler, "first-text-of-all"});
@@ -95,7 +95,7 @@ TEST(RepeatedStringsTest, HoweverFarApart) {
   }
 }
 
-TEST(RepeatedStringsTest, SelectorsSeeThem) {
+TEST(RepeatedStringsTest, SelectorsMatchThem) {
   const Object object = Object::parse(
       R"({"metadata":{"namespace":"a-value-that-is-long","name":"a-value-that-is-long","labels":)"
       R"({"a":"a-value-that-is-long","b":"a-value-that-is-long"}},"spec":{"nodeName":"a-value-that-is-long"}})");
@@ -173,7 +173,7 @@ void expect_equal_below(Value a, Value b) {
   for (std::size_t i = 0; i < a.size() && a.is_array(); ++i) expect_equal_below(a[i], b[i]);
 }
 
-TEST(RepeatedStringsTest, EqualContentIsEqualByEveryWay) {
+TEST(RepeatedStringsTest, EqualContentIsEqualHoweverItIsCreated) {
   RandomValues random(1);
   JsonDecoder decoder;
   for (int i = 0; i < (kSanitized ? 150 : 1500); ++i) {

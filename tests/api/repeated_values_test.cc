@@ -51,7 +51,7 @@ class Comparison {
     }
   }
 
-  /// Often enough to be remembered and found.
+  /// Often enough to be cached and found.
   void teach(std::string_view text) {
     for (int i = 0; i < 5; ++i) decode(text);
   }
@@ -75,7 +75,7 @@ std::string with(std::string_view text, std::string_view old, std::string_view r
   return out.replace(at, old.size(), replacement);
 }
 
-TEST(RepeatedValuesTest, AnotherObjectThatBeginsTheSame) {
+TEST(RepeatedValuesTest, AnotherObjectWithTheSameBeginning) {
   Comparison comparison;
   comparison.teach(kLabelledPod);
   // One thing changes at a time: a value, a member more or less, the order, the spaces.
@@ -107,7 +107,7 @@ TEST(RepeatedValuesTest, AnotherObjectThatBeginsTheSame) {
   }
 }
 
-TEST(RepeatedValuesTest, TextsThatEndInWhatIsKnown) {
+TEST(RepeatedValuesTest, TextsThatEndInACachedValue) {
   Comparison comparison;
   comparison.teach(kLabelledPod);
   for (std::size_t size = 0; size < kLabelledPod.size(); ++size)
@@ -122,7 +122,7 @@ TEST(RepeatedValuesTest, TextsThatEndInWhatIsKnown) {
   comparison.decode(kLabelledPod);
 }
 
-TEST(RepeatedValuesTest, TheSameValueInOtherPlaces) {
+TEST(RepeatedValuesTest, TheSameValueInOtherFields) {
   const std::string value = R"({"name":"one","b":[1,2,{"c":null}],"name":"two","a":true,"e":{}})";
   const std::string object = R"({"spec":)" + value + "}";
   Comparison comparison;
@@ -134,7 +134,7 @@ TEST(RepeatedValuesTest, TheSameValueInOtherPlaces) {
   comparison.decode(object);
 }
 
-TEST(RepeatedValuesTest, DepthIsCountedInWhatIsKnown) {
+TEST(RepeatedValuesTest, TheDepthOfCachedValuesCounts) {
   const std::string value = R"({"name":"0123456789012345678901234567","b":{"c":[{"d":{}}]}})";
   for (std::size_t max = 1; max < 12; ++max) {
     Comparison comparison({}, max);
@@ -260,7 +260,7 @@ TEST(RepeatedValuesTest, ProtobufMessages) {
   }
 }
 
-// The same bytes as messages of two types.
+// The same bytes, read as messages of two types.
 TEST(RepeatedValuesTest, MessagesOfAnotherType) {
   const auto bytes_of_json = [](std::string_view json) {
     std::string bytes;
@@ -269,7 +269,7 @@ TEST(RepeatedValuesTest, MessagesOfAnotherType) {
   };
   ProtobufComparison comparison;
   for (int i = 0; i < 4; ++i) {
-    // Field 1 is a name in both references, field 2 is another thing.
+    // Field 1 is a name in both references; field 2 differs.
     comparison.decode(bytes_of_json(
         R"({"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"a","env":[{"name":"b","valueFrom":)"
         R"({"secretKeyRef":{"name":"a-name-that-is-long-enough-to-be-kept","key":"k"}}}]}]}})"));
@@ -308,7 +308,7 @@ class RepeatedValuesPlace : public testing::Test {
   RepeatedValues values_;
 };
 
-TEST_F(RepeatedValuesPlace, FindsTheWholeTextOnly) {
+TEST_F(RepeatedValuesPlace, FindsOnlyTheCompleteText) {
   const std::string text = R"({"name":"0123456789012345678901234567","a":[{}]})";
   const Object object = Object::parse(text);
   EXPECT_EQ(values_.find(text).text_size, 0u);
@@ -322,7 +322,7 @@ TEST_F(RepeatedValuesPlace, FindsTheWholeTextOnly) {
   EXPECT_EQ(values_.find("").text_size, 0u);
 }
 
-TEST_F(RepeatedValuesPlace, KeepsNeitherTheShortNorTheLongNorTheDeep) {
+TEST_F(RepeatedValuesPlace, KeepsNoShortLongOrDeepValues) {
   constexpr std::size_t kBrackets = 2;
   const auto sized = [&](std::size_t size) {
     return "[" + std::string(size - kBrackets, '1') + "]";
@@ -335,7 +335,7 @@ TEST_F(RepeatedValuesPlace, KeepsNeitherTheShortNorTheLongNorTheDeep) {
   EXPECT_FALSE(keeps(sized(200), RepeatedValues::kMostLevels + 1));
 }
 
-TEST_F(RepeatedValuesPlace, WhatIsFoundStaysAndWhatIsNotGoes) {
+TEST_F(RepeatedValuesPlace, EvictsValuesThatAreNotFound) {
   // Enough texts for collisions in each slot.
   const auto text = [](int i) {
     return "[\"" + std::to_string(1000000 + i) + std::string(30, 'x') + "\"]";
@@ -349,11 +349,11 @@ TEST_F(RepeatedValuesPlace, WhatIsFoundStaysAndWhatIsNotGoes) {
   EXPECT_EQ(values_.find(text(0)).text_size, 0u);
 }
 
-TEST_F(RepeatedValuesPlace, RestsWhereNothingRepeats) {
+TEST_F(RepeatedValuesPlace, PausesWhereNothingRepeats) {
   constexpr std::size_t kObject = 4096;
   std::size_t tried = 0;
   for (int i = 0; i < 5000; ++i) tried += values_.pays(kObject) ? 1u : 0u;
-  EXPECT_GT(tried, 100u);   // it begins again
+  EXPECT_GT(tried, 100u);   // it tries again
   EXPECT_LT(tried, 1000u);  // but not often
   ASSERT_TRUE(keeps("[" + std::string(1000, ' ') + "]"));
   for (int i = 0; i < 300; ++i) values_.pays(kObject);

@@ -15,7 +15,7 @@
 namespace lookout::api {
 namespace {
 
-TEST(ResourceTest, AllBuiltInResourcesAreThere) {
+TEST(ResourceTest, HasAllBuiltInResources) {
   EXPECT_EQ(schema_version(), "1.36");
   EXPECT_EQ(builtin_resources().size(), 68u);
   std::set<std::string> seen;
@@ -31,7 +31,7 @@ TEST(ResourceTest, AllBuiltInResourcesAreThere) {
   }
 }
 
-TEST(ResourceTest, TheTableIsThatOfTheServer) {
+TEST(ResourceTest, TheTableEqualsTheServers) {
   for (const auto& [file, group_version] :
        {std::pair("api_v1", "v1"), std::pair("apis_apps_v1", "apps/v1")}) {
     const auto discovery = test::parse_json(lookout::test::read_file(
@@ -53,7 +53,7 @@ TEST(ResourceTest, TheTableIsThatOfTheServer) {
   }
 }
 
-TEST(ResourceTest, UsersMayNameItAsTheyLike) {
+TEST(ResourceTest, AcceptsAllFormsOfNames) {
   const struct {
     const char* name;
     const char* group;

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The Status objects that a real server answered with, by the names of the requests.
+/// The Status objects of a real server, by the names of the requests.
 std::map<std::string, Object> recorded() {
   std::map<std::string, Object> out;
   const auto answers =
@@ -34,7 +34,7 @@ std::map<std::string, Object> recorded() {
 
 Object to_object(const StatusError& error) { return error.status().to_object(); }
 
-TEST(StatusTest, EveryRecordedStatusSurvives) {
+TEST(StatusTest, EveryRecordedStatusRoundTrips) {
   const auto answers = recorded();
   ASSERT_GT(answers.size(), 15u);
   for (const auto& [name, object] : answers) {
@@ -48,7 +48,7 @@ TEST(StatusTest, EveryRecordedStatusSurvives) {
   }
 }
 
-TEST(StatusTest, ConstructorsSayWhatARealServerSays) {
+TEST(StatusTest, ConstructorsEqualARealServer) {
   const auto answers = recorded();
   const auto expect = [&](const char* name, const StatusError& error) {
     EXPECT_EQ(to_object(error), answers.at(name)) << to_object(error).to_json() << "\n"
@@ -157,7 +157,7 @@ TEST(StatusTest, ConstructorsFollowApimachinery) {
   }
 }
 
-TEST(StatusTest, OnlyAStatusIsOne) {
+TEST(StatusTest, AcceptsOnlyAStatus) {
   EXPECT_FALSE(Status::from(Object()));
   EXPECT_FALSE(Status::from(Object::parse(R"({"kind":"Pod","apiVersion":"v1"})")));
   EXPECT_FALSE(Status::from(Object::parse(R"({"kind":"Status","apiVersion":"example.com/v1"})")));
@@ -172,7 +172,7 @@ TEST(StatusTest, TextsAreUtf8) {
   EXPECT_NO_THROW(Object::parse(object.to_json()));
 }
 
-TEST(StatusTest, SuccessAndContinueTokensSurvive) {
+TEST(StatusTest, SuccessAndContinueTokensRoundTrip) {
   const Object success =
       Object::parse(R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success",)"
                     R"("details":{"name":"a","kind":"pods","uid":"u"}})");
@@ -186,7 +186,7 @@ TEST(StatusTest, SuccessAndContinueTokensSurvive) {
   EXPECT_EQ(Status::from(expired)->to_object(), expired);
 }
 
-TEST(StatusTest, AnErrorWithoutAMessageStillSaysSomething) {
+TEST(StatusTest, AnErrorWithoutAMessageHasADefaultText) {
   Status status;
   status.code = 503;
   status.reason = reason::kServiceUnavailable;
@@ -197,7 +197,7 @@ TEST(StatusTest, AnErrorWithoutAMessageStillSaysSomething) {
 struct Predicate {
   bool (*ask)(const std::exception&);
   std::string_view reason;
-  int code;  // 0: the reason alone counts
+  int code;  // 0: only the reason is checked
   bool code_always = false;
 };
 
@@ -208,7 +208,7 @@ StatusError error_with(std::string_view reason, int code) {
   return StatusError(status);
 }
 
-TEST(StatusTest, PredicatesGoByReasonThenByCode) {
+TEST(StatusTest, PredicatesCheckTheReasonThenTheCode) {
   const Predicate predicates[] = {
       {is_not_found, reason::kNotFound, 404},
       {is_already_exists, reason::kAlreadyExists, 0},
@@ -242,7 +242,7 @@ TEST(StatusTest, PredicatesGoByReasonThenByCode) {
   }
 }
 
-TEST(StatusTest, CausesAndDelays) {
+TEST(StatusTest, ReadsCausesAndDelays) {
   const auto too_large = StatusError::too_large_resource_version(9, 7, 1);
   EXPECT_TRUE(is_too_large_resource_version(too_large));
   EXPECT_TRUE(is_timeout(too_large));

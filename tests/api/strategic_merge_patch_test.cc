@@ -45,7 +45,7 @@ void set_container_defaults(rapidjson::Document& object) {
   }
 }
 
-TEST(StrategicMergePatch, DoesWhatARealServerDid) {
+TEST(StrategicMergePatch, EqualsARealServer) {
   const auto recorded =
       parse_json(lookout::test::read_file(lookout::test::testdata("kube-1.36/patches.json")));
   int compared = 0;

@@ -8,7 +8,7 @@
 namespace lookout::api::detail {
 namespace {
 
-/// The same question, answered one byte at a time.
+/// The same result, computed one byte at a time.
 std::size_t plain_scan(std::string_view text) {
   std::size_t depth = 0;
   bool in_string = false;
@@ -57,7 +57,7 @@ TEST(StructuralScannerTest, FindsTheEnd) {
   }
 }
 
-TEST(StructuralScannerTest, AnswersTheSameHoweverTheTextIsCut) {
+TEST(StructuralScannerTest, TheResultDoesNotDependOnTheSplit) {
   std::mt19937 random(1);
   constexpr std::string_view kAlphabet = "{}[]\"\"\\\\a: ,";
   for (int round = 0; round < 20000; ++round) {
@@ -76,14 +76,14 @@ TEST(StructuralScannerTest, AnswersTheSameHoweverTheTextIsCut) {
   }
 }
 
-TEST(StructuralScannerTest, StartsAnew) {
+TEST(StructuralScannerTest, CanBeReset) {
   StructuralScanner scanner;
   EXPECT_EQ(scanner.scan("{\"a\\"), StructuralScanner::npos);
   scanner.start();
   EXPECT_EQ(scanner.scan("{}x"), 2u);
 }
 
-TEST(StructuralScannerTest, InvalidUtf8IsFoundWhereItBegins) {
+TEST(StructuralScannerTest, InvalidUtf8IsReportedAtItsStart) {
   for (std::size_t before = 0; before < 20; ++before) {
     const std::string text(before, 'x');
     EXPECT_EQ(find_invalid_utf8(text), std::string_view::npos);

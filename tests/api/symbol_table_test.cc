@@ -94,7 +94,7 @@ TEST(SymbolTableTest, ConstantsNameTheirFields) {
   EXPECT_EQ(Symbol::find("metadata"), sym::kMetadata);
 }
 
-TEST(SymbolTableTest, NothingElseIsFound) {
+TEST(SymbolTableTest, FindsNothingElse) {
   std::set<std::string> known = schema_fields();
   known.merge(well_known());
   for (const auto text :
@@ -125,7 +125,7 @@ TEST(SymbolTableTest, NothingElseIsFound) {
   expect_unknown(std::string(100000, 'm'));
 }
 
-TEST(SymbolTableTest, KeyCodesLeadBack) {
+TEST(SymbolTableTest, KeyCodesRoundTrip) {
   for (const auto& field : schema_fields()) {
     const std::uint16_t id = detail::find_symbol(field);
     if (const std::uint8_t code = detail::symbol_short_code(id); code != detail::kNoShortCode) {
@@ -140,7 +140,7 @@ TEST(SymbolTableTest, KeyCodesLeadBack) {
   }
 }
 
-TEST(SymbolTableTest, CodesOfStringsLeadBack) {
+TEST(SymbolTableTest, StringCodesRoundTrip) {
   const auto common = well_known_lists()["[common-strings]"];
   ASSERT_EQ(common.size(), 48u);
   for (const auto& text : well_known()) {
@@ -153,7 +153,7 @@ TEST(SymbolTableTest, CodesOfStringsLeadBack) {
   }
 }
 
-TEST(SymbolTableTest, NamesInFieldSetsLeadBack) {
+TEST(SymbolTableTest, NamesInFieldSetsRoundTrip) {
   std::set<std::string> names = well_known();
   for (const auto& field : schema_fields()) names.insert("f:" + field);
   for (const auto& text : well_known()) names.insert("f:" + text);
@@ -173,7 +173,7 @@ TEST(SymbolTableTest, NamesInFieldSetsLeadBack) {
 }
 
 // Otherwise each object would be sorted during decoding.
-TEST(SymbolTableTest, MembersOfCommonObjectsStandAsTheServerWritesThem) {
+TEST(SymbolTableTest, MembersOfCommonObjectsHaveTheServersOrder) {
   const auto orders = well_known_lists()["[member-orders]"];
   ASSERT_GT(orders.size(), 30u);
   for (const auto& order : orders) {
@@ -188,7 +188,7 @@ TEST(SymbolTableTest, MembersOfCommonObjectsStandAsTheServerWritesThem) {
 }
 
 // A member search ends at the first greater short code.
-TEST(SymbolTableTest, ShortCodesStandInTheOrderOfMembers) {
+TEST(SymbolTableTest, ShortCodesFollowTheOrderOfMembers) {
   std::map<std::uint8_t, std::uint16_t> ranks;
   for (const auto& field : schema_fields()) {
     const std::uint16_t id = detail::find_symbol(field);
@@ -200,7 +200,7 @@ TEST(SymbolTableTest, ShortCodesStandInTheOrderOfMembers) {
     EXPECT_LT(at->second, std::next(at)->second) << int{at->first};
 }
 
-TEST(SymbolTableTest, EncodedKeysAndStringsAreThoseOfTheWriter) {
+TEST(SymbolTableTest, EncodedKeysAndStringsEqualTheWriters) {
   for (const std::string& text :
        {std::string(), std::string("metadata"), std::string("f:metadata"), std::string("f:"),
         std::string("own"), std::string("kubernetes.io/hostname"), std::string("Running"),

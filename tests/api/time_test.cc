@@ -45,7 +45,7 @@ TEST(TimeTest, ReadsRfc3339) {
   }
 }
 
-TEST(TimeTest, NothingElseIsATime) {
+TEST(TimeTest, RejectsOtherText) {
   for (const char* text : {"",
                            "Z",
                            "2026-11-20",
@@ -93,14 +93,14 @@ TEST(TimeTest, PrintsBothForms) {
   EXPECT_EQ(Time(1s) - Time(0s), 1000000us);
 }
 
-TEST(TimeTest, NowIsTheMachinesTime) {
+TEST(TimeTest, NowIsTheSystemTime) {
   const auto before = std::chrono::system_clock::now();
   const Time time = now();
   EXPECT_GE(time, std::chrono::floor<std::chrono::microseconds>(before));
   EXPECT_LE(time, std::chrono::system_clock::now());
 }
 
-TEST(TimeTest, AgesReadAsInKubectl) {
+TEST(TimeTest, FormatsAgesLikeKubectl) {
   const struct {
     std::chrono::seconds age;
     const char* text;

@@ -147,7 +147,7 @@ class Comparison {
   std::map<std::string, bool> seen_;
 };
 
-TEST(TypeTable, SaysOfEveryTypeWhatTheFactsSay) {
+TEST(TypeTable, EqualsTheFactsForEveryType) {
   const auto document = facts();
   Comparison comparison(document);
   std::size_t kinds = 0;
@@ -164,7 +164,7 @@ TEST(TypeTable, SaysOfEveryTypeWhatTheFactsSay) {
   EXPECT_GT(comparison.seen(), 500u);
 }
 
-TEST(TypeTable, KnowsEveryBuiltInResource) {
+TEST(TypeTable, HasEveryBuiltInResource) {
   for (const auto& info : builtin_resources()) {
     const auto type = Type::of_kind(info.group, info.version, info.kind);
     ASSERT_TRUE(type) << info.kind;
@@ -174,7 +174,7 @@ TEST(TypeTable, KnowsEveryBuiltInResource) {
   }
 }
 
-TEST(TypeTable, KnowsNothingElse) {
+TEST(TypeTable, HasNothingElse) {
   EXPECT_FALSE(Type::of_kind("", "v1", "Pods"));
   EXPECT_FALSE(Type::of_kind("", "v2", "Pod"));
   EXPECT_FALSE(Type::of_kind("apps", "v1", "Pod"));

@@ -374,7 +374,7 @@ TEST(TypedObjectTest, TheCluster) {
   EXPECT_TRUE(properties["status"].x_kubernetes_preserve_unknown_fields() == true);
 }
 
-/// As a user writes it, by hand.
+/// A hand-written type.
 class CronTab : public TypedObject {
  public:
   using TypedObject::TypedObject;
@@ -390,7 +390,7 @@ TEST(TypedObjectTest, ACustomResource) {
             test::decode_list(test::list_body("stable.example.com_v1_crontabs")).items[0]);
 }
 
-TEST(TypedObjectTest, AnEmptyOneReadsAsAbsent) {
+TEST(TypedObjectTest, AnEmptyObjectReadsAsAbsent) {
   const k8s::core::v1::Pod pod;
   EXPECT_FALSE(pod);
   EXPECT_EQ(pod.key(), "");
@@ -401,7 +401,7 @@ TEST(TypedObjectTest, AnEmptyOneReadsAsAbsent) {
   EXPECT_FALSE(pod.metadata().creation_timestamp());
 }
 
-TEST(TypedObjectTest, WhatDoesNotFitReadsAsAbsent) {
+TEST(TypedObjectTest, ValuesOfAnotherTypeReadAsAbsent) {
   const k8s::core::v1::Pod pod(Object::parse(
       R"({"kind":"Pod","spec":{"containers":"none","nodeName":7,"priority":"high","hostNetwork":1},)"
       R"("metadata":{"creationTimestamp":"yesterday","labels":["x"],"generation":1e30}})"));

@@ -92,7 +92,7 @@ TEST(ValidationTest, OtherNames) {
               ElementsAre("must be no more than 253 characters"));
 }
 
-TEST(ValidationTest, FieldErrorsReadAsTheServersDo) {
+TEST(ValidationTest, FieldErrorsEqualTheServers) {
   constexpr std::array<std::string_view, 2> kSupported = {"Always", "Never"};
   const struct {
     StatusCause cause;
@@ -115,7 +115,7 @@ TEST(ValidationTest, FieldErrorsReadAsTheServersDo) {
     EXPECT_EQ(cause, (StatusCause{reason, message, "f"}));
 }
 
-TEST(ValidationTest, SeveralErrorsMakeOneLine) {
+TEST(ValidationTest, SeveralErrorsAreOneLine) {
   EXPECT_EQ(to_string(std::span<const StatusCause>()), "");
   const std::vector<StatusCause> causes = {required("a", ""), required("b", ""), required("a", "")};
   EXPECT_EQ(to_string(std::span(causes).first(1)), "a: Required value");

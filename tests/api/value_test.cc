@@ -24,7 +24,7 @@ const Object& sample() {
   return object;
 }
 
-TEST(ValueTest, KnowsItsKind) {
+TEST(ValueTest, HasAKind) {
   using Kind = Value::Kind;
   const struct {
     const char* name;
@@ -46,7 +46,7 @@ TEST(ValueTest, KnowsItsKind) {
   }
 }
 
-TEST(ValueTest, ReadsOnlyWhatItIs) {
+TEST(ValueTest, ReadsOnlyAsItsOwnKind) {
   EXPECT_EQ(sample()["s"].to_string_view(), "text");
   EXPECT_EQ(sample()["i"].to_int(), -5);
   EXPECT_EQ(sample()["i"].to_uint(), std::nullopt);
@@ -140,7 +140,7 @@ TEST(ValueTest, RangesCountAndEnd) {
   EXPECT_EQ(++it, members.end());
 }
 
-TEST(ValueTest, EqualityIsThatOfKindAndContent) {
+TEST(ValueTest, EqualityComparesKindAndContent) {
   const Object object = Object::parse(
       R"({"a":{"x":[1,2]},"b":{"x":[1,2]},"c":{"x":[1,2.0]},"d":null,"e":0,"f":false,"g":"","h":[],"i":{}})");
   EXPECT_EQ(object["a"], object["b"]);

@@ -14,7 +14,7 @@
 namespace lookout::api {
 namespace {
 
-/// A value from its JSON, good for the rest of the test.
+/// A value from its JSON, valid for the rest of the test.
 class ViewTest : public testing::Test {
  protected:
   Value value(std::string_view json) {
@@ -99,7 +99,7 @@ TEST_F(ViewTest, BytesAreBase64) {
   EXPECT_TRUE(Bytes().empty());
 }
 
-TEST_F(ViewTest, OptionalBooleansCannotBeMistaken) {
+TEST_F(ViewTest, OptionalBooleansDoNotConvertImplicitly) {
   const OptionalBool yes = from_value<OptionalBool>(value("true"));
   const OptionalBool no = from_value<OptionalBool>(value("false"));
   const OptionalBool absent = from_value<OptionalBool>(Value());
@@ -166,7 +166,7 @@ TEST_F(ViewTest, ListsAndMaps) {
   EXPECT_EQ(MapView<int>().size(), 0u);
 }
 
-TEST_F(ViewTest, AViewOfNullIsOfNothing) {
+TEST_F(ViewTest, AViewOfNullIsEmpty) {
   EXPECT_FALSE(View());
   EXPECT_FALSE(View(value("null")));
   EXPECT_TRUE(View(value("{}")));

@@ -12,7 +12,7 @@
 namespace lookout::api::detail {
 namespace {
 
-TEST(YamlWriter, WritesAsGoDoes) {
+TEST(YamlWriter, WritesLikeGo) {
   EXPECT_EQ(to_yaml(R"({"b":[],"a":{},"c":[{"x":1,"y":[2,3]}],"d":null,"e":1.5})"),
             "a: {}\nb: []\nc:\n- x: 1\n  \"y\":\n  - 2\n  - 3\nd: null\ne: 1.5\n");
   EXPECT_EQ(
@@ -23,7 +23,7 @@ TEST(YamlWriter, WritesAsGoDoes) {
 }
 
 // Go's reader treats some of them as line breaks, and rejects a document with the others.
-TEST(YamlWriter, EscapesWhatYamlReadersRefuseOrFold) {
+TEST(YamlWriter, EscapesCharactersThatYamlReadersRejectOrFold) {
   EXPECT_EQ(to_yaml("{\"a\":\"x\u0085y\",\"b\":\"\u2028\u2029\",\"c\":\"\ufeff\",\"d\":"
                     "\"\u007f\u0080\u009f\"}"),
             R"(a: "x\u0085y"
@@ -48,7 +48,7 @@ TEST(YamlWriter, QuotesTimes) {
   }
 }
 
-TEST(YamlWriter, ReadsBackAsWhatItWas) {
+TEST(YamlWriter, RoundTrips) {
   for (
       const std::string json : {
           R"({"a":["x","-","--- x",": ","#","a: b","a #b","'","\"","\\","[","@x","%x"," ","x "]})",
@@ -74,7 +74,7 @@ TEST(YamlWriter, NumbersAreTheNearestDoubles) {
             "a: 123456789.12345679\nb: 2.225073858507201e-308\n");
 }
 
-TEST(YamlWriter, RefusesWhatIsNestedTooDeeply) {
+TEST(YamlWriter, RejectsDeepNesting) {
   using lookout::test::nested_json;
   EXPECT_NO_THROW(to_yaml(nested_json(1000, "[", "]")));
   EXPECT_NO_THROW(to_yaml(nested_json(1000, R"({"a":)", "}")));
@@ -82,7 +82,7 @@ TEST(YamlWriter, RefusesWhatIsNestedTooDeeply) {
   EXPECT_THROW(to_yaml(nested_json(10000, R"({"a":)", "}")), Error);
 }
 
-TEST(YamlWriter, SaysNothingOfATextThatIsNotJson) {
+TEST(YamlWriter, ErrorsOmitTheText) {
   try {
     to_yaml(R"({"password": secret})");
     FAIL() << "it was taken";

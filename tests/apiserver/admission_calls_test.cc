@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_F(AdmissionTest, AWebhookThatHangsCostsItsTimeout) {
+TEST_F(AdmissionTest, AHangingWebhookTimesOut) {
   const TestWebhook hook([](const auto&) { return std::nullopt; });
   validate_with(hook, kMaps, R"("timeoutSeconds":1)");
   const auto begin = std::chrono::steady_clock::now();
@@ -33,17 +33,17 @@ TEST_F(AdmissionTest, AWebhookThatHangsCostsItsTimeout) {
   EXPECT_EQ(status_of([&] { maps().get("a"); }).code, 404);
 }
 
-TEST_F(AdmissionTest, AWebhookThatHangsCanBeIgnored) {
+TEST_F(AdmissionTest, AHangingWebhookCanBeIgnored) {
   const TestWebhook hook([](const auto&) { return std::nullopt; });
   mutate_with(hook, kMaps, R"("timeoutSeconds":1,"failurePolicy":"Ignore")");
   EXPECT_NO_THROW(maps().create(config_map("a")));
   EXPECT_EQ(hook.reviews().size(), 1u);
 }
 
-TEST_F(AdmissionTest, OthersAreServedWhileAWebhookHangs) {
+TEST_F(AdmissionTest, OtherRequestsAreServedWhileAWebhookHangs) {
   const TestWebhook hook([](const auto&) { return std::nullopt; });
   validate_with(hook, kMaps, R"("timeoutSeconds":3,"failurePolicy":"Ignore")");
-  // More than the server has threads.
+  // More writers than the server has threads.
   std::vector<std::future<void>> writers;
   writers.reserve(6);
   for (int i = 0; i < 6; ++i) {
@@ -58,7 +58,7 @@ TEST_F(AdmissionTest, OthersAreServedWhileAWebhookHangs) {
   for (auto& writer : writers) EXPECT_NO_THROW(test::get(writer));
 }
 
-TEST_F(AdmissionTest, ValidatingWebhooksAreAskedAllAtOnce) {
+TEST_F(AdmissionTest, ValidatingWebhooksAreCalledConcurrently) {
   std::atomic<int> waiting{0};
   std::atomic<bool> met{false};
   const auto answer = [&](const api::Object& review) {
@@ -110,7 +110,7 @@ TEST_F(AdmissionTest, GarbageIsAFailureOfTheCall) {
       << status.message;
 }
 
-TEST_F(AdmissionTest, AnAnswerToAnotherQuestionIsAFailureOfTheCall) {
+TEST_F(AdmissionTest, AResponseWithAnotherUidIsAFailureOfTheCall) {
   const TestWebhook hook([](const auto&) {
     return R"({"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1",)"
            R"("response":{"uid":"other","allowed":true}})";
@@ -123,7 +123,7 @@ TEST_F(AdmissionTest, AnAnswerToAnotherQuestionIsAFailureOfTheCall) {
       << status.message;
 }
 
-TEST_F(AdmissionTest, NobodyListens) {
+TEST_F(AdmissionTest, AnUnreachableWebhookIsAFailureOfTheCall) {
   std::string config;
   {
     const TestWebhook gone([](const auto& review) { return allowed(review); });
@@ -133,7 +133,7 @@ TEST_F(AdmissionTest, NobodyListens) {
   EXPECT_EQ(status_of([&] { maps().create(config_map("a")); }).code, 500);
 }
 
-TEST_F(AdmissionTest, AChangeMeanwhileIsAskedAboutAgain) {
+TEST_F(AdmissionTest, AConcurrentChangeRepeatsTheCall) {
   maps().create(config_map("a", "1"));
   std::atomic<int> calls{0};
   const TestWebhook hook([&](const api::Object& review) {
@@ -154,7 +154,7 @@ TEST_F(AdmissionTest, AChangeMeanwhileIsAskedAboutAgain) {
   EXPECT_EQ(item("a", "other"), "x");
 }
 
-TEST_F(AdmissionTest, WhoUpdatesAnOldVersionMeanwhileLosesTheRace) {
+TEST_F(AdmissionTest, AnUpdateOfAnOldVersionIsAConflictAfterTheCall) {
   const api::Object made = maps().create(config_map("a", "1"));
   std::atomic<int> calls{0};
   const TestWebhook hook([&](const api::Object& review) {
@@ -170,7 +170,7 @@ TEST_F(AdmissionTest, WhoUpdatesAnOldVersionMeanwhileLosesTheRace) {
   EXPECT_EQ(item("a", "key"), "1");
 }
 
-TEST_F(AdmissionTest, AClientThatGoesAwayEndsTheCall) {
+TEST_F(AdmissionTest, ADisconnectEndsTheCall) {
   const TestWebhook hook([](const auto&) { return std::nullopt; });
   validate_with(hook, kMaps, R"("timeoutSeconds":30,"failurePolicy":"Ignore")");
   HttpClient client(server_.port());

@@ -9,7 +9,7 @@
 namespace lookout::apiserver {
 namespace {
 
-TEST_F(AdmissionTest, AConfigurationCountsAsSoonAsItIsWritten) {
+TEST_F(AdmissionTest, AConfigurationAppliesAtOnce) {
   const TestWebhook hook([](const auto& review) { return denied(review, "no"); });
   for (int i = 0; i < 5; ++i) {
     validate_with(hook);
@@ -29,7 +29,7 @@ struct BadHook {
 void PrintTo(const BadHook& c, std::ostream* out) { *out << c.what; }
 class BadHooks : public AdmissionTest, public testing::WithParamInterface<BadHook> {};
 
-TEST_P(BadHooks, AreRefused) {
+TEST_P(BadHooks, AreRejected) {
   const api::Object good =
       from_json(webhook("a.example.com", R"("url":"https://hooks.test/check")", kMaps));
   const std::string bad = changed(good, GetParam().change).to_json();
@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "operations":["*","CREATE"]}]})",
                 ".rules[0].operations", "if '*' is present, must not specify other operations"}));
 
-TEST_F(AdmissionTest, MatchConditionsAreTakenAsTrueWithAWarning) {
+TEST_F(AdmissionTest, MatchConditionsCountAsTrueWithAWarning) {
   const TestWebhook hook([](const auto& review) { return denied(review, "no"); });
   const auto answer =
       http(server_.port(), "POST",

@@ -77,7 +77,7 @@ TEST_F(AdmissionMetricsTest, CallsAreCountedByOutcomeAndOperation) {
             std::string::npos);
 }
 
-TEST_F(AdmissionMetricsTest, ARefusalWithAStrangeCodeIsOneOf600) {
+TEST_F(AdmissionMetricsTest, ARejectionWithAnInvalidCodeCountsAs600) {
   const TestWebhook check([](const auto& review) {
     return review_answer(review, R"("allowed":false,"status":{"code":999})");
   });
@@ -87,7 +87,7 @@ TEST_F(AdmissionMetricsTest, ARefusalWithAStrangeCodeIsOneOf600) {
   EXPECT_EQ(metric("request_total", with(kCheck, {R"(code="600")"})), 1);
 }
 
-TEST_F(AdmissionMetricsTest, ARefusalWithACodeThatHttpCannotSayIs400) {
+TEST_F(AdmissionMetricsTest, ARejectionWithACodeOutsideHttpIs400) {
   const TestWebhook check([](const auto& review) {
     return review_answer(review, R"("allowed":false,"status":{"code":31337})");
   });
@@ -95,7 +95,7 @@ TEST_F(AdmissionMetricsTest, ARefusalWithACodeThatHttpCannotSayIs400) {
   EXPECT_EQ(status_of([&] { maps().create(config_map("a")); }).code, 400);
 }
 
-TEST_F(AdmissionMetricsTest, FailuresAreRejectionsOrGoOn) {
+TEST_F(AdmissionMetricsTest, FailuresRejectOrAreIgnored) {
   // Neither responds: their ports are closed.
   std::string gone;
   {

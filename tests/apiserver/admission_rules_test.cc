@@ -90,12 +90,12 @@ Hook hook_for(std::vector<std::string> versions, bool equivalent) {
   return hook;
 }
 
-TEST(MatchPolicy, ExactSeesItsOwnVersionsAlone) {
+TEST(MatchPolicy, ExactMatchesOnlyItsOwnVersions) {
   EXPECT_FALSE(wanted_version(hook_for({"v2"}, false), kScaler, kV1, {kV2}));
   EXPECT_TRUE(wanted_version(hook_for({"v1"}, false), kScaler, kV1, {kV2}));
 }
 
-TEST(MatchPolicy, EquivalentSeesAVersionThatItsRulesName) {
+TEST(MatchPolicy, EquivalentConvertsToAVersionOfItsRules) {
   const auto wanted = wanted_version(hook_for({"v2"}, true), kScaler, kV1, {kV2});
   ASSERT_TRUE(wanted);
   EXPECT_EQ(wanted->version, "v2");
@@ -119,7 +119,7 @@ std::shared_ptr<const Hook> hook_with(const std::string& members) {
       .at(0);
 }
 
-TEST(ObjectSelector, LooksAtTheOldAndTheNewObject) {
+TEST(ObjectSelector, MatchesTheOldOrTheNewObject) {
   const auto hook = hook_with(R"("objectSelector":{"matchLabels":{"app":"web"}})");
   const api::Object web = labelled(R"({"app":"web"})");
   const api::Object other = labelled(R"({"app":"db"})");
@@ -131,13 +131,13 @@ TEST(ObjectSelector, LooksAtTheOldAndTheNewObject) {
   EXPECT_FALSE(selects_objects(*hook, {}, {}));
 }
 
-TEST(ObjectSelector, OneThatIsEmptySelectsEverything) {
+TEST(ObjectSelector, AnEmptySelectorSelectsEverything) {
   const auto hook = hook_with(R"("objectSelector":{})");
   EXPECT_TRUE(selects_objects(*hook, labelled("{}"), {}));
   EXPECT_TRUE(selects_objects(*hook, {}, {}));
 }
 
-TEST(ObjectSelector, OneThatMakesNoSenseFailsTheRequest) {
+TEST(ObjectSelector, AnInvalidSelectorFailsTheRequest) {
   const auto hook = hook_with(
       R"("objectSelector":{"matchExpressions":[{"key":"a","operator":"Near","values":["b"]}]})");
   const auto error = thrown<api::StatusError>([&] { selects_objects(*hook, labelled("{}"), {}); });
@@ -214,7 +214,7 @@ struct RefusalCase {
 void PrintTo(const RefusalCase& c, std::ostream* out) { *out << c.status; }
 class Refusals : public testing::TestWithParam<RefusalCase> {};
 
-TEST_P(Refusals, AreInTheWordsOfKubeApiserver) {
+TEST_P(Refusals, HaveTheMessagesOfKubeApiserver) {
   const auto hook = hook_with(R"("admissionReviewVersions":["v1"])");
   const std::string body = std::string(REVIEW(R"("allowed":false)"));
   std::string with_status = body;
@@ -237,7 +237,7 @@ INSTANTIATE_TEST_SUITE_P(
         RefusalCase{R"(,"status":{"status":"Success","code":200,"message":"fine"})", 400,
                     R"(admission webhook "a.b.c" denied the request: fine)"}));
 
-TEST(Reviews, OfTheOldVersionNeedNoType) {
+TEST(Reviews, V1Beta1NeedsNoType) {
   const auto hook = hook_with(R"("admissionReviewVersions":["v2","v1beta1"])");
   EXPECT_EQ(review_version(*hook), "v1beta1");
   const Verdict verdict =
@@ -246,7 +246,7 @@ TEST(Reviews, OfTheOldVersionNeedNoType) {
   EXPECT_EQ(verdict.patch, "[]");
 }
 
-TEST(Reviews, NeedAVersionThatIsKnown) {
+TEST(Reviews, NeedAKnownVersion) {
   const auto hook = hook_with(R"("admissionReviewVersions":["v2"])");
   const auto error = thrown<CallError>([&] { review_version(*hook); });
   ASSERT_TRUE(error);

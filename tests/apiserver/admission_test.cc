@@ -12,9 +12,8 @@ namespace lookout::apiserver {
 namespace {
 
 using namespace std::chrono_literals;
-using lookout::test::held;
 
-TEST_F(AdmissionTest, ARefusalIsTheAnswer) {
+TEST_F(AdmissionTest, ARejectionIsReturned) {
   const TestWebhook hook([](const auto& review) { return denied(review, "not today"); });
   validate_with(hook);
   const api::Status status = status_of([&] { maps().create(config_map("a")); });
@@ -24,7 +23,7 @@ TEST_F(AdmissionTest, ARefusalIsTheAnswer) {
   EXPECT_EQ(status_of([&] { maps().get("a"); }).code, 404);
 }
 
-TEST_F(AdmissionTest, AReviewSaysEverythingAboutTheRequest) {
+TEST_F(AdmissionTest, AReviewHasAllFieldsOfTheRequest) {
   const TestWebhook hook([](const auto& review) { return allowed(review); });
   validate_with(hook);
   const api::Object created = maps().create(config_map("a"));
@@ -75,7 +74,7 @@ TEST_F(AdmissionTest, UpdatesPatchesAndDeletionsShowTheOldObject) {
   EXPECT_EQ(removal["options"]["kind"].as_string(), "DeleteOptions");
 }
 
-TEST_F(AdmissionTest, RefusedChangesAndDeletionsDoNotHappen) {
+TEST_F(AdmissionTest, RejectedChangesAndDeletionsAreNotExecuted) {
   const TestWebhook hook([](const auto& review) { return denied(review, "it stays"); });
   const api::Object made = maps().create(config_map("a", "1"));
   validate_with(hook);
@@ -85,7 +84,7 @@ TEST_F(AdmissionTest, RefusedChangesAndDeletionsDoNotHappen) {
   EXPECT_EQ(maps().get("a"), made);
 }
 
-TEST_F(AdmissionTest, ACollectionIsAskedAboutObjectByObject) {
+TEST_F(AdmissionTest, ADeletionOfACollectionIsReviewedPerObject) {
   const TestWebhook hook([](const auto& review) { return allowed(review); });
   maps().create(config_map("a"));
   maps().create(config_map("b"));
@@ -98,12 +97,12 @@ TEST_F(AdmissionTest, ACollectionIsAskedAboutObjectByObject) {
   EXPECT_EQ(status_of([&] { maps().get("a"); }).code, 404);
 }
 
-TEST_F(AdmissionTest, MutatingWebhooksChangeWhatIsWritten) {
+TEST_F(AdmissionTest, MutatingWebhooksChangeTheStoredObject) {
   const TestWebhook hook(adds("added"));
   mutate_with(hook);
   EXPECT_EQ(held(maps().create(config_map("a")))["data"]["added"].as_string(), "yes");
   EXPECT_EQ(item("a", "added"), "yes");
-  // It is added again by every change.
+  // Every change adds it again.
   maps().patch("a", rest::PatchType::kMerge, R"({"data":{"added":null}})");
   EXPECT_EQ(item("a", "added"), "yes");
 }
@@ -122,7 +121,7 @@ TEST_F(AdmissionTest, AMutatingWebhookSeesANewObjectBeforeItHasAName) {
   EXPECT_EQ(second["name"].as_string(), made.name());
 }
 
-TEST_F(AdmissionTest, ConfigurationsAreAskedInTheOrderOfTheirNames) {
+TEST_F(AdmissionTest, ConfigurationsAreCalledInTheOrderOfTheirNames) {
   const TestWebhook first([](const auto& review) {
     return patched(review, R"([{"op":"add","path":"/data/order","value":"a"}])");
   });
@@ -138,7 +137,7 @@ TEST_F(AdmissionTest, ConfigurationsAreAskedInTheOrderOfTheirNames) {
   EXPECT_EQ(item("x", "order"), "ab");
 }
 
-TEST_F(AdmissionTest, WhatAPatchMakesIsValidated) {
+TEST_F(AdmissionTest, ThePatchedObjectIsValidated) {
   const TestWebhook hook([](const auto& review) {
     return patched(review, R"([{"op":"add","path":"/metadata/labels","value":{"a b":"c"}}])");
   });
@@ -153,7 +152,7 @@ struct BadPatch {
 void PrintTo(const BadPatch& c, std::ostream* out) { *out << c.what; }
 class BadPatches : public AdmissionTest, public testing::WithParamInterface<BadPatch> {};
 
-TEST_P(BadPatches, FailTheRequestWhateverThePolicy) {
+TEST_P(BadPatches, FailTheRequestWithAnyPolicy) {
   const TestWebhook hook([](const auto& review) { return patched(review, GetParam().patch); });
   mutate_with(hook, kMaps, R"("failurePolicy":"Ignore")");
   const api::Status status = status_of([&] { maps().create(config_map("a")); });
@@ -185,7 +184,7 @@ TEST_F(AdmissionTest, ADeletionCannotBePatched) {
             "the object, which is not supported for this operation");
 }
 
-TEST_F(AdmissionTest, NobodyIsAskedAboutWebhookConfigurations) {
+TEST_F(AdmissionTest, WebhookConfigurationsAreNotReviewed) {
   const TestWebhook hook([](const auto& review) { return denied(review, "no"); });
   validate_with(hook, rule("*", "*", "*/*"));
   EXPECT_EQ(status_of([&] { maps().create(config_map("a")); }).code, 403);
@@ -193,7 +192,7 @@ TEST_F(AdmissionTest, NobodyIsAskedAboutWebhookConfigurations) {
   EXPECT_NO_THROW(maps().create(config_map("a")));
 }
 
-TEST_F(AdmissionTest, SelectorsOfNamespacesAndObjectsNarrowDown) {
+TEST_F(AdmissionTest, SelectorsRestrictNamespacesAndObjects) {
   const TestWebhook hook([](const auto& review) { return denied(review, "no"); });
   all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop","labels":{"checked":"yes"}}})"));
   validate_with(hook, kMaps,
@@ -219,7 +218,7 @@ TEST_F(AdmissionTest, ANamespaceIsSelectedByItsOwnLabels) {
   EXPECT_EQ(hook.reviews().at(0)["request"]["namespace"].as_string(), "shop");
 }
 
-TEST_F(AdmissionTest, SubresourcesAreAskedAboutInTheirOwnKind) {
+TEST_F(AdmissionTest, SubresourcesAreReviewedInTheirOwnKind) {
   const TestWebhook hook([](const auto& review) { return allowed(review); });
   in(kDeployments).create(from_json(R"({"metadata":{"name":"web"},"spec":{"replicas":1,
         "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},
@@ -285,7 +284,7 @@ TEST_F(AdmissionTest, EvictionsAndBindingsAreCreations) {
   EXPECT_TRUE(held(pods().get("a"))["spec"]["nodeName"].as_string().empty());
 }
 
-TEST_F(AdmissionTest, NoWebhookChangesWhoAsksForACertificate) {
+TEST_F(AdmissionTest, NoWebhookChangesTheRequesterOfACertificate) {
   const api::Resource requests{"certificates.k8s.io", "v1", "CertificateSigningRequest",
                                "certificatesigningrequests", false};
   const TestWebhook forger([](const auto& review) {
@@ -300,7 +299,7 @@ TEST_F(AdmissionTest, NoWebhookChangesWhoAsksForACertificate) {
   EXPECT_EQ(made["spec"]["username"].as_string(), "system:unsecured");
 }
 
-TEST_F(AdmissionTest, TokensOfServiceAccountsAreCreationsToo) {
+TEST_F(AdmissionTest, TokenRequestsAreCreations) {
   const api::Resource accounts{"", "v1", "ServiceAccount", "serviceaccounts", true};
   in(accounts).create(from_json(R"({"metadata":{"name":"robot"}})"));
   const std::string what = rule("", "v1", "serviceaccounts/token", R"("CREATE")");
@@ -334,7 +333,7 @@ TEST_F(AdmissionTest, TokensOfServiceAccountsAreCreationsToo) {
   EXPECT_TRUE(first[0]["request"]["object"]["spec"]["audiences"].empty());
 }
 
-TEST_F(AdmissionTest, AnEquivalentVersionIsShownInTheVersionOfTheRule) {
+TEST_F(AdmissionTest, AnEquivalentVersionIsConvertedToThatOfTheRule) {
   const TestWebhook hook([](const auto& review) {
     return patched(review, R"([{"op":"replace","path":"/spec/maxReplicas","value":9}])");
   });
@@ -355,7 +354,7 @@ TEST_F(AdmissionTest, AnEquivalentVersionIsShownInTheVersionOfTheRule) {
   EXPECT_EQ(made["spec"]["targetCPUUtilizationPercentage"].as_int(), 70);
 }
 
-TEST_F(AdmissionTest, WarningsReachTheClientAlsoWithARefusal) {
+TEST_F(AdmissionTest, WarningsReachTheClientEvenWithARejection) {
   const TestWebhook hook([](const auto& review) {
     const bool fine = review["request"]["name"].as_string() == "fine";
     return review_answer(review, fmt::format(R"("allowed":{},"warnings":["old\nstyle"])", fine));
@@ -370,7 +369,7 @@ TEST_F(AdmissionTest, WarningsReachTheClientAlsoWithARefusal) {
   EXPECT_EQ(bad.headers.at("warning"), "299 - \"old style\"");
 }
 
-TEST_F(AdmissionTest, ADryRunAsksThoseWithoutSideEffects) {
+TEST_F(AdmissionTest, ADryRunCallsWebhooksWithoutSideEffects) {
   const TestWebhook hook([](const auto& review) { return allowed(review); });
   all(kValidating)
       .create(configuration(
@@ -386,7 +385,7 @@ TEST_F(AdmissionTest, ADryRunAsksThoseWithoutSideEffects) {
 }
 
 // Stored configurations of the old version may have this; it can no longer be written.
-TEST_F(AdmissionTest, ADryRunIsRefusedForThoseWithSideEffects) {
+TEST_F(AdmissionTest, ADryRunIsRejectedForWebhooksWithSideEffects) {
   const TestWebhook hook([](const auto& review) { return allowed(review); });
   EventLoop loop(1);
   const auto kept = changed(
@@ -407,12 +406,12 @@ TEST_F(AdmissionTest, ADryRunIsRefusedForThoseWithSideEffects) {
         << answer.body;
     return answer.code;
   };
-  // Written past the server, it counts when the watch has brought it.
+  // The configuration is written directly to the storage; it applies when the watch delivers it.
   EXPECT_TRUE(eventually([&] { return code() == 400; }));
   EXPECT_TRUE(hook.reviews().empty());
 }
 
-TEST_F(AdmissionTest, AWebhookIsAskedAgainIfALaterOneChangesTheObject) {
+TEST_F(AdmissionTest, AWebhookIsReinvokedAfterALaterChange) {
   const TestWebhook first([](const auto& review) { return allowed(review); });
   const TestWebhook never([](const auto& review) { return allowed(review); });
   const TestWebhook last(adds("late"));
@@ -431,7 +430,7 @@ TEST_F(AdmissionTest, AWebhookIsAskedAgainIfALaterOneChangesTheObject) {
   EXPECT_EQ(last.reviews().size(), 1u);
 }
 
-// The request that waits for the webhook must not block the webhook's own requests.
+// A request that waits for a webhook must not block the webhook's own requests.
 TEST_F(AdmissionTest, AWebhookMayCallTheServer) {
   const TestWebhook hook([this](const api::Object& review) {
     const rest::Client own(server_.client_config());
@@ -465,7 +464,7 @@ api::Object thing(const std::string& name) {
       name));
 }
 
-TEST_F(AdmissionTest, CustomResourcesAreShownWithDefaultsAndValidatedAfterwards) {
+TEST_F(AdmissionTest, CustomResourcesAreDefaultedBeforeAndValidatedAfter) {
   all(kDefinitions).create(from_json(kVersionedThings));
   const TestWebhook hook([](const auto& review) {
     const bool big = review["request"]["name"].as_string() == "big";
@@ -484,7 +483,7 @@ TEST_F(AdmissionTest, CustomResourcesAreShownWithDefaultsAndValidatedAfterwards)
   EXPECT_EQ(status_of(create).code, 422);
 }
 
-TEST_F(AdmissionTest, AWebhookForOneVersionOfACustomResourceSeesTheOthers) {
+TEST_F(AdmissionTest, AWebhookForOneVersionReviewsOtherVersions) {
   all(kDefinitions).create(from_json(kVersionedThings));
   const TestWebhook hook([](const auto& review) { return allowed(review); });
   const TestWebhook exact([](const auto& review) { return allowed(review); });

@@ -1,5 +1,5 @@
-// The form of answers: JSON for people, warnings, failures, and what is said about requests that are
-// not understood.
+// The form of responses: indented JSON, warnings, failures, and errors of requests that are
+// malformed.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -16,8 +16,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 constexpr const char* kMetadataOnly =
     "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
@@ -33,7 +31,7 @@ class Answers : public ClientTest {
   const std::string configs_ = kConfigMapsPath;
 };
 
-TEST(Indentation, IsThatOfGo) {
+TEST(Indentation, EqualsGo) {
   const std::string json = R"({"a":{},"b":[],"c":[1,{"d":"x\"{,:\\"}],"e":"","f":null})"
                            "\n";
   const std::string expected =
@@ -66,14 +64,14 @@ TEST_F(Answers, AreIndentedForPeople) {
   }
 }
 
-TEST_F(Answers, ToWatchesAreOneEventALine) {
+TEST_F(Answers, OfWatchesHaveOneEventPerLine) {
   in(kConfigMaps).create(config_map("c"));
   const HttpAnswer events =
       get(configs_ + "?watch=1&resourceVersion=0&timeoutSeconds=1&pretty=true");
   EXPECT_TRUE(events.body.starts_with(R"({"type":"ADDED","object":{)")) << events.body;
 }
 
-TEST_F(Answers, AreNeverCachedUnlessTheySaySo) {
+TEST_F(Answers, AreNotCachedByDefault) {
   for (const char* path :
        {"/nothing", "/api/v1/nodes", "/healthz", "/healthz/ping", "/version", "/"})
     EXPECT_EQ(get(path).headers.at("cache-control"), "no-cache, private") << path;
@@ -84,7 +82,7 @@ TEST_F(Answers, AreNeverCachedUnlessTheySaySo) {
   EXPECT_EQ(aggregated.headers.at("cache-control"), "public");
 }
 
-TEST_F(Answers, NamePathsAtTheRoot) {
+TEST_F(Answers, ListPathsAtTheRoot) {
   const std::string body = get("/").body;
   for (const char* path :
        {"/api/v1", "/apis/apps", "/apis/apps/v1", "/healthz/ping", "/openapi/v3"})
@@ -92,20 +90,20 @@ TEST_F(Answers, NamePathsAtTheRoot) {
   EXPECT_EQ(get("/index.html").body, body);
 }
 
-TEST_F(Answers, ThatAreFailuresAreNotConverted) {
+TEST_F(Answers, AreNotConvertedIfTheyAreFailures) {
   const HttpAnswer metadata = get(configs_ + "/none", {{"Accept", kMetadataOnly}});
   EXPECT_EQ(metadata.headers.at("content-type"), "application/json");
   EXPECT_EQ(message(metadata), "configmaps \"none\" not found");
   const HttpAnswer binary =
       get(configs_ + "/none", {{"Accept", "application/vnd.kubernetes.protobuf"}});
   EXPECT_EQ(binary.headers.at("content-type"), "application/vnd.kubernetes.protobuf");
-  // A client that takes none of the forms gets what people can read.
+  // A client that accepts none of the encodings gets a readable message.
   const HttpAnswer none = get(configs_ + "/none", {{"Accept", "image/png"}});
   EXPECT_EQ(none.code, 406);
   EXPECT_TRUE(none.body.starts_with("{\n  \"kind\": \"Status\"")) << none.body;
 }
 
-TEST_F(Answers, ThatAreNoObjectsAreNotConverted) {
+TEST_F(Answers, AreNotConvertedIfTheyAreNotObjects) {
   in(kConfigMaps).create(config_map("c"));
   const HttpAnswer removed =
       http(server_.port(), "DELETE", configs_ + "/c", {}, {{"Accept", kMetadataOnly}});
@@ -118,7 +116,7 @@ TEST_F(Answers, ThatAreNoObjectsAreNotConverted) {
   EXPECT_EQ(lookout::test::held(Object::parse(in_json.body))["details"]["name"].as_string(), "c");
 }
 
-TEST_F(Answers, RefuseATimeoutWithoutAUnit) {
+TEST_F(Answers, RejectATimeoutWithoutAUnit) {
   const HttpAnswer answer = get(configs_ + "?timeout=30");
   EXPECT_EQ(answer.code, 400);
   EXPECT_EQ(message(answer),
@@ -134,7 +132,7 @@ TEST_F(Answers, RefuseATimeoutWithoutAUnit) {
   EXPECT_EQ(get(configs_ + "?watch=1&timeoutSeconds=1&timeout=x").code, 200);
 }
 
-TEST_F(Answers, RefuseToExport) {
+TEST_F(Answers, RejectExport) {
   in(kConfigMaps).create(config_map("c"));
   const HttpAnswer answer = get(configs_ + "/c?export=true");
   EXPECT_EQ(answer.code, 400);
@@ -143,7 +141,7 @@ TEST_F(Answers, RefuseToExport) {
   EXPECT_EQ(get(configs_ + "/c?export=false").code, 200);
 }
 
-TEST_F(Answers, NameEverythingThatIsWrongWithAFieldManager) {
+TEST_F(Answers, NameAllErrorsOfAFieldManager) {
   const HttpAnswer answer =
       http(server_.port(), "PATCH", configs_ + "/c?force=1&fieldManager=a%0Ab%C2%A0", "[]",
            {{"Content-Type", "application/json-patch+json"}});
@@ -157,14 +155,14 @@ TEST_F(Answers, NameEverythingThatIsWrongWithAFieldManager) {
                   "position 3)"));
 }
 
-TEST(WarningHeaders, AreGivenOnce) {
+TEST(WarningHeaders, AreNotRepeated) {
   using endpoints::warning_headers;
   EXPECT_THAT(warning_headers({"a", "b\"\\", "a", "", "c\nd", "\xff", "\xc3\xa9"}),
               testing::ElementsAre("299 - \"a\"", R"(299 - "b\"\\")", "299 - \"c d\"",
                                    "299 - \"\xc3\xa9\""));
 }
 
-TEST(WarningHeaders, AreCutWhenThereAreMany) {
+TEST(WarningHeaders, AreLimited) {
   std::vector<std::string> texts;
   for (int i = 0; i < 30; ++i) texts.push_back(std::to_string(100 + i) + std::string(297, 'x'));
   const std::vector<std::string> few(texts.begin(), texts.begin() + 13);
@@ -174,8 +172,8 @@ TEST(WarningHeaders, AreCutWhenThereAreMany) {
               testing::AllOf(testing::SizeIs(16), testing::Each(testing::SizeIs(264))));
 }
 
-/// What Go 1.26 says.
-TEST(JsonSyntax, ErrorsAreThoseOfGo) {
+/// The messages of Go 1.26.
+TEST(JsonSyntax, ErrorsEqualGo) {
   using endpoints::json_syntax_error;
   const std::pair<std::string, const char*> cases[] = {
       {"", "unexpected end of JSON input"},
@@ -205,6 +203,41 @@ TEST(JsonSyntax, ErrorsAreThoseOfGo) {
        {R"( {"a":[1,-0.5e+3,"\u00e9\n",true,null],"b":{}} )", "0", "[]", R"("x")"})
     EXPECT_EQ(json_syntax_error(good), "") << good;
   EXPECT_EQ(json_syntax_error(std::string(10000, '[') + std::string(10000, ']')), "");
+}
+
+// client-go's metadata client requests objects, and lists of them, in two different encodings.
+TEST_F(Answers, ThatAreListsAreNotConvertedToObjects) {
+  constexpr const char* kOne = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+  constexpr const char* kMany = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+  in(kConfigMaps).create(config_map("c"));
+  const HttpAnswer list = get(configs_, {{"Accept", kOne}});
+  EXPECT_EQ(list.code, 406);
+  EXPECT_EQ(message(list),
+            "you requested PartialObjectMetadata, but the requested object is a list "
+            "(*core.ConfigMapList)");
+  const HttpAnswer one = get(configs_ + "/c", {{"Accept", kMany}});
+  EXPECT_EQ(one.code, 406);
+  EXPECT_EQ(message(one),
+            "you requested PartialObjectMetadataList, but the requested object is not a list "
+            "(*core.ConfigMap)");
+  EXPECT_EQ(get(configs_ + "/none", {{"Accept", kMany}}).code, 404);
+  // What changes something has done so by then.
+  const HttpAnswer created = http(server_.port(), "POST", configs_, config_map_text("d"),
+                                  {{"Content-Type", "application/json"}, {"Accept", kMany}});
+  EXPECT_EQ(created.code, 406);
+  EXPECT_EQ(get(configs_ + "/d").code, 200);
+  EXPECT_EQ(http(server_.port(), "DELETE", configs_, {}, {{"Accept", kOne}}).code, 406);
+  EXPECT_EQ(get(configs_ + "/d").code, 404);
+}
+
+TEST_F(Answers, HaveThePreferredType) {
+  in(kConfigMaps).create(config_map("c"));
+  const auto type = [&](const char* accept) {
+    return get(configs_ + "/c", {{"Accept", accept}}).headers.at("content-type");
+  };
+  EXPECT_EQ(type("application/json;q=0.5,application/yaml"), "application/yaml");
+  EXPECT_EQ(type("*/*,application/yaml"), "application/yaml");
+  EXPECT_EQ(type("application/json,application/yaml"), "application/json");
 }
 
 }  // namespace

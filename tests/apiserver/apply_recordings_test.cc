@@ -109,7 +109,7 @@ class ApplyRecordings : public testing::Test {
   std::map<std::string, std::string> versions_;
 };
 
-TEST_F(ApplyRecordings, HaveTheSameAnswers) {
+TEST_F(ApplyRecordings, HaveTheSameResponses) {
   const Object recorded =
       Object::parse(R"({"cases":)" + test::read_file(test::testdata("kube-1.36/apply.json")) + "}");
   int steps = 0;

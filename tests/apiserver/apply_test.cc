@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lookout/api/status.h"
 #include "tests/apiserver/client_fixture.h"
@@ -12,9 +14,7 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
 using api::Value;
-using lookout::test::held;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -66,7 +66,7 @@ TEST_F(Apply, CreatesChangesAndRemoves) {
   EXPECT_EQ(held(apply(data("m", R"({"a":"2"})"), "x"))["data"].to_json(), R"({"a":"2"})");
 }
 
-TEST_F(Apply, OfOneManagerLeavesTheFieldsOfOthers) {
+TEST_F(Apply, KeepsTheFieldsOfOtherManagers) {
   apply(data("m", R"({"a":"1"})"), "x");
   const Object both = apply(data("m", R"({"b":"1"})"), "y");
   EXPECT_EQ(both["data"].to_json(), R"({"a":"1","b":"1"})");
@@ -77,7 +77,7 @@ TEST_F(Apply, OfOneManagerLeavesTheFieldsOfOthers) {
   EXPECT_EQ(held(apply(data("m", R"({"a":"2"})"), "y", true))["data"].to_json(), R"({"a":"2"})");
 }
 
-TEST_F(Apply, ThatChangesNothingWritesNothing) {
+TEST_F(Apply, WithoutAChangeWritesNothing) {
   const Object first = apply(data("m", R"({"a":"1"})"), "x");
   const Object second = apply(data("m", R"({"a":"1"})"), "x");
   EXPECT_EQ(second.resource_version(), first.resource_version());
@@ -94,7 +94,7 @@ TEST_F(Apply, WithAValueInAnotherSpellingWritesNothing) {
   EXPECT_EQ(apply(with_cpu("1000m"), "x").resource_version(), first.resource_version());
 }
 
-TEST_F(Apply, TakesYaml) {
+TEST_F(Apply, AcceptsYaml) {
   const HttpAnswer answer = patch("/api/v1/namespaces/default/configmaps/m?fieldManager=x",
                                   "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\ndata:\n"
                                   "  a: |\n    one\n    two\n");
@@ -104,7 +104,7 @@ TEST_F(Apply, TakesYaml) {
   EXPECT_EQ(patch("/api/v1/namespaces/default/configmaps/m?fieldManager=x", "a: [").code, 400);
 }
 
-TEST_F(Apply, RefusesWhatIsNoObject) {
+TEST_F(Apply, RejectsInvalidObjects) {
   const auto message = [&](const std::string& body) {
     const HttpAnswer answer = patch(std::string(kWeb) + "?fieldManager=x", body);
     EXPECT_EQ(answer.code, 400);
@@ -121,21 +121,21 @@ TEST_F(Apply, RefusesWhatIsNoObject) {
   EXPECT_EQ(message("true"), begin + "bool" + end);
 }
 
-TEST_F(Apply, OfAnObjectWithAnotherUidIsAConflict) {
+TEST_F(Apply, ConflictsOnAnotherUid) {
   const HttpAnswer answer =
       patch("/api/v1/namespaces/default/configmaps/m?fieldManager=x",
             R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m","uid":"7"}})");
   EXPECT_EQ(answer.code, 409) << answer.body;
 }
 
-TEST_F(Apply, OfAStatusNeedsAnObject) {
+TEST_F(Apply, NeedsExistingObjectForStatus) {
   EXPECT_EQ(patch(std::string(kWeb) + "/status?fieldManager=x",
                   R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}})")
                 .code,
             404);
 }
 
-TEST_F(Apply, OfAScaleTakesTheReplicas) {
+TEST_F(Apply, OfAScaleOwnsTheReplicas) {
   apply(deployment("web", std::string(R"("replicas":2,)") + kTemplate), "x");
   const std::string scale =
       R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web"},"spec":{"replicas":7}})";
@@ -153,7 +153,7 @@ TEST_F(Apply, OfAScaleTakesTheReplicas) {
   EXPECT_EQ(without["spec"]["replicas"].as_int(), 7);
 }
 
-TEST_F(Apply, RefusesWhatNoSchemaHas) {
+TEST_F(Apply, RejectsUnknownFields) {
   const api::Status status = status_of([&] {
     apply(from_json(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"date":{}})"),
           "x");
@@ -162,7 +162,7 @@ TEST_F(Apply, RefusesWhatNoSchemaHas) {
   EXPECT_THAT(status.message, HasSubstr(".date: field not declared in schema"));
 }
 
-TEST_F(Apply, RefusesNumbersThatDoNotFit) {
+TEST_F(Apply, RejectsNumbersOutOfRange) {
   const api::Status status = status_of(
       [&] { apply(deployment("web", std::string(R"("replicas":3000000000,)") + kTemplate), "x"); });
   EXPECT_EQ(status.code, 500) << status.message;
@@ -182,7 +182,7 @@ TEST_F(ManagedFields, NameTheClient) {
               testing::UnorderedElementsAre("tool Update", "other Update"));
 }
 
-TEST_F(ManagedFields, OfANewObjectHaveItsDefaultsButNotWhatTheServerAllocates) {
+TEST_F(ManagedFields, OfANewObjectContainDefaultsButNotAllocatedFields) {
   const Object service = in(kServices).create(
       from_json(R"({"metadata":{"name":"s"},"spec":{"ports":[{"port":80}]}})"));
   const Value fields = service["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];
@@ -200,7 +200,7 @@ TEST_F(ManagedFields, OfANewObjectHaveItsDefaultsButNotWhatTheServerAllocates) {
 }
 
 /// In Go an empty list is not written, except in fields without "omitempty".
-TEST_F(ManagedFields, AreNotOfWhatIsUnset) {
+TEST_F(ManagedFields, OmitUnsetFields) {
   const auto fields_of = [&](const std::string& path, const char* body) {
     const HttpAnswer made = http(server_.port(), "POST", path, body);
     EXPECT_EQ(made.code, 201) << made.body;
@@ -217,7 +217,7 @@ TEST_F(ManagedFields, AreNotOfWhatIsUnset) {
             R"({"f:rules":{}})");
 }
 
-TEST_F(ManagedFields, OfAStatusAreTheSubresources) {
+TEST_F(ManagedFields, OfAStatusNameTheSubresource) {
   in(kDeployments).create(deployment("web", kTemplate));
   const HttpAnswer answer = patch(std::string(kWeb) + "/status?fieldManager=kubelet",
                                   R"({"metadata":{"labels":{"l":"1"}},"spec":{"paused":true},
@@ -241,7 +241,7 @@ TEST_F(ManagedFields, CannotBeChangedThroughASubresource) {
   EXPECT_EQ(owners(from_json(answer.body)).size(), 1u);
 }
 
-TEST_F(ManagedFields, KeepTheNumberOfUpdatersSmall) {
+TEST_F(ManagedFields, LimitTheNumberOfUpdaters) {
   in(kConfigMaps).create(data("m", R"({"a":"1"})"));
   for (int i = 0; i < 15; ++i) {
     const HttpAnswer answer =
@@ -254,7 +254,7 @@ TEST_F(ManagedFields, KeepTheNumberOfUpdatersSmall) {
   EXPECT_THAT(names, testing::Contains("ancient-changes Update"));
 }
 
-TEST_F(ManagedFields, OfACustomResourceBeginWithItsSpec) {
+TEST_F(ManagedFields, OfACustomResourceExcludeItsStatus) {
   all(kDefinitions)
       .create(from_json(
           std::string(kThingDefinition) +
@@ -293,12 +293,51 @@ class WithoutManagedFields : public ClientTest {
   WithoutManagedFields() : ClientTest(options()) {}
 };
 
-TEST_F(WithoutManagedFields, ThereAreNoneAndNoApply) {
+TEST_F(WithoutManagedFields, AppliesAreRejected) {
   const Object made = in(kConfigMaps).create(data("m", R"({"a":"1"})"));
   EXPECT_FALSE(made["metadata"].contains("managedFields"));
   const api::Status status =
       status_of([&] { in(kConfigMaps).apply(data("m", R"({"a":"2"})"), {.field_manager = "x"}); });
   EXPECT_EQ(status.code, 415);
+}
+
+TEST_F(Apply, ToAnotherNamespaceIsRejected) {
+  const std::string path = "/api/v1/namespaces/default/configmaps/m?fieldManager=x";
+  // (The namespace is compared before the name.)
+  for (const char* name : {"m", "other"}) {
+    const HttpAnswer answer =
+        patch(path, R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")" +
+                        std::string(name) + R"(","namespace":"elsewhere"}})");
+    EXPECT_EQ(answer.code, 400);
+    EXPECT_EQ(held(from_json(answer.body))["message"].as_string(),
+              "the namespace of the provided object does not match the namespace sent on the "
+              "request");
+  }
+}
+
+TEST_F(Apply, AnEmptyListEndsTheTrackingOfOwners) {
+  const std::string path = "/api/v1/namespaces/default/configmaps/m";
+  const auto fields = [&](const HttpAnswer& answer) {
+    EXPECT_LE(answer.code, 201) << answer.body;
+    return owners(from_json(answer.body));
+  };
+  const std::vector<std::pair<std::string, std::string>> resets = {
+      {"application/json-patch+json",
+       R"([{"op":"replace","path":"/metadata/managedFields","value":[]}])"},
+      {"application/merge-patch+json", R"({"metadata":{"managedFields":[]}})"},
+      {"application/strategic-merge-patch+json", R"({"metadata":{"managedFields":[]}})"}};
+  for (const auto& [type, body] : resets) {
+    in(kConfigMaps).create(config_map("m"));
+    EXPECT_THAT(fields(patch(path, body, type)), testing::IsEmpty()) << type;
+    EXPECT_THAT(fields(patch(path, R"({"data":{"a":"b"}})", "application/merge-patch+json")),
+                testing::IsEmpty());
+    in(kConfigMaps).remove("m");
+  }
+  in(kConfigMaps).create(config_map("m"));
+  const HttpAnswer replaced =
+      http(server_.port(), "PUT", path, R"({"metadata":{"name":"m","managedFields":[]}})",
+           {{"Content-Type", "application/json"}});
+  EXPECT_THAT(fields(replaced), testing::IsEmpty());
 }
 
 }  // namespace

@@ -33,6 +33,17 @@ std::string who_am_i(const rest::Client& client) {
   return std::string(user["username"].as_string()) + " [" + groups + "]";
 }
 
+/// The name of the client's credential; empty if there is none.
+std::string credential_of(const rest::Client& client) {
+  const auto review = client
+                          .resource({"authentication.k8s.io", "v1", "SelfSubjectReview",
+                                     "selfsubjectreviews", false})
+                          .create(api::Object::parse("{}"));
+  return std::string(
+      review["status"]["userInfo"]["extra"]["authentication.kubernetes.io/credential-id"][0]
+          .as_string());
+}
+
 /// 200, or the error code.
 int code_for(const rest::Client& client) {
   try {
@@ -72,13 +83,13 @@ class Authentication : public testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(Authentication, EverybodyMayDoEverythingIfNothingIsConfigured) {
+TEST_F(Authentication, WithoutConfigurationEverythingIsAllowed) {
   server_ = std::make_unique<Server>();
   EXPECT_EQ(who_am_i(with_token("")), "system:unsecured [system:masters system:authenticated]");
   EXPECT_EQ(code_for(with_token("whatever")), 200);
 }
 
-TEST_F(Authentication, TokensAreOfUsers) {
+TEST_F(Authentication, TokensIdentifyUsers) {
   ServerOptions options = tls_options();
   options.token_file = file("tokens",
                             "secret-1,ann,1,\"dev,ops\"\r\n"
@@ -105,7 +116,7 @@ void PrintTo(const HeaderCase& c, std::ostream* out) { *out << c.header; }
 class AuthorizationHeaders : public Authentication,
                              public testing::WithParamInterface<HeaderCase> {};
 
-TEST_P(AuthorizationHeaders, AreReadAsKubeApiserverDoes) {
+TEST_P(AuthorizationHeaders, AreParsedLikeKubeApiserver) {
   ServerOptions options;
   options.token_file = file("tokens", "secret,ann,1\n");
   server_ = std::make_unique<Server>(options);
@@ -130,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(Server, AuthorizationHeaders,
                                          HeaderCase{"Basic c2VjcmV0", 403},
                                          HeaderCase{"secret", 403}, HeaderCase{"", 403}));
 
-TEST_F(Authentication, WhoHasCredentialsMayActAsSomebodyElse) {
+TEST_F(Authentication, UsersWithCredentialsMayImpersonate) {
   ServerOptions options = tls_options();
   options.token_file = file("tokens", "secret,ann,1\n");
   server_ = std::make_unique<Server>(options);
@@ -158,14 +169,14 @@ TEST_F(Authentication, WhoHasCredentialsMayActAsSomebodyElse) {
             403);
 }
 
-TEST_F(Authentication, NobodyIsInTheGroupOfAllUsersTwice) {
+TEST_F(Authentication, ImpersonationAddsTheGroupOfAllUsersOnce) {
   ServerOptions options;
   options.token_file = file("tokens", "secret,ann,1,\"dev,system:authenticated\"\n");
   server_ = std::make_unique<Server>(options);
   EXPECT_EQ(who_am_i(with_token("secret")), "ann [dev system:authenticated]");
 }
 
-TEST_F(Authentication, ImpersonationIsCompleteOrRefused) {
+TEST_F(Authentication, IncompleteImpersonationIsRejected) {
   ServerOptions options;
   options.token_file = file("tokens", "secret,ann,1\n");
   server_ = std::make_unique<Server>(options);
@@ -197,7 +208,7 @@ TEST_F(Authentication, ImpersonationIsCompleteOrRefused) {
   EXPECT_THAT(nobody.body, HasSubstr("cannot impersonate"));
 }
 
-TEST_F(Authentication, NobodySeesMoreThanHealthAndVersion) {
+TEST_F(Authentication, AnonymousUsersSeeOnlyHealthAndVersion) {
   ServerOptions options;
   options.token_file = file("tokens", "secret,ann,1\n");
   server_ = std::make_unique<Server>(options);
@@ -211,7 +222,7 @@ TEST_F(Authentication, NobodySeesMoreThanHealthAndVersion) {
   EXPECT_EQ(http(server_->port(), "DELETE", "/api/v1/namespaces/default").code, 403);
 }
 
-TEST_F(Authentication, CertificatesAreOfUsers) {
+TEST_F(Authentication, CertificatesIdentifyUsers) {
   ServerOptions options = tls_options();
   options.client_ca_file = file("ca.crt", authority_.certificate());
   options.token_file = file("tokens", "secret,ann,1\n");
@@ -225,6 +236,10 @@ TEST_F(Authentication, CertificatesAreOfUsers) {
   };
   const test::KeyPair bob = authority_.issue({.common_name = "bob"});
   EXPECT_EQ(who_am_i(with_certificate(bob)), "bob [system:authenticated]");
+  const std::string credential = credential_of(with_certificate(bob));
+  EXPECT_THAT(credential, testing::MatchesRegex("X509SHA256=[0-9a-f]{64}"));
+  EXPECT_EQ(credential_of(with_certificate(bob)), credential);
+  EXPECT_NE(credential_of(with_certificate(authority_.issue({.common_name = "bob"}))), credential);
   // The certificate takes precedence.
   EXPECT_EQ(who_am_i(with_certificate(bob, "secret")), "bob [system:authenticated]");
   EXPECT_EQ(who_am_i(with_token("secret")), "ann [system:authenticated]");
@@ -240,8 +255,8 @@ TEST_F(Authentication, CertificatesAreOfUsers) {
   EXPECT_EQ(code_for(rest::Client(server_->client_config())), 200);
 }
 
-// Conversations with a kube-apiserver 1.36; the answers are without times and decisions.
-TEST_F(Authentication, ReviewsSayWhoHasSetTheirFields) {
+// Recorded requests to a kube-apiserver 1.36; the responses omit times and decisions.
+TEST_F(Authentication, ReviewsHaveManagedFields) {
   ServerOptions options;
   options.token_file = file("tokens", "SECRET,admin,admin,system:masters\n");
   options.service_account_issuer = "https://kubernetes.default.svc";
@@ -273,7 +288,7 @@ TEST_F(Authentication, ReviewsSayWhoHasSetTheirFields) {
   }
 }
 
-TEST_F(Authentication, AReviewSaysForWhichAudiencesATokenIs) {
+TEST_F(Authentication, AReviewNamesTheAudiencesOfAToken) {
   ServerOptions options;
   options.token_file = file("tokens", "SECRET,admin,admin,system:masters\n");
   options.service_account_issuer = "https://here";
@@ -321,7 +336,7 @@ api::Object signing_request(const std::string& name, const char* signer, std::st
                                name, signer, encode_base64(pem)));
 }
 
-TEST_F(Authentication, NobodyAsksForACertificateOfAMaster) {
+TEST_F(Authentication, RejectsCertificateRequestsForSystemMasters) {
   constexpr const char* kClients = "kubernetes.io/kube-apiserver-client";
   server_ = std::make_unique<Server>();
   const auto requests = with([](rest::Config&) {}).resource(kSigningRequests);
@@ -337,11 +352,11 @@ TEST_F(Authentication, NobodyAsksForACertificateOfAMaster) {
   torn.replace(torn.find("MIHW"), 4, "MIHV");
   EXPECT_EQ(status_of([&] { requests.create(signing_request("a", kClients, torn)); }).code, 403);
   EXPECT_NO_THROW(requests.create(signing_request("a", kClients, kRequestOfDeveloper)));
-  // Other signers decide for themselves.
+  // Other signers have no such rule.
   EXPECT_NO_THROW(requests.create(signing_request("b", "example.com/signer", kRequestOfMaster)));
 }
 
-TEST_F(Authentication, OnlySignersSayWhatBecomesOfARequest) {
+TEST_F(Authentication, OnlySignersDecideOverCertificateRequests) {
   ServerOptions options;
   options.authorization = Authorization::kRbac;
   server_ = std::make_unique<Server>(options);
@@ -384,7 +399,7 @@ TEST_F(Authentication, OnlySignersSayWhatBecomesOfARequest) {
   EXPECT_NO_THROW(patch(certificate));
 }
 
-TEST_F(Authentication, TheAuthorityOfClientsIsPublishedWithoutItsKey) {
+TEST_F(Authentication, TheClientAuthorityIsPublishedWithoutItsKey) {
   ServerOptions options = tls_options();
   const test::KeyPair other = test::make_certificate("other");
   options.client_ca_file =
@@ -401,7 +416,7 @@ TEST_F(Authentication, TheAuthorityOfClientsIsPublishedWithoutItsKey) {
 
 // --- TLS ----------------------------------------------------------------------------------------
 
-TEST_F(Authentication, GarbageInsteadOfAHandshakeHarmsNobody) {
+TEST_F(Authentication, InvalidHandshakesDoNotAffectOthers) {
   ServerOptions options = tls_options();
   options.header_timeout = 200ms;
   server_ = std::make_unique<Server>(options);
@@ -410,13 +425,13 @@ TEST_F(Authentication, GarbageInsteadOfAHandshakeHarmsNobody) {
   const std::string hello("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
   for (const std::string& bytes :
        {std::string("GET /api HTTP/1.1\r\nHost: localhost\r\n\r\n"), noise, hello + noise,
-        // These wait for more, and so does the server, for as long as it is ready to.
+        // For these the server waits for more data, until its timeout.
         hello, std::string("\x16"), std::string()}) {
     HttpClient client(server_->port());
     try {
       client.send(bytes);
     } catch (const boost::system::system_error&) {
-      // It need not take all of that.
+      // The server may close before it has read everything.
     }
     EXPECT_THAT(client.read_to_end(), Not(HasSubstr("HTTP/1.1 200")));
   }
@@ -424,7 +439,7 @@ TEST_F(Authentication, GarbageInsteadOfAHandshakeHarmsNobody) {
   EXPECT_EQ(code_for(with_token("")), 200);
 }
 
-TEST_F(Authentication, WhoSpeaksPlainHttpToItIsRefused) {
+TEST_F(Authentication, PlainHttpIsRejected) {
   server_ = std::make_unique<Server>(tls_options());
   const auto plain = with([&](rest::Config& config) {
     config.server = "http://127.0.0.1:" + std::to_string(server_->port());
@@ -433,7 +448,7 @@ TEST_F(Authentication, WhoSpeaksPlainHttpToItIsRefused) {
   EXPECT_THROW(plain.resource(kPods).list({}), std::exception);
 }
 
-TEST_F(Authentication, WhatCannotBeUsedIsSaidAtTheStart) {
+TEST_F(Authentication, InvalidFilesFailTheStart) {
   const auto error_of = [](const ServerOptions& options) -> std::string {
     try {
       const Server server(options);
@@ -483,7 +498,7 @@ struct WrongTokens {
 void PrintTo(const WrongTokens& tokens, std::ostream* out) { *out << tokens.message; }
 class WrongTokenFiles : public Authentication, public testing::WithParamInterface<WrongTokens> {};
 
-TEST_P(WrongTokenFiles, AreRefusedWithoutShowingWhatIsInThem) {
+TEST_P(WrongTokenFiles, AreRejectedWithoutQuotingTheirContent) {
   ServerOptions options;
   options.token_file = file("tokens.csv", GetParam().text);
   try {

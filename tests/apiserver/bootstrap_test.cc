@@ -26,9 +26,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-using lookout::test::eventually;
-using lookout::test::held;
 using testing::ElementsAre;
 
 constexpr const char* kFlowControl = "flowcontrol.apiserver.k8s.io";
@@ -128,7 +125,7 @@ TEST(Bootstrap, ANewServerHasTheObjectsOfKubernetes) {
   const std::vector<Recording> all = recordings(server.port());
   EXPECT_EQ(all.size(), 185U);
   for (const Recording& recorded : all) {
-    // Its address would be a loopback address.
+    // The server's address is a loopback address, so it has no endpoints.
     if (recorded.path == kEndpoints) continue;
     SCOPED_TRACE(recorded.path);
     json::Document ours = comparable(Object::parse(client.get_raw(recorded.path)));
@@ -139,7 +136,7 @@ TEST(Bootstrap, ANewServerHasTheObjectsOfKubernetes) {
   }
 }
 
-TEST(Bootstrap, TheServiceOfTheServerHasEndpointsUnlessItsAddressIsItsOwnMachines) {
+TEST(Bootstrap, TheKubernetesServiceHasEndpointsUnlessTheAddressIsLoopback) {
   storage::MemoryBackend backend;
   resources::ResourceRegistry registry(backend);
   const auto find = [&](const char* plural) { return registry.table()->find("", "v1", plural); };
@@ -202,7 +199,7 @@ class BootstrapTest : public testing::Test {
   const rest::Client client_{server_.client_config()};
 };
 
-TEST_F(BootstrapTest, FlowSchemasSayWhetherTheirLevelExists) {
+TEST_F(BootstrapTest, FlowSchemasReportMissingLevels) {
   all(kFlowSchemas).create(Object::parse(R"({"metadata":{"name":"mine"},"spec":{
       "priorityLevelConfiguration":{"name":"later"},"rules":[{"subjects":[{"kind":"User",
       "user":{"name":"bob"}}],"nonResourceRules":[{"verbs":["*"],"nonResourceURLs":["*"]}]}]}})"));
@@ -220,7 +217,7 @@ TEST_F(BootstrapTest, FlowSchemasSayWhetherTheirLevelExists) {
   EXPECT_TRUE(eventually([&] { return dangling("mine").starts_with("True"); }));
 }
 
-TEST_F(BootstrapTest, ATableHasFlowSchemasInTheOrderOfTheirTrial) {
+TEST_F(BootstrapTest, ATableHasFlowSchemasInMatchingOrder) {
   const HttpAnswer answer =
       http(server_.port(), "GET", fmt::format("/apis/{}/v1/flowschemas", kFlowControl), "",
            {{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io"}});
@@ -260,7 +257,7 @@ TEST_F(BootstrapTest, CustomResourcesHaveApiServices) {
   EXPECT_TRUE(eventually([&] { return !exists(); }));
 }
 
-TEST(Bootstrap, TheNextServerKeepsWhatIsAsItShouldBe) {
+TEST(Bootstrap, TheNextServerKeepsCorrectObjects) {
   const ServerOptions options = with_bootstrap();
   const auto versions = [&] {
     std::map<std::string, std::string> out;
@@ -279,7 +276,7 @@ TEST(Bootstrap, TheNextServerKeepsWhatIsAsItShouldBe) {
   EXPECT_EQ(versions(), before);
 }
 
-TEST(Bootstrap, TheNextServerMendsFlowControl) {
+TEST(Bootstrap, TheNextServerRepairsFlowControl) {
   const ServerOptions options = with_bootstrap();
   const char* annotation = "apf.kubernetes.io/autoupdate-spec";
   const auto shares = [](const Object& level) {
@@ -321,7 +318,7 @@ TEST(Bootstrap, TheNextServerMendsFlowControl) {
   EXPECT_EQ(held(levels.get("mine")).name(), "mine");
 }
 
-TEST(Bootstrap, WithoutManagedFieldsNobodyIsRecorded) {
+TEST(Bootstrap, WithoutManagedFieldsRecordsNoOwners) {
   ServerOptions options = with_bootstrap();
   options.managed_fields = false;
   const Server server(options);

@@ -13,11 +13,16 @@
 #include "lookout/apiserver/server.h"
 #include "lookout/rest/client.h"
 #include "tests/support/eventually.h"
+#include "tests/support/held.h"
 
 namespace lookout::apiserver {
 
 struct HttpAnswer;
+
+// Names that most of the tests use.
+using api::Object;
 using lookout::test::eventually;
+using lookout::test::held;
 
 inline const api::Resource kPods{"", "v1", "Pod", "pods", true};
 inline const api::Resource kConfigMaps{"", "v1", "ConfigMap", "configmaps", true};

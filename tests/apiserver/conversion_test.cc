@@ -18,8 +18,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-using lookout::test::held;
 using rapidjson::Value;
 
 const api::Resource kNew{"shop.example.com", "v1", "Box", "boxes", true};
@@ -172,7 +170,7 @@ TEST_F(ConversionWebhookTest, FieldsAreThoseOfTheVersion) {
   EXPECT_EQ(status_of([&] { newer().list(only_b); }).code, 400);
 }
 
-TEST_F(ConversionWebhookTest, ALimitCountsTheObjectsThatAreSelected) {
+TEST_F(ConversionWebhookTest, ALimitCountsSelectedObjects) {
   for (int i = 0; i < 7; ++i)
     newer().create(box(fmt::format("{}", i), i % 2 == 0 ? "even" : "odd"));
   auto even = of_old_size("even", 2);
@@ -209,7 +207,7 @@ TEST_F(ConversionWebhookTest, ALimitIsReachedBeyondTheFirstThousandObjects) {
   EXPECT_EQ(rest.continue_token, "");
 }
 
-TEST_F(ConversionWebhookTest, WhatTheSchemaDoesNotKnowIsTakenOut) {
+TEST_F(ConversionWebhookTest, UnknownFieldsAreRemoved) {
   tamper_ = [](Value& response, Allocator& allocator) {
     for (Value& object : response["convertedObjects"].GetArray()) {
       object["spec"].AddMember("unknown", "field", allocator);
@@ -227,7 +225,7 @@ TEST_F(ConversionWebhookTest, WhatTheSchemaDoesNotKnowIsTakenOut) {
   EXPECT_EQ(spec(list.items[0]), R"({"oldSize":"big"})");
 }
 
-TEST_F(ConversionWebhookTest, WatchesShowTheirVersion) {
+TEST_F(ConversionWebhookTest, WatchesConvertToTheirVersion) {
   newer().create(box("a", "1"));
   auto watch = older().watch({});
   const auto next = [&] {
@@ -243,7 +241,7 @@ TEST_F(ConversionWebhookTest, WatchesShowTheirVersion) {
   EXPECT_EQ(next(), R"(DELETED shop.example.com/v1beta1 {"oldSize":"2"})");
 }
 
-TEST_F(ConversionWebhookTest, AWatchOfSomeFollowsWhatTheVersionSays) {
+TEST_F(ConversionWebhookTest, AWatchSelectsByConvertedFields) {
   newer().create(box("a", "red"));
   newer().create(box("b", "blue"));
   rest::ListOptions red;
@@ -285,7 +283,7 @@ TEST_F(ConversionWebhookTest, OnlyLabelsAndAnnotationsOfTheMetadataChange) {
             made["metadata"]["creationTimestamp"].as_string());
 }
 
-TEST_F(ConversionWebhookTest, ObjectsThatAreStoredInAnOlderVersionAreConverted) {
+TEST_F(ConversionWebhookTest, ObjectsStoredInAnOlderVersionAreConverted) {
   newer().create(box("a", "big"));
   store_in_old();
   EXPECT_EQ(spec(older().get("a")), R"({"oldSize":"big"})");
@@ -315,7 +313,7 @@ TEST_F(ConversionWebhookTest, ObjectsAreConvertedWithTheDefaultsOfTheirVersion) 
   EXPECT_EQ(spec(event->object), R"({"oldSize":"small"})");
 }
 
-TEST_F(ConversionWebhookTest, AWatchEndsWhenTheConversionIsAnother) {
+TEST_F(ConversionWebhookTest, AWatchEndsWhenTheConversionChanges) {
   rest::CallOptions patience;
   patience.timeout = std::chrono::seconds(20);
   auto watch = older().watch({}, {}, patience);
@@ -325,7 +323,7 @@ TEST_F(ConversionWebhookTest, AWatchEndsWhenTheConversionIsAnother) {
   EXPECT_FALSE(watch.next());
 }
 
-TEST_F(ConversionWebhookTest, GarbageIsCollectedInTheVersionThatItIsStoredIn) {
+TEST_F(ConversionWebhookTest, GarbageCollectionUsesTheStoredVersion) {
   store_in_old();
   const Object owner = in(kConfigMaps).create(config_map("owner"));
   older().create(changed(
@@ -338,7 +336,7 @@ TEST_F(ConversionWebhookTest, GarbageIsCollectedInTheVersionThatItIsStoredIn) {
   EXPECT_TRUE(eventually([&] { return older().list().items.empty(); }));
 }
 
-TEST_F(ConversionWebhookTest, AdmissionSeesTheVersionThatItAsksFor) {
+TEST_F(ConversionWebhookTest, AdmissionConvertsToTheVersionOfItsRules) {
   const TestWebhook hook([](const Object& review) {
     return review["request"]["object"]["spec"]["oldSize"].as_string() == "big"
                ? allowed(review)
@@ -353,14 +351,14 @@ TEST_F(ConversionWebhookTest, AdmissionSeesTheVersionThatItAsksFor) {
               HasSubstr("only big ones"));
 }
 
-TEST_F(ConversionWebhookTest, ANamespaceIsEmptied) {
+TEST_F(ConversionWebhookTest, ADeletedNamespaceIsEmptied) {
   all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   in(kOld, "shop").create(box("a", "big", false));
   all(kNamespaces).remove("shop");
   ASSERT_TRUE(eventually([&] { return all(kNamespaces).list().items.size() == 4; }));
 }
 
-TEST_F(ConversionWebhookTest, AWebhookThatIsNotThereIsAnError) {
+TEST_F(ConversionWebhookTest, AnUnreachableWebhookIsAnError) {
   newer().create(box("a", "big"));
   auto watch = older().watch({});
   ASSERT_TRUE(watch.next());
@@ -462,7 +460,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "failed: response.result.status was 'Failed', not 'Success'"}),
     [](const auto& p) { return p.param.name; });
 
-TEST_F(ConversionWebhookTest, AnAnswerToAnotherQuestionIsAnError) {
+TEST_F(ConversionWebhookTest, AResponseWithAnotherUidIsAnError) {
   newer().create(box("a", "big"));
   tamper_ = [](Value& response, auto&) { response["uid"].SetString("other"); };
   EXPECT_THAT(status_of([&] { older().get("a"); }).message, HasSubstr("expected response.uid="));
@@ -479,7 +477,7 @@ class ConversionValidationTest : public ClientTest {
   }
 };
 
-TEST_F(ConversionValidationTest, AWebhookNeedsAPlaceAndVersions) {
+TEST_F(ConversionValidationTest, AWebhookNeedsAnAddressAndVersions) {
   EXPECT_EQ(refusal(R"({"strategy":"Webhook"})"),
             "spec.conversion.webhookClientConfig: Required value: required when strategy is set to "
             "Webhook\n"
@@ -508,7 +506,7 @@ TEST_F(ConversionValidationTest, OtherStrategiesHaveNoWebhook) {
               HasSubstr("spec.conversion.strategy: Unsupported value: \"Magic\""));
 }
 
-TEST_F(ConversionValidationTest, APortThatIsNotThereIsThatOfHttps) {
+TEST_F(ConversionValidationTest, TheDefaultPortIs443) {
   const Object made =
       all(kDefinitions).create(definition(by_webhook(R"("service":{"name":"a","namespace":"b"})")));
   EXPECT_EQ(made["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"].as_int(), 443);

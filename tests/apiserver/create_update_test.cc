@@ -1,7 +1,6 @@
 // Creating and changing objects.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <rapidjson/document.h>
 
 #include <regex>
 #include <set>
@@ -15,8 +14,6 @@
 
 namespace lookout::apiserver {
 namespace {
-
-using api::Object;
 
 class CreateAndUpdate : public ClientTest {
  protected:
@@ -51,7 +48,7 @@ TEST_F(CreateAndUpdate, ANewObjectGetsItsMetadata) {
   EXPECT_EQ(pods().get("web"), created);
 }
 
-TEST_F(CreateAndUpdate, ANodeSaysItsStatusItself) {
+TEST_F(CreateAndUpdate, ANodeMaySetItsStatusAtCreation) {
   const Object node = all(kNodes).create(
       from_json(R"({"metadata":{"name":"n1"},"status":{"nodeInfo":{"kubeletVersion":"v1"}}})"));
   EXPECT_EQ(node["status"]["nodeInfo"]["kubeletVersion"].as_string(), "v1");
@@ -71,8 +68,8 @@ TEST_F(CreateAndUpdate, NamesAreGenerated) {
   EXPECT_EQ(names.size(), 50u);
 }
 
-// As a kube-apiserver 1.36 writes them: in Go, these fields have no "omitempty".
-TEST_F(CreateAndUpdate, SomeFieldsAreWrittenEvenIfTheyAreUnset) {
+// Like a kube-apiserver 1.36: in Go, these fields have no "omitempty".
+TEST_F(CreateAndUpdate, SomeUnsetFieldsAreWritten) {
   const api::Resource roles{"rbac.authorization.k8s.io", "v1", "Role", "roles", true};
   const Object role = in(roles).create(from_json(R"({"metadata":{"name":"r"}})"));
   EXPECT_TRUE(role["rules"].is_null());
@@ -98,7 +95,7 @@ TEST_F(CreateAndUpdate, SomeFieldsAreWrittenEvenIfTheyAreUnset) {
   EXPECT_EQ(autoscaler["status"]["currentReplicas"].to_json(), "0");
 }
 
-TEST_F(CreateAndUpdate, TheNameInTheBodyIsThatOfThePath) {
+TEST_F(CreateAndUpdate, TheNameInTheBodyMustMatchThePath) {
   const auto answer = http(server_.port(), "PUT", "/api/v1/namespaces/default/configmaps/none",
                            R"({"metadata":{"name":"other"}})");
   EXPECT_EQ(answer.code, 400);
@@ -118,7 +115,7 @@ TEST_F(CreateAndUpdate, TheStatusOfADeploymentDoesNotChangeItsLabels) {
   EXPECT_EQ(changed["metadata"]["annotations"]["b"].as_string(), "2");
 }
 
-TEST_F(CreateAndUpdate, WhatIsNewHasNoVersion) {
+TEST_F(CreateAndUpdate, ANewObjectMustNotHaveAVersion) {
   const auto status = status_of([&] {
     in(kConfigMaps).create(from_json(R"({"metadata":{"name":"c","resourceVersion":"5"}})"));
   });
@@ -126,7 +123,7 @@ TEST_F(CreateAndUpdate, WhatIsNewHasNoVersion) {
   EXPECT_EQ(status.message, "resourceVersion should not be set on objects to be created");
 }
 
-TEST_F(CreateAndUpdate, NeedsANamespace) {
+TEST_F(CreateAndUpdate, RequiresANamespace) {
   const auto status = status_of([&] { in(kConfigMaps, "nowhere").create(config_map("c")); });
   EXPECT_EQ(status.code, 404);
   EXPECT_EQ(status.message, "namespaces \"nowhere\" not found");
@@ -149,8 +146,8 @@ TEST_F(CreateAndUpdate, ADryRunChangesNothing) {
   EXPECT_EQ(in(kConfigMaps).get("c"), created);
 }
 
-// As `kubectl replace -f` does with the file that the pod was created from.
-TEST_F(CreateAndUpdate, APodMayBeReplacedByWhatItWasCreatedFrom) {
+// Like `kubectl replace -f` with the file from which the pod was created.
+TEST_F(CreateAndUpdate, APodMayBeReplacedByItsManifest) {
   const Object pod = from_json(
       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},
           "spec":{"containers":[{"name":"c","image":"i:1"}]}})");
@@ -187,7 +184,7 @@ TEST_F(CreateAndUpdate, AnUpdateWithoutVersionIsUnconditional) {
   EXPECT_EQ(lookout::test::held(in(kConfigMaps).get("c"))["data"]["key"].as_string(), "ours");
 }
 
-TEST_F(CreateAndUpdate, SomeKindsDemandAVersion) {
+TEST_F(CreateAndUpdate, SomeKindsRequireAVersion) {
   in(kLeases).create(from_json(R"({"metadata":{"name":"l"}})"));
   const auto status =
       status_of([&] { in(kLeases).update(from_json(R"({"metadata":{"name":"l"}})")); });
@@ -220,7 +217,7 @@ TEST_F(CreateAndUpdate, AnotherObjectOfTheSameNameIsAConflict) {
       << status.message;
 }
 
-TEST_F(CreateAndUpdate, AnObjectThatHasGoneIsNotCreatedAgain) {
+TEST_F(CreateAndUpdate, AnUpdateDoesNotRecreateADeletedObject) {
   const Object first = in(kLeases).create(from_json(R"({"metadata":{"name":"l"},"spec":{}})"));
   in(kLeases).remove("l");
   const auto status = status_of([&] { in(kLeases).update(first); });
@@ -232,16 +229,16 @@ TEST_F(CreateAndUpdate, AnObjectThatHasGoneIsNotCreatedAgain) {
                 std::string(first.uid()) + ", UID in object meta: ");
 }
 
-TEST_F(CreateAndUpdate, IdentityAndAgeStayAsTheyAre) {
+TEST_F(CreateAndUpdate, IdentityAndCreationTimeCannotChange) {
   const Object created = in(kConfigMaps).create(config_map("c"));
   const Object updated =
       in(kConfigMaps)
           .update(changed(created,
                           R"({"metadata":{"creationTimestamp":"2001-01-01T00:00:00Z","uid":null,
                    "generation":9}})"));
-  // Nothing that counts has changed: not even the version.
+  // No field has changed, so the version has not changed either.
   EXPECT_EQ(updated, created);
-  // Deletion is different.
+  // Deletion fields cannot be set.
   const api::Status status = status_of([&] {
     in(kConfigMaps)
         .update(changed(created, R"({"metadata":{"deletionTimestamp":"2001-01-01T00:00:00Z"}})"));
@@ -253,7 +250,7 @@ TEST_F(CreateAndUpdate, IdentityAndAgeStayAsTheyAre) {
   EXPECT_EQ(status.causes.size(), 2u);
 }
 
-TEST_F(CreateAndUpdate, AmountsAreWrittenInOneForm) {
+TEST_F(CreateAndUpdate, QuantitiesAreCanonical) {
   const Object created = pods().create(from_json(
       R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"x","resources":)"
       R"({"limits":{"cpu":"0.5","memory":"1024Mi","example.com/x":2},"requests":{"cpu":"100m"}}}]}})"));
@@ -262,7 +259,7 @@ TEST_F(CreateAndUpdate, AmountsAreWrittenInOneForm) {
   EXPECT_EQ(created["spec"]["containers"][0]["resources"]["requests"]["memory"].as_string(), "1Gi");
 }
 
-TEST_F(CreateAndUpdate, APodMaySayWhatItNeedsAsAWhole) {
+TEST_F(CreateAndUpdate, APodMayHavePodLevelResources) {
   const auto create = [&](const char* whole, const char* container) {
     return http(server_.port(), "POST", "/api/v1/namespaces/default/pods?dryRun=All",
                 fmt::format(R"({{"metadata":{{"name":"p"}},"spec":{{"resources":{},)"
@@ -300,7 +297,7 @@ TEST_F(CreateAndUpdate, APodKeepsItsContainers) {
             "containers");
 }
 
-TEST_F(CreateAndUpdate, TheNameOfTheObjectMustBeThatOfThePath) {
+TEST_F(CreateAndUpdate, TheNameOfTheObjectMustMatchThePath) {
   in(kConfigMaps).create(config_map("c"));
   HttpClient http(server_.port());
   const std::string path = "/api/v1/namespaces/default/configmaps/c";
@@ -350,7 +347,7 @@ TEST_F(CreateAndUpdate, StatusAndSpecAreChangedSeparately) {
   EXPECT_EQ(lookout::test::held(pods().get("p"))["status"]["podIP"].as_string(), "10.0.0.1");
 }
 
-TEST_F(CreateAndUpdate, WritersThatTryAgainAllGetThrough) {
+TEST_F(CreateAndUpdate, ConcurrentWritersWithRetriesAllSucceed) {
   in(kConfigMaps).create(from_json(R"({"metadata":{"name":"c"},"data":{"n":"0"}})"));
   std::vector<std::thread> writers;
   for (int w = 0; w < 4; ++w) {
@@ -372,7 +369,7 @@ TEST_F(CreateAndUpdate, WritersThatTryAgainAllGetThrough) {
   EXPECT_EQ(lookout::test::held(in(kConfigMaps).get("c"))["data"]["n"].as_string(), "100");
 }
 
-TEST_F(CreateAndUpdate, ConcurrentPatchesAllCount) {
+TEST_F(CreateAndUpdate, ConcurrentPatchesAreAllApplied) {
   in(kConfigMaps).create(config_map("c"));
   std::vector<std::thread> writers;
   for (int w = 0; w < 4; ++w) {
@@ -402,7 +399,7 @@ class InvalidObjects : public testing::TestWithParam<InvalidCase> {
   static inline Server* server_ = nullptr;
 };
 
-TEST_P(InvalidObjects, AreRefusedInTheApiServersWords) {
+TEST_P(InvalidObjects, AreRejectedWithTheApiServersMessages) {
   const InvalidCase& c = GetParam();
   const rest::Client client(server_->client_config());
   const auto status = status_of([&] {
@@ -493,7 +490,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "string"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST_F(CreateAndUpdate, SecretsTakeTextAndGiveData) {
+TEST_F(CreateAndUpdate, SecretsConvertStringDataToData) {
   const Object secret = in(kSecrets).create(
       from_json(R"({"metadata":{"name":"s"},"stringData":{"user":"me"},"data":{"a":"eA=="}})"));
   EXPECT_EQ(secret["data"]["user"].as_string(), "bWU=");
@@ -502,7 +499,7 @@ TEST_F(CreateAndUpdate, SecretsTakeTextAndGiveData) {
   EXPECT_EQ(secret["type"].as_string(), "Opaque");
 }
 
-TEST_F(CreateAndUpdate, ImmutableDataStays) {
+TEST_F(CreateAndUpdate, KeepsImmutableData) {
   const Object created =
       in(kConfigMaps)
           .create(from_json(R"({"metadata":{"name":"c"},"immutable":true,"data":{"a":"b"}})"));
@@ -542,175 +539,12 @@ TEST_F(CreateAndUpdate, EventsAreTheSameInBothGroups) {
             "Event \"e\" is invalid: reason: Invalid value: \"Other\": field is immutable");
 }
 
-TEST_F(CreateAndUpdate, TheParametersOfAnIngressClassAreOfTheCluster) {
+TEST_F(CreateAndUpdate, TheParametersOfAnIngressClassAreClusterScopedByDefault) {
   const api::Resource classes{"networking.k8s.io", "v1", "IngressClass", "ingressclasses", false};
   const Object created = all(classes).create(from_json(
       R"({"metadata":{"name":"i"},"spec":{"controller":"example.com/c",
           "parameters":{"kind":"K","name":"k"}}})"));
   EXPECT_EQ(created["spec"]["parameters"]["scope"].as_string(), "Cluster");
-}
-
-TEST_F(CreateAndUpdate, AutoscalersNameTheGroupOfWhatTheyScale) {
-  const auto create = [&](const char* version, const char* kind) {
-    return http(server_.port(), "POST",
-                "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers?dryRun=All",
-                fmt::format(R"({{"metadata":{{"name":"a"}},"spec":{{"maxReplicas":2,)"
-                            R"("scaleTargetRef":{{"apiVersion":"{}","kind":"{}","name":"x"}}}}}})",
-                            version, kind))
-        .code;
-  };
-  EXPECT_EQ(create("apps/v1", "Deployment"), 201);
-  EXPECT_EQ(create("v1", "Deployment"), 422);
-  EXPECT_EQ(create("v1", "ReplicationController"), 201);
-}
-
-TEST_F(CreateAndUpdate, AutoscalersSpeakBothVersions) {
-  const api::Resource v1{"autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
-                         true};
-  const api::Resource v2{"autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
-                         true};
-  in(v1).create(from_json(
-      R"({"metadata":{"name":"h"},"spec":{"maxReplicas":5,"targetCPUUtilizationPercentage":70,
-          "scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}})"));
-  const Object newer = in(v2).get("h");
-  EXPECT_EQ(newer["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"].as_int(), 70);
-  EXPECT_EQ(lookout::test::held(in(v1).get("h"))["spec"]["targetCPUUtilizationPercentage"].as_int(),
-            70);
-}
-
-class Autoscalers : public CreateAndUpdate {
- protected:
-  /// Writes one with all kinds of metrics, and its status.
-  Object create() const {
-    in(kV2).create(from_json(R"({"metadata":{"name":"h","annotations":{"mine":"kept",
-        "autoscaling.alpha.kubernetes.io/metrics":"[]"}},"spec":{
-        "maxReplicas":5,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"},
-        "behavior":{"scaleDown":{"selectPolicy":"Disabled","tolerance":"500m"}},"metrics":[
-        {"type":"Resource","resource":{"name":"memory",
-            "target":{"type":"Utilization","averageUtilization":50}}},
-        {"type":"Pods","pods":{"metric":{"name":"p","selector":{"matchLabels":{"a":"b"}}},
-            "target":{"type":"AverageValue","averageValue":"3"}}},
-        {"type":"Object","object":{"describedObject":{"apiVersion":"v1","kind":"Service",
-            "name":"s"},"metric":{"name":"o"},"target":{"type":"Value","value":"10k"}}},
-        {"type":"Object","object":{"describedObject":{"apiVersion":"v1","kind":"Service",
-            "name":"s"},"metric":{"name":"q"},"target":{"type":"AverageValue","averageValue":"2"}}},
-        {"type":"External","external":{"metric":{"name":"e"},
-            "target":{"type":"AverageValue","averageValue":"7"}}},
-        {"type":"ContainerResource","containerResource":{"name":"cpu","container":"c",
-            "target":{"type":"AverageValue","averageValue":"100m"}}},
-        {"type":"Resource","resource":{"name":"cpu",
-            "target":{"type":"Utilization","averageUtilization":70}}}]}})"));
-    return in(kV2).update_status(changed(in(kV2).get("h"), R"({"status":{"currentReplicas":2,
-        "desiredReplicas":2,"currentMetrics":[
-        {"type":"Resource","resource":{"name":"cpu",
-            "current":{"averageUtilization":60,"averageValue":"10m"}}},
-        {"type":"External","external":{"metric":{"name":"e"},
-            "current":{"value":"0","averageValue":"7"}}}],
-        "conditions":[{"type":"AbleToScale","status":"True","reason":"Ready",
-            "lastTransitionTime":"2026-01-01T00:00:00Z"}]}})"));
-  }
-  Object changed_in_old(const std::string& patch, const std::string& subresource = "") const {
-    return in(kV1).patch("h", rest::PatchType::kMerge, patch, {}, subresource);
-  }
-
-  inline static const api::Resource kV1{"autoscaling", "v1", "HorizontalPodAutoscaler",
-                                        "horizontalpodautoscalers", true};
-  inline static const api::Resource kV2{"autoscaling", "v2", "HorizontalPodAutoscaler",
-                                        "horizontalpodautoscalers", true};
-};
-
-TEST_F(Autoscalers, KeepInAnnotationsWhatTheOldVersionCannotSay) {
-  create();
-  const Object old = in(kV1).get("h");
-  EXPECT_EQ(old["spec"]["targetCPUUtilizationPercentage"].as_int(), 70);
-  EXPECT_EQ(old["status"]["currentCPUUtilizationPercentage"].as_int(), 60);
-  EXPECT_FALSE(old["spec"].contains("metrics"));
-  const api::Value annotations = old["metadata"]["annotations"];
-  EXPECT_EQ(annotations["mine"].as_string(), "kept");
-  const auto kept = [&](const std::string& name) {
-    return std::string(annotations["autoscaling.alpha.kubernetes.io/" + name].as_string());
-  };
-  EXPECT_TRUE(kept("metrics").starts_with(
-      R"([{"type":"Resource","resource":{"name":"memory","targetAverageUtilization":50}},)"
-      R"({"type":"Pods","pods":{"metricName":"p","targetAverageValue":"3",)"
-      R"("selector":{"matchLabels":{"a":"b"}}}},)"))
-      << kept("metrics");
-  EXPECT_EQ(kept("behavior"),
-            R"({"ScaleUp":{"StabilizationWindowSeconds":0,"SelectPolicy":"Max","Policies":[)"
-            R"({"Type":"Pods","Value":4,"PeriodSeconds":15},)"
-            R"({"Type":"Percent","Value":100,"PeriodSeconds":15}],"Tolerance":null},)"
-            R"("ScaleDown":{"StabilizationWindowSeconds":null,"SelectPolicy":"Disabled",)"
-            R"("Policies":[{"Type":"Percent","Value":100,"PeriodSeconds":15}],)"
-            R"("Tolerance":"500m"}})");
-  EXPECT_TRUE(kept("current-metrics")
-                  .starts_with(R"([{"type":"Resource","resource":{"name":"cpu",)"
-                               R"("currentAverageUtilization":60,"currentAverageValue":"10m"}},)"))
-      << kept("current-metrics");
-  EXPECT_NE(kept("conditions").find("AbleToScale"), std::string::npos);
-}
-
-TEST_F(Autoscalers, LoseNothingByAWriteInTheOldVersion) {
-  const Object before = create();
-  EXPECT_EQ(before["metadata"]["annotations"].to_json(), R"({"mine":"kept"})");
-  const std::string spec = before["spec"].to_json();
-  const std::string status = before["status"].to_json();
-  changed_in_old(R"({"metadata":{"labels":{"a":"b"}}})");
-  Object after = in(kV2).get("h");
-  EXPECT_EQ(after["metadata"]["labels"].to_json(), R"({"a":"b"})");
-  EXPECT_EQ(after["metadata"]["annotations"].to_json(), R"({"mine":"kept"})");
-  EXPECT_EQ(after["spec"].to_json(), spec);
-  EXPECT_EQ(after["status"].to_json(), status);
-  // The status does not depend on the spec's annotations, nor vice versa.
-  const char* no_annotations =
-      R"({"metadata":{"annotations":null},"status":{"currentReplicas":3}})";
-  changed_in_old(no_annotations, "status");
-  after = in(kV2).get("h");
-  EXPECT_EQ(after["spec"].to_json(), spec);
-  EXPECT_EQ(after["status"]["currentReplicas"].as_int(), 3);
-  EXPECT_FALSE(after["status"].contains("conditions"));
-  EXPECT_EQ(after["status"]["currentMetrics"].size(), 1u);
-  changed_in_old(R"({"metadata":{"annotations":null}})");
-  after = in(kV2).get("h");
-  EXPECT_EQ(after["spec"]["metrics"].size(), 1u);
-  EXPECT_FALSE(after["spec"].contains("behavior"));
-  EXPECT_EQ(after["status"]["currentMetrics"].size(), 1u);
-}
-
-TEST_F(Autoscalers, OfTheOldVersionNeedNoTargetIfThereIsAnother) {
-  const auto create_old = [&](const std::string& name, const std::string& metrics) {
-    rapidjson::Document made = from_json(R"({"metadata":{"name":")" + name + R"("},"spec":{
-        "maxReplicas":3,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}})")
-                                   .to_document();
-    auto& allocator = made.GetAllocator();
-    rapidjson::Value annotations(rapidjson::kObjectType);
-    annotations.AddMember("autoscaling.alpha.kubernetes.io/metrics",
-                          rapidjson::Value(metrics.c_str(), allocator), allocator);
-    made["metadata"].AddMember("annotations", annotations, allocator);
-    in(kV1).create(Object::from(made));
-    const Object newer = in(kV2).get(name);
-    return newer["spec"]["metrics"].to_json();
-  };
-  EXPECT_EQ(create_old("a", R"([{"type":"Resource","resource":{"name":"memory",
-                                 "targetAverageValue":"1Gi"}}])"),
-            R"([{"type":"Resource","resource":{"name":"memory",)"
-            R"("target":{"type":"AverageValue","averageValue":"1Gi"}}}])");
-  // An invalid list of metrics is treated as absent.
-  const std::string otherwise = R"([{"type":"Resource","resource":{"name":"cpu",)"
-                                R"("target":{"type":"Utilization","averageUtilization":80}}}])";
-  EXPECT_EQ(create_old("b", "no JSON"), otherwise);
-  EXPECT_EQ(create_old("c", R"([{"type":5}])"), otherwise);
-  EXPECT_EQ(create_old("d", std::string(100000, '[')), otherwise);
-}
-
-TEST_F(Autoscalers, ShowTheFirstOfSeveralTargetsForTheCpu) {
-  in(kV2).create(from_json(R"({"metadata":{"name":"h"},"spec":{"maxReplicas":5,
-      "scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"},"metrics":[
-      {"type":"Resource","resource":{"name":"cpu",
-          "target":{"type":"Utilization","averageUtilization":40}}},
-      {"type":"Resource","resource":{"name":"cpu",
-          "target":{"type":"Utilization","averageUtilization":70}}}]}})"));
-  EXPECT_EQ(
-      lookout::test::held(in(kV1).get("h"))["spec"]["targetCPUUtilizationPercentage"].as_int(), 40);
 }
 
 TEST_F(CreateAndUpdate, ANullIsTheEmptyValueOfAListOrMap) {
@@ -752,7 +586,7 @@ TEST_F(CreateAndUpdate, ANullIsTheEmptyValueOfAListOrMap) {
   EXPECT_EQ(patched["metadata"]["labels"].to_json(), R"({"t":""})");
 }
 
-TEST_F(CreateAndUpdate, ANullThatIsAppliedIsOwnedAndThere) {
+TEST_F(CreateAndUpdate, AnAppliedNullIsOwnedAndStored) {
   const auto answer = http(
       server_.port(), "PATCH", "/api/v1/namespaces/default/configmaps/a?fieldManager=m",
       R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":null,"b":"1"}})",
@@ -761,7 +595,7 @@ TEST_F(CreateAndUpdate, ANullThatIsAppliedIsOwnedAndThere) {
   EXPECT_EQ(lookout::test::held(from_json(answer.body))["data"].to_json(), R"({"a":"","b":"1"})");
 }
 
-TEST_F(CreateAndUpdate, SomeKindsAreUpdatedWithTheirVersionOnly) {
+TEST_F(CreateAndUpdate, SomeKindsAreUpdatedOnlyWithAVersion) {
   const std::string classes = "/apis/node.k8s.io/v1/runtimeclasses";
   const std::string object = R"({"metadata":{"name":"a"},"handler":"h"})";
   // A runtime class may also be created by a PUT.
@@ -784,8 +618,8 @@ TEST_F(CreateAndUpdate, SomeKindsAreUpdatedWithTheirVersionOnly) {
                         R"({"metadata":{"name":"a"},"storageClassName":"c"})"));
 }
 
-TEST_F(CreateAndUpdate, AdmissionPoliciesSayWhatTheyMatch) {
-  // A server whose policies come from here refuses every request if a selector is missing.
+TEST_F(CreateAndUpdate, AdmissionPoliciesHaveDefaultSelectors) {
+  // A server that reads these policies rejects every request if a selector is missing.
   const api::Resource policies("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy",
                                "validatingadmissionpolicies", false);
   const Object policy = all(policies).create(from_json(
@@ -801,7 +635,7 @@ TEST_F(CreateAndUpdate, AdmissionPoliciesSayWhatTheyMatch) {
   EXPECT_EQ(match["resourceRules"][0]["scope"].as_string(), "*");
 }
 
-TEST_F(CreateAndUpdate, MapsWithoutAMemberAreNotWritten) {
+TEST_F(CreateAndUpdate, EmptyMapsAreNotWritten) {
   const api::Object made =
       in(kConfigMaps).create(from_json(R"({"metadata":{"name":"a"},"data":{}})"));
   EXPECT_FALSE(made["data"].exists());
@@ -813,7 +647,7 @@ TEST_F(CreateAndUpdate, MapsWithoutAMemberAreNotWritten) {
   EXPECT_EQ(emptied["metadata"]["managedFields"].to_json().find("f:data"), std::string::npos);
 }
 
-TEST_F(CreateAndUpdate, ANameThatMightBeGeneratedIsAskedForAgain) {
+TEST_F(CreateAndUpdate, AGeneratedNameThatExistsIsRetried) {
   const Object wanted = from_json(R"({"metadata":{"name":"c","generateName":"c-"}})");
   in(kConfigMaps).create(wanted);
   const auto answer = http(server_.port(), "POST", kConfigMapsPath, wanted.to_json(), kJsonBody);
@@ -828,7 +662,7 @@ TEST_F(CreateAndUpdate, ANameThatMightBeGeneratedIsAskedForAgain) {
       "the object");
 }
 
-TEST_F(CreateAndUpdate, OwnersAreThereOnce) {
+TEST_F(CreateAndUpdate, DuplicateOwnersAreRemovedWithAWarning) {
   const std::string owner = R"({"apiVersion":"v1","kind":"ConfigMap","name":"o","uid":")" +
                             std::string(in(kConfigMaps).create(config_map("o")).uid()) + R"("})";
   const std::string controller = changed(from_json(owner), R"({"controller":true})").to_json();

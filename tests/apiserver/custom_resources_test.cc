@@ -17,8 +17,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 const api::Resource kTabs{"stable.example.com", "v1", "CronTab", "crontabs", true};
 const api::Resource kBetaTabs{"stable.example.com", "v1beta1", "CronTab", "crontabs", true};
 
@@ -70,7 +68,7 @@ TEST_F(CustomResources, ADefinitionIsEstablishedAtOnce) {
 }
 
 // kubectl uses the first resource with a short name.
-/// (As in tests/testdata/kube-1.36/list.)
+/// (The same as in tests/testdata/kube-1.36/list.)
 TEST_F(CustomResources, TheServerOwnsTheStatusOfADefinition) {
   const Object definition = all(kDefinitions).get("crontabs.stable.example.com");
   std::string fields;
@@ -85,7 +83,7 @@ TEST_F(CustomResources, TheServerOwnsTheStatusOfADefinition) {
     EXPECT_THAT(fields, testing::HasSubstr(field));
 }
 
-TEST_F(CustomResources, GroupsAndVersionsHaveTheOrderInWhichClientsPreferThem) {
+TEST_F(CustomResources, GroupsAndVersionsAreInPreferenceOrder) {
   const auto define = [&](const std::string& plural, const std::string& group,
                           const std::string& kind, const std::string& version) {
     Object definition = changed(from_json(kDefinition),
@@ -114,8 +112,8 @@ TEST_F(CustomResources, GroupsAndVersionsHaveTheOrderInWhichClientsPreferThem) {
             (std::vector<std::string>{"bar.com/v1", "stable.example.com/v2", "test.com/v1"}));
 }
 
-// Lists of a status may be null: that is how Go writes those that are empty. The versions that objects
-// are stored in are not: objects will be stored in the storage version.
+// Lists in a status may be null, because Go writes empty lists like that. Stored versions are an
+// exception: objects will be stored in the storage version.
 TEST_F(CustomResources, ADefinitionMayHaveAStatusWithoutLists) {
   constexpr const char* kName = "crontabs.stable.example.com";
   const std::string path =
@@ -174,7 +172,7 @@ class DefinitionNames : public CustomResources {
 };
 
 // The messages are those of kube-apiserver's naming controller.
-TEST_F(DefinitionNames, BelongToTheDefinitionThatAskedFirst) {
+TEST_F(DefinitionNames, BelongToTheFirstDefinition) {
   const Object second = define("cats", R"("kind":"Cat","shortNames":["cc","ct"])");
   EXPECT_EQ(
       conditions_of(second),
@@ -198,7 +196,7 @@ TEST_F(DefinitionNames, BelongToTheDefinitionThatAskedFirst) {
             (std::vector<std::string>{kAccepted, kEstablished}));
 }
 
-TEST_F(DefinitionNames, AreFreeOnceTheirDefinitionIsGone) {
+TEST_F(DefinitionNames, AreFreeAfterADeletion) {
   define("cats", R"("kind":"Cat","shortNames":["ct"])");
   all(kDefinitions).remove("crontabs.stable.example.com");
   ASSERT_TRUE(eventually([&] { return code_of("cats") == 200; }));
@@ -208,7 +206,7 @@ TEST_F(DefinitionNames, AreFreeOnceTheirDefinitionIsGone) {
 }
 
 // A served definition keeps its names while it requests one that another definition has.
-TEST_F(DefinitionNames, ThatAServedDefinitionAsksForLaterMayBeTaken) {
+TEST_F(DefinitionNames, MayConflictInALaterChange) {
   define("cats", R"("kind":"Cat","shortNames":["cc"])");
   const Object wanted = all(kDefinitions)
                             .patch("cats.stable.example.com", rest::PatchType::kMerge,
@@ -233,7 +231,7 @@ TEST_F(DefinitionNames, ThatAServedDefinitionAsksForLaterMayBeTaken) {
 }
 
 // After an error response, a client would retry the create and get "already exists".
-TEST(DefinitionThatIsWritten, IsAnsweredThoughItCannotBeServedYet) {
+TEST(DefinitionThatIsWritten, ReturnsBeforeItIsServed) {
   const auto backend =
       std::make_shared<WrappedBackend>("apiextensions.k8s.io/customresourcedefinitions");
   const auto broken = std::make_shared<std::atomic<bool>>(false);
@@ -269,10 +267,10 @@ TEST_F(DefinitionNames, MayBeChangedUntilTheyAreAccepted) {
             422);
 }
 
-TEST_F(CustomResources, InstancesLiveLikeOtherObjects) {
+TEST_F(CustomResources, InstancesBehaveLikeOtherObjects) {
   const Object created = in(kTabs).create(tab("a"));
   EXPECT_EQ(created["metadata"]["generation"].as_int(), 1);
-  EXPECT_FALSE(created.body().contains("status"));  // it has a subresource
+  EXPECT_FALSE(created.body().contains("status"));  // the status is a subresource
   const Object updated = in(kTabs).update(
       changed(created, R"({"spec":{"cronSpec":"1 * *"},"status":{"replicas":5}})"));
   EXPECT_EQ(updated["metadata"]["generation"].as_int(), 2);
@@ -315,7 +313,7 @@ TEST_F(CustomResources, HaveTheMetadataOfAllObjects) {
   EXPECT_EQ(patched["metadata"]["labels"]["c"].as_string(), "d");
 }
 
-TEST_F(CustomResources, AllVersionsShowTheSameObjects) {
+TEST_F(CustomResources, AllVersionsServeTheSameObjects) {
   auto watch = in(kBetaTabs).watch({});
   in(kTabs).create(tab("a"));
   const Object beta = in(kBetaTabs).get("a");
@@ -347,7 +345,7 @@ TEST_F(CustomResources, AWatchEndsWithTheDefinition) {
   EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v1/crontabs").code, 404);
 }
 
-// (Those of all versions: they would go on with the old definition.)
+// (Watches of all versions: they would continue with the old definition.)
 TEST_F(CustomResources, WatchesEndWhenTheSpecOfTheDefinitionChanges) {
   rest::CallOptions patience;
   patience.timeout = std::chrono::seconds(20);
@@ -396,7 +394,7 @@ TEST_F(CustomResources, CanBeScaled) {
             404);
 }
 
-TEST_F(CustomResources, ClientsAreWarnedOfFinalizersThatOthersMayUse) {
+TEST_F(CustomResources, AmbiguousFinalizersCauseWarnings) {
   const std::string path = "/apis/stable.example.com/v1/namespaces/default/crontabs";
   const auto warning = [](const HttpAnswer& answer) {
     EXPECT_LT(answer.code, 300) << answer.body;
@@ -441,7 +439,7 @@ TEST_F(CustomResources, WithoutANumberOfReplicasAreNotScaledDown) {
   EXPECT_EQ(lookout::test::held(in(kTabs).get("a"))["spec"]["replicas"].as_int(), 2);
 }
 
-TEST_F(CustomResources, ThatAreWrongSayThatRulesWereNotChecked) {
+TEST_F(CustomResources, RejectionsMentionUncheckedRules) {
   http(server_.port(), "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
        kThingDefinition +
            std::string(
@@ -471,7 +469,7 @@ TEST_F(CustomResources, ThatAreWrongSayThatRulesWereNotChecked) {
   EXPECT_THAT(causes(R"({"a":0})"), testing::ElementsAre(testing::StartsWith("spec.a: ")));
 }
 
-TEST_F(CustomResources, HaveNumbersOfReplicas) {
+TEST_F(CustomResources, ReplicasMustBeNumbers) {
   const auto message = [&](const std::string& spec) {
     return status_of([&] { in(kTabs).create(tab("a", spec)); }).message;
   };
@@ -486,9 +484,9 @@ TEST_F(CustomResources, HaveNumbersOfReplicas) {
                 "expected int64");
 }
 
-/// What was valid before the definition changed may stay, and must not keep a controller from writing a
-/// status.
-TEST_F(CustomResources, HaveAStatusThatDoesNotDependOnTheirSpec) {
+/// Values that were valid before a change of the definition may stay, and must not block a
+/// controller's status writes.
+TEST_F(CustomResources, TheStatusDoesNotDependOnTheSpec) {
   in(kTabs).create(tab("a", R"("color":"red")"));
   all(kDefinitions)
       .patch("crontabs.stable.example.com", rest::PatchType::kJson,
@@ -506,7 +504,7 @@ TEST_F(CustomResources, HaveAStatusThatDoesNotDependOnTheirSpec) {
   EXPECT_EQ(patch(path + "/status", R"({"status":{"replicas":-2}})"), 422);
 }
 
-TEST_F(CustomResources, KnowJsonAndMergePatchesOnly) {
+TEST_F(CustomResources, SupportOnlyJsonAndMergePatches) {
   in(kTabs).create(tab("a"));
   const Object patched = in(kTabs).patch("a", rest::PatchType::kMerge, R"({"spec":{"x":[1]}})");
   EXPECT_EQ(patched["spec"]["x"][0].as_int(), 1);
@@ -514,7 +512,7 @@ TEST_F(CustomResources, KnowJsonAndMergePatchesOnly) {
             415);
 }
 
-TEST_F(CustomResources, InstancesMustBeWhatTheySay) {
+TEST_F(CustomResources, InstancesMustHaveTheRightType) {
   EXPECT_EQ(
       status_of([&] {
         in(kTabs).create(from_json(
@@ -529,7 +527,7 @@ TEST_F(CustomResources, InstancesMustBeWhatTheySay) {
   EXPECT_EQ(status_of([&] { in(kTabs).create(tab("Big")); }).code, 422);
 }
 
-TEST_F(CustomResources, ADefinitionTakesItsInstancesAlong) {
+TEST_F(CustomResources, ADeletedDefinitionDeletesItsInstances) {
   in(kTabs).create(tab("a"));
   in(kTabs).create(from_json(
       R"({"apiVersion":"stable.example.com/v1","kind":"CronTab",
@@ -555,7 +553,7 @@ TEST_F(CustomResources, ADefinitionTakesItsInstancesAlong) {
     ASSERT_TRUE(event);
     if (event->type == api::EventType::kDeleted) ++deleted;
   }
-  // The same again starts from nothing.
+  // A recreated definition starts without instances.
   all(kDefinitions).create(from_json(kDefinition));
   EXPECT_TRUE(in(kTabs).list().items.empty());
 }
@@ -575,7 +573,7 @@ TEST_F(CustomResources, ADefinitionsStatusMayBeAppliedWithLabels) {
               testing::HasSubstr(R"("manager":"m","operation":"Apply")"));
 }
 
-TEST_F(CustomResources, ADefinitionThatWaitsForItsInstancesTakesNoOthers) {
+TEST_F(CustomResources, ATerminatingDefinitionAcceptsNoInstances) {
   in(kTabs).create(changed(tab("kept", R"("color":"red")"),
                            R"({"metadata":{"finalizers":["example.com/wait"]}})"));
   const std::string path = "/apis/stable.example.com/v1/namespaces/default/crontabs";
@@ -622,7 +620,7 @@ TEST_F(CustomResources, AChangedDefinitionIsServedAtOnce) {
   EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v0/crontabs").code, 200);
 }
 
-TEST_F(CustomResources, DefinitionsAreChecked) {
+TEST_F(CustomResources, DefinitionsAreValidated) {
   const auto message = [&](const std::string& patch, const std::string& name) {
     rapidjson::Document document = changed(from_json(kDefinition), patch).to_document();
     return status_of([&] {
@@ -694,7 +692,7 @@ TEST_F(CustomResources, AWarningBelongsToADeprecatedVersionAndIsPrintable) {
               testing::HasSubstr("must be <= 256 characters long"));
 }
 
-TEST_F(CustomResources, MayLiveInNoNamespace) {
+TEST_F(CustomResources, MayBeClusterScoped) {
   const api::Resource things{"stable.example.com", "v1", "Thing", "things", false};
   all(kDefinitions)
       .create(from_json(
@@ -711,7 +709,7 @@ TEST_F(CustomResources, MayLiveInNoNamespace) {
       404);
 }
 
-TEST_F(CustomResources, ArePathsOfTheirOwn) {
+TEST_F(CustomResources, HaveTheirOwnPaths) {
   const api::Resource things{"stable.example.com", "v1beta1", "CronTab", "crontabs", true};
   const std::string all_of_them = "/apis/stable.example.com/v1beta1/crontabs";
   const std::string some = "/apis/stable.example.com/v1beta1/namespaces/default/crontabs";
@@ -748,7 +746,7 @@ TEST_F(CustomResources, ArePathsOfTheirOwn) {
   }
 }
 
-TEST_F(CustomResources, ComeInTheFormsOfTheirOwn) {
+TEST_F(CustomResources, AreServedInTheirOwnEncodings) {
   const std::string path = "/apis/stable.example.com/v1/namespaces/default/crontabs";
   const auto type = [&](const char* method, const std::string& target, const char* accepted,
                         int code, const std::string& body = {}) {
@@ -770,7 +768,7 @@ TEST_F(CustomResources, ComeInTheFormsOfTheirOwn) {
   EXPECT_EQ(type("DELETE", path + "/a", kEither, 200), "application/json");
 }
 
-TEST_F(CustomResources, StayOfTheirKind) {
+TEST_F(CustomResources, CannotChangeTheirKind) {
   in(kTabs).create(tab("a"));
   const api::Status status =
       status_of([&] { in(kTabs).patch("a", rest::PatchType::kMerge, R"({"kind":"Other"})"); });

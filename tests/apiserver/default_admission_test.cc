@@ -1,4 +1,4 @@
-// The admission plugins that a kube-apiserver has by default and that depend on other objects.
+// The default admission plugins of a kube-apiserver that depend on other objects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,8 +15,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-using lookout::test::held;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -76,19 +74,19 @@ constexpr const char* kIsDefaultBeta =
     R"("storageclass.beta.kubernetes.io/is-default-class":"true")";
 constexpr const char* kIsDefaultIngress = R"("ingressclass.kubernetes.io/is-default-class":"true")";
 
-TEST_F(DefaultClasses, OfClaims) {
+TEST_F(DefaultClasses, AreSetInClaims) {
   EXPECT_EQ(class_of(kVolumeClaims, claim("a")), "none");
   create_storage_class("plain", "");
   create_storage_class("not", R"("storageclass.kubernetes.io/is-default-class":"false")");
   EXPECT_EQ(class_of(kVolumeClaims, claim("b")), "none");
   create_storage_class("second", kIsDefaultBeta);
   EXPECT_EQ(class_of(kVolumeClaims, claim("c")), "second");
-  // It is newer, or as old and the first by name.
+  // The newest class is the default, or of equally old ones the first by name.
   create_storage_class("first", kIsDefault);
   EXPECT_EQ(class_of(kVolumeClaims, claim("d")), "first");
 }
 
-TEST_F(DefaultClasses, AreNotThoseOfClaimsThatNameOne) {
+TEST_F(DefaultClasses, DoNotReplaceAnExplicitClass) {
   create_storage_class("usual", kIsDefault);
   EXPECT_EQ(class_of(kVolumeClaims, claim("a", R"(,"storageClassName":"plain")")), "plain");
   EXPECT_EQ(class_of(kVolumeClaims, claim("b", R"(,"storageClassName":"")")), "");
@@ -102,7 +100,7 @@ TEST_F(DefaultClasses, AreNotThoseOfClaimsThatNameOne) {
   EXPECT_FALSE(patched["spec"]["storageClassName"].exists());
 }
 
-TEST_F(DefaultClasses, BelongToNobody) {
+TEST_F(DefaultClasses, HaveNoFieldOwner) {
   create_storage_class("usual", kIsDefault);
   const Object created = in(kVolumeClaims).create(claim("a"));
   EXPECT_EQ(created["spec"]["storageClassName"].as_string(), "usual");
@@ -111,7 +109,7 @@ TEST_F(DefaultClasses, BelongToNobody) {
   EXPECT_THAT(fields, Not(HasSubstr("f:storageClassName")));
 }
 
-TEST_F(DefaultClasses, AreThoseOfDryRuns) {
+TEST_F(DefaultClasses, ApplyToDryRuns) {
   create_storage_class("usual", kIsDefault);
   const HttpAnswer answer = http(server_.port(), "POST", std::string(kClaimsPath) + "?dryRun=All",
                                  claim("a").to_json(), kJsonBody);
@@ -119,7 +117,7 @@ TEST_F(DefaultClasses, AreThoseOfDryRuns) {
   EXPECT_THAT(answer.body, HasSubstr(R"("storageClassName":"usual")"));
 }
 
-TEST_F(DefaultClasses, OfClaimsThatAnApplyCreates) {
+TEST_F(DefaultClasses, AreSetInAppliedClaims) {
   create_storage_class("usual", kIsDefault);
   const HttpAnswer answer = http(
       server_.port(), "PATCH", std::string(kClaimsPath) + "/a?fieldManager=m",
@@ -130,7 +128,7 @@ TEST_F(DefaultClasses, OfClaimsThatAnApplyCreates) {
   EXPECT_THAT(answer.body, HasSubstr(R"("storageClassName":"usual")"));
 }
 
-TEST_F(DefaultClasses, OfIngresses) {
+TEST_F(DefaultClasses, AreSetInIngresses) {
   EXPECT_EQ(class_of(kIngresses, ingress("a")), "none");
   create_ingress_class("plain", "");
   EXPECT_EQ(class_of(kIngresses, ingress("b")), "none");
@@ -161,7 +159,7 @@ class Growth : public DefaultClasses {
   }
 };
 
-TEST_F(Growth, IsOfClaimsWhoseClassAllowsIt) {
+TEST_F(Growth, IsAllowedByTheClass) {
   create_storage_class("elastic", "", R"(,"allowVolumeExpansion":true)");
   bind("a", R"(,"storageClassName":"elastic")");
   const HttpAnswer answer = resize("a", "2Gi");
@@ -169,7 +167,7 @@ TEST_F(Growth, IsOfClaimsWhoseClassAllowsIt) {
   EXPECT_THAT(answer.body, HasSubstr(R"("requests":{"storage":"2Gi"})"));
 }
 
-TEST_F(Growth, IsRefusedToOtherClaims) {
+TEST_F(Growth, IsRejectedForOtherClaims) {
   create_storage_class("rigid", "");
   create_storage_class("never", "", R"(,"allowVolumeExpansion":false)");
   bind("a", R"(,"storageClassName":"rigid")");
@@ -205,7 +203,7 @@ class RuntimeClasses : public ClientTest {
 
 constexpr const char* kOfClass = R"(,"runtimeClassName":"vm")";
 
-TEST_F(RuntimeClasses, AddToTheirPods) {
+TEST_F(RuntimeClasses, ApplyToTheirPods) {
   create_class("vm", R"(,"overhead":{"podFixed":{"cpu":"100m","memory":"64Mi"}},
       "scheduling":{"nodeSelector":{"vm":"yes"},
                     "tolerations":[{"key":"vm","operator":"Exists","effect":"NoSchedule"}]})");
@@ -221,7 +219,7 @@ TEST_F(RuntimeClasses, AddToTheirPods) {
   EXPECT_EQ(spec["tolerations"][2]["key"].as_string(), "vm");
   EXPECT_THAT(created["metadata"]["managedFields"].to_json(), Not(HasSubstr("f:overhead")));
   EXPECT_FALSE(held(pods().create(pod("b")))["spec"]["overhead"].exists());
-  // An amount is the same in another form.
+  // Equal quantities may have different forms.
   pods().create(
       pod("c", std::string(kOfClass) + R"(,"overhead":{"cpu":"0.1","memory":"65536Ki"})"));
 }
@@ -242,7 +240,7 @@ TEST_F(RuntimeClasses, DoNotRepeatTolerations) {
                                    "node.kubernetes.io/unreachable NoExecute", "gpu any"));
 }
 
-TEST_F(RuntimeClasses, RefuseWhatContradictsThem) {
+TEST_F(RuntimeClasses, RejectContradictions) {
   const std::string begin = "pods \"a\" is forbidden: ";
   EXPECT_EQ(refusal(kOfClass), begin + "pod rejected: RuntimeClass \"vm\" not found");
   create_class("plain", "");
@@ -282,7 +280,7 @@ admission::SecurityStandard standard_of(std::string_view text) {
 
 class PodSecurityRules : public testing::TestWithParam<Rule> {};
 
-TEST_P(PodSecurityRules, SayWhatViolatesThem) {
+TEST_P(PodSecurityRules, NameViolations) {
   const Object pod = from_json(GetParam().pod);
   const admission::SecurityStandard standard = standard_of(GetParam().standard);
   EXPECT_EQ(standard.to_string(), GetParam().standard);
@@ -472,14 +470,14 @@ class PodSecurityOfNamespaces : public ClientTest {
   static std::string message_of(const HttpAnswer& answer) {
     return std::string(held(Object::parse(answer.body))["message"].as_string());
   }
-  /// The last warning as it is in the header; empty if there is none.
+  /// The last warning of the header; empty if there is none.
   static std::string warning_of(const HttpAnswer& answer) {
     const auto found = answer.headers.find("warning");
     return found == answer.headers.end() ? "" : found->second;
   }
 };
 
-TEST_F(PodSecurityOfNamespaces, RefusesPods) {
+TEST_F(PodSecurityOfNamespaces, RejectsPods) {
   create_namespace("strict", {{"enforce", "restricted"}});
   const HttpAnswer refused = post_pod("strict", "a");
   EXPECT_EQ(refused.code, 403);
@@ -551,7 +549,7 @@ TEST_F(PodSecurityOfNamespaces, WarnsAboutPodsAndTemplates) {
   EXPECT_THAT(warning_of(job), HasSubstr(warning));
 }
 
-TEST_F(PodSecurityOfNamespaces, ConcernsUpdatesOfImagesOnly) {
+TEST_F(PodSecurityOfNamespaces, AppliesOnlyToUpdatesOfImages) {
   create_namespace("later", {});
   EXPECT_EQ(post_pod("later", "a").code, 201);
   EXPECT_EQ(label("later", "enforce", "restricted").code, 200);
@@ -569,7 +567,7 @@ TEST_F(PodSecurityOfNamespaces, ConcernsUpdatesOfImagesOnly) {
   EXPECT_EQ(debug.code, 403) << debug.body;
 }
 
-TEST_F(PodSecurityOfNamespaces, HasKnownValues) {
+TEST_F(PodSecurityOfNamespaces, AcceptsOnlyKnownValues) {
   const auto refusal = [&](const std::string& name, const std::string& value) {
     const api::Status status = status_of([&] { create_namespace("a", {{name, value}}); });
     EXPECT_EQ(status.code, 422);
@@ -592,7 +590,7 @@ TEST_F(PodSecurityOfNamespaces, HasKnownValues) {
   EXPECT_EQ(label("a", "enforce-version", "latest").code, 200);
 }
 
-TEST_F(PodSecurityOfNamespaces, WarnsAboutThePodsThatAreThere) {
+TEST_F(PodSecurityOfNamespaces, WarnsAboutExistingPods) {
   create_namespace("a", {});
   for (const char* name : {"y", "x"}) EXPECT_EQ(post_pod("a", name).code, 201);
   EXPECT_EQ(warning_of(label("a", "enforce", "baseline")), "");
@@ -602,7 +600,7 @@ TEST_F(PodSecurityOfNamespaces, WarnsAboutThePodsThatAreThere) {
       "z: allowPrivilegeEscalation != false, unrestricted capabilities, seccompProfile";
   EXPECT_THAT(warning_of(label("a", "enforce", "restricted", "?dryRun=All")), HasSubstr(warning));
   EXPECT_THAT(warning_of(label("a", "enforce", "restricted")), HasSubstr(warning));
-  // This is not stricter.
+  // This level is not stricter.
   EXPECT_EQ(warning_of(label("a", "enforce", "baseline")), "");
 
   const std::vector<Object> pods = {pod("y"), pod("x"), pod("z", R"(,"hostPID":true)")};

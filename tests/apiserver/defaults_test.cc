@@ -1,4 +1,4 @@
-// Fields that the server fills in, keeps or drops.
+// Fields that the server sets, keeps or drops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
 using testing::ElementsAre;
 
 constexpr const char* kStatefulSetsPath = "/apis/apps/v1/namespaces/default/statefulsets";
@@ -41,7 +40,7 @@ std::string workload_of(const std::string& spec, const std::string& of_pods) {
 
 constexpr const char* kOneContainer = R"("containers":[{"name":"c","image":"i:1"}])";
 
-TEST_F(Defaults, AStrategyThatIsNamedStaysAsItIs) {
+TEST_F(Defaults, AnExplicitStrategyStays) {
   const auto strategy_of = [&](const std::string& strategy) {
     const Object set = created(kStatefulSetsPath, workload_of(strategy, kOneContainer));
     return set["spec"]["updateStrategy"].to_json();
@@ -56,7 +55,7 @@ TEST_F(Defaults, AStrategyThatIsNamedStaysAsItIs) {
   EXPECT_EQ(strategy_of(R"("updateStrategy":{"type":"OnDelete"},)"), R"({"type":"OnDelete"})");
 }
 
-TEST_F(Defaults, OnlyPodsThemselvesHaveThePortsOfTheirNode) {
+TEST_F(Defaults, HostPortsAreDefaultedOnlyInPods) {
   const std::string spec =
       R"("hostNetwork":true,"containers":[{"name":"c","image":"i:1","ports":[{"containerPort":80}]}],)"
       R"("initContainers":[{"name":"d","image":"i:1","ports":[{"containerPort":90}]}])";
@@ -87,7 +86,7 @@ TEST_F(Defaults, ANewDaemonSetMayHaveAnyTemplateGeneration) {
   EXPECT_EQ(generation_of(annotation("7")), "7");
 }
 
-TEST_F(Defaults, AJobIsNotMadeFromAnotherOne) {
+TEST_F(Defaults, ControllerLabelsOfAJobAreRemoved) {
   const auto job = [](const std::string& labels, const std::string& selector) {
     return R"({"metadata":{"name":"j"},"spec":{)" + selector +
            R"("template":{"metadata":{"labels":{)" + labels +
@@ -119,7 +118,7 @@ TEST_F(Defaults, AJobIsNotMadeFromAnotherOne) {
                   "spec.selector"));
 }
 
-TEST_F(Defaults, AmountsOfResourcesAreWholeThousandths) {
+TEST_F(Defaults, ResourceQuantitiesAreRoundedToMilli) {
   const Object pod = created(
       kPodsPath,
       R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i:1","resources":)"
@@ -129,7 +128,7 @@ TEST_F(Defaults, AmountsOfResourcesAreWholeThousandths) {
   EXPECT_EQ(resources["requests"]["cpu"].as_string(), "1m");
 }
 
-TEST_F(Defaults, AClaimHasNoSourceInAnotherNamespace) {
+TEST_F(Defaults, AClaimDropsASourceInAnotherNamespace) {
   const auto claim = [](const std::string& ns) {
     return R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":)"
            R"({"requests":{"storage":"1Gi"}},"dataSourceRef":{)" +
@@ -153,7 +152,7 @@ TEST_F(Defaults, AServiceAccountNamesItsSecretsOnly) {
   EXPECT_EQ(replaced["secrets"].to_json(), R"([{"name":"s"}])");
 }
 
-TEST_F(Defaults, AVariableFromAFileIsNeeded) {
+TEST_F(Defaults, AVariableFromAFileIsNotOptional) {
   const Object pod = created(
       kPodsPath,
       R"({"metadata":{"name":"p"},"spec":{"volumes":[{"name":"v"}],"containers":[{"name":"c",)"
@@ -171,7 +170,7 @@ void PrintTo(const ImageName& one, std::ostream* out) { *out << one.image; }
 
 class PullPolicies : public Defaults, public testing::WithParamInterface<ImageName> {};
 
-TEST_P(PullPolicies, AreThoseOfTheTag) {
+TEST_P(PullPolicies, DependOnTheTag) {
   const auto& [image, policy] = GetParam();
   const Object set = created(
       kStatefulSetsPath,

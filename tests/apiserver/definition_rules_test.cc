@@ -1,4 +1,4 @@
-// What a custom resource's definition has to be, beside the answers of a real apiextensions-apiserver 1.36.4.
+// Validation of definitions, compared with the responses of a real apiextensions-apiserver 1.36.4.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 class DefinitionRules : public ClientTest {};
 
 /// Each cause of a rejection: its field and its message.
@@ -30,7 +28,7 @@ std::vector<std::string> sorted_causes(api::Value causes) {
   return out;
 }
 
-TEST_F(DefinitionRules, AreThoseOfARealServer) {
+TEST_F(DefinitionRules, EqualARealServer) {
   const Object recorded = Object::parse(
       lookout::test::read_file(lookout::test::testdata("kube-1.36/definitions.json")));
   std::size_t compared = 0;
@@ -48,7 +46,8 @@ TEST_F(DefinitionRules, AreThoseOfARealServer) {
         Object::from(definition).to_json(), {{"Content-Type", "application/json"}});
     EXPECT_EQ(answer.code, one["code"].as_int()) << answer.body;
     ++compared;
-    // (What repeats the definition as Go shows it, or says the same in other words, is not compared.)
+    // (Messages that quote the definition in Go's form, or differ only in wording, are not
+    // compared.)
     if (one["causes"].is_null()) continue;
     const Object told = Object::parse(answer.body);
     EXPECT_EQ(sorted_causes(told["details"]["causes"]), sorted_causes(one["causes"]));
@@ -56,7 +55,7 @@ TEST_F(DefinitionRules, AreThoseOfARealServer) {
   EXPECT_EQ(compared, 108u);
 }
 
-TEST_F(DefinitionRules, UnknownFieldsAreKeptOrNotMentioned) {
+TEST_F(DefinitionRules, UnknownFieldsAreKeptOrDroppedSilently) {
   for (const auto& [keeps, code] : {std::pair("true", 201), std::pair("false", 422)}) {
     const std::string definition =
         kThingDefinition +
@@ -89,7 +88,7 @@ struct RefusedSchema {
 class RefusedDefinitions : public DefinitionRules,
                            public testing::WithParamInterface<RefusedSchema> {};
 
-TEST_P(RefusedDefinitions, SayWhy) {
+TEST_P(RefusedDefinitions, HaveTheExpectedMessage) {
   const std::string definition = kThingDefinition + GetParam().version + "}]}}";
   const HttpAnswer answer =
       http(server_.port(), "POST",
@@ -219,7 +218,7 @@ std::string gadget_version(const char* name, bool is_stored, const std::string& 
   return fmt::format(R"({{"name":"{}","served":true,"storage":{},{}}})", name, is_stored, more);
 }
 
-TEST_F(DefinitionRules, WhatAllVersionsShareIsValidatedOnce) {
+TEST_F(DefinitionRules, SharedFieldsAreValidatedOnce) {
   const auto causes = [&](const std::string& first, const std::string& second) {
     const std::string versions =
         gadget_version("v1", true, first) + "," + gadget_version("v2", false, second);
@@ -254,7 +253,7 @@ TEST_F(DefinitionRules, WhatAllVersionsShareIsValidatedOnce) {
                   "spec.versions[0].selectableFields: Invalid value: \"\": may only be set")));
 }
 
-TEST_F(DefinitionRules, GroupsOfKubernetesNeedAnApproval) {
+TEST_F(DefinitionRules, ProtectedGroupsNeedAnApproval) {
   const std::string path = kDefinitionsPath;
   const std::string version = gadget_version("v1", true, schema_of_a(R"({"type":"string"})"));
   const auto create = [&](const std::string& approval) {
@@ -293,7 +292,7 @@ TEST_F(DefinitionRules, GroupsOfKubernetesNeedAnApproval) {
   EXPECT_EQ(change("null").code, 422);
 }
 
-TEST_F(DefinitionRules, ClientsAreWarnedOfFormatsThatNobodyKnows) {
+TEST_F(DefinitionRules, UnknownFormatsCauseWarnings) {
   const auto warning = [](const HttpAnswer& answer) {
     EXPECT_LT(answer.code, 300) << answer.body;
     const auto found = answer.headers.find("warning");
@@ -330,9 +329,9 @@ TEST_F(DefinitionRules, ClientsAreWarnedOfFormatsThatNobodyKnows) {
   EXPECT_EQ(warning(labels), "");
 }
 
-/// Fields that are unset or unknown go, also in schemas inside of lists and maps, and numbers have the
-/// form that Go gives them.
-TEST_F(DefinitionRules, SchemasAreWrittenAsInGo) {
+/// Unset and unknown fields are removed, even in schemas inside of lists and maps, and numbers have
+/// Go's form.
+TEST_F(DefinitionRules, SchemasAreWrittenLikeGo) {
   const std::string schema =
       R"({"type":"array","items":{"type":"object","format":"","nullable":false,"unknown":1,)"
       R"("additionalProperties":{"type":"number","title":"","minimum":1.0,"maximum":1e3,)"
@@ -348,7 +347,7 @@ TEST_F(DefinitionRules, SchemasAreWrittenAsInGo) {
                          R"("minimum":1,"multipleOf":0.5,"enum":[2,2.5]}}}})"));
 }
 
-TEST_F(DefinitionRules, WhatIsServedIsConvertedByAServerWithGoodCertificates) {
+TEST_F(DefinitionRules, AServedDefinitionNeedsAValidConversionCertificate) {
   const std::string path = kDefinitionsPath;
   const auto conversion = [](const std::string& bundle) {
     return R"("conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],)"
@@ -371,7 +370,7 @@ TEST_F(DefinitionRules, WhatIsServedIsConvertedByAServerWithGoodCertificates) {
           "spec.conversion.webhookClientConfig.caBundle: Invalid value: \"Cg==\": unable to "
           "load root certificates: unable to parse bytes as PEM block"));
   EXPECT_EQ(change("").code, 200);
-  // A new definition may have any, and keep it.
+  // A new definition may have an invalid certificate, and keep it.
   definition.insert(definition.rfind(R"("versions")"), conversion("Cg==") + ",");
   http(server_.port(), "DELETE", path + "/gadgets.example.com");
   const HttpAnswer created = http(server_.port(), "POST", path, definition);

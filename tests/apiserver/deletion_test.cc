@@ -19,8 +19,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 /// The rest of a definition.
 constexpr const char* kAnySchema = R"("schema":{"openAPIV3Schema":{"type":"object"}}}]}})";
 
@@ -53,7 +51,7 @@ class Deletion : public ClientTest {
   }
 };
 
-TEST_F(Deletion, IsAnsweredWithAStatusThatNamesTheObject) {
+TEST_F(Deletion, ReturnsAStatusThatNamesTheObject) {
   const Object created = in(kConfigMaps).create(config_map("c"));
   const Object answer = in(kConfigMaps).remove("c");
   EXPECT_EQ(answer,
@@ -64,13 +62,13 @@ TEST_F(Deletion, IsAnsweredWithAStatusThatNamesTheObject) {
   EXPECT_EQ(status_of([&] { in(kConfigMaps).remove("c"); }).code, 404);
 }
 
-TEST_F(Deletion, OfAPodIsAnsweredWithThePod) {
+TEST_F(Deletion, OfAPodReturnsThePod) {
   pods().create(pod("p"));
   EXPECT_EQ(pods().remove("p").kind(), "Pod");
   EXPECT_TRUE(is_gone(kPods, "p"));
 }
 
-TEST_F(Deletion, OfDeviceClassesIsAnsweredWithTheObject) {
+TEST_F(Deletion, OfDeviceClassesReturnsTheObject) {
   const auto remove = [&](const std::string& path, const std::string& object) {
     EXPECT_EQ(http(server_.port(), "POST", path, object).code, 201) << path;
     return from_json(http(server_.port(), "DELETE", path + "/a").body).kind();
@@ -92,7 +90,7 @@ TEST_F(Deletion, OfDeviceClassesIsAnsweredWithTheObject) {
             "VolumeAttributesClass");
 }
 
-TEST_F(Deletion, KeepsPreconditions) {
+TEST_F(Deletion, ChecksPreconditions) {
   const Object created = in(kConfigMaps).create(config_map("c"));
   rest::DeleteOptions other;
   other.precondition_uid = "another";
@@ -110,21 +108,21 @@ TEST_F(Deletion, KeepsPreconditions) {
   EXPECT_TRUE(is_gone(kConfigMaps, "c"));
 }
 
-TEST_F(Deletion, OfNamespacesAndDefinitionsHasItsOwnWordsForPreconditions) {
+TEST_F(Deletion, OfNamespacesAndDefinitionsHasOtherMessagesForPreconditions) {
   const std::string prefix = "Operation cannot be fulfilled on ";
   const Object shop = all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
-  rest::DeleteOptions old;
-  old.precondition_resource_version = "1";
-  EXPECT_EQ(status_of([&] { all(kNamespaces).remove("shop", old); }).message,
+  EXPECT_EQ(status_of([&] {
+              all(kNamespaces).remove("shop", {.precondition_resource_version = "1"});
+            }).message,
             prefix +
                 "namespaces \"shop\": Precondition failed: ResourceVersion in precondition: 1, "
                 "ResourceVersion in object meta: " +
                 std::string(shop.resource_version()));
   const Object things =
       all(kDefinitions).create(from_json(std::string(kThingDefinition) + kAnySchema));
-  rest::DeleteOptions other;
-  other.precondition_uid = "another";
-  EXPECT_EQ(status_of([&] { all(kDefinitions).remove("things.example.com", other); }).message,
+  EXPECT_EQ(status_of([&] {
+              all(kDefinitions).remove("things.example.com", {.precondition_uid = "another"});
+            }).message,
             prefix +
                 "customresourcedefinitions.apiextensions.k8s.io \"things.example.com\": "
                 "Precondition failed: UID in precondition: another, UID in object meta: " +
@@ -139,10 +137,10 @@ TEST_F(Deletion, WaitsForFinalizers) {
   const Object marked = in(kConfigMaps).remove("c");
   EXPECT_TRUE(marked["metadata"].contains("deletionTimestamp"));
   EXPECT_EQ(marked["metadata"]["deletionGracePeriodSeconds"].as_int(-1), 0);
-  // Once more changes nothing.
+  // A second deletion changes nothing.
   EXPECT_EQ(in(kConfigMaps).remove("c"), marked);
   EXPECT_EQ(in(kConfigMaps).get("c"), marked);
-  // It may be changed, but new finalizers cannot be added.
+  // The object may be changed, but no finalizers can be added.
   const Object one_left =
       in(kConfigMaps).update(changed(marked, R"({"metadata":{"finalizers":["example.com/b"]}})"));
   EXPECT_EQ(
@@ -154,7 +152,7 @@ TEST_F(Deletion, WaitsForFinalizers) {
       "ConfigMap \"c\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be "
       "added if the object is being deleted, found new finalizers "
       "[]string{\"example.com/c\"}");
-  // Nor does an update bring it back.
+  // An update does not cancel the deletion.
   const Object still =
       in(kConfigMaps)
           .update(
@@ -164,7 +162,7 @@ TEST_F(Deletion, WaitsForFinalizers) {
   EXPECT_TRUE(is_gone(kConfigMaps, "c"));
 }
 
-TEST_F(Deletion, AnObjectOnItsWayOutBlocksItsName) {
+TEST_F(Deletion, ATerminatingObjectBlocksItsName) {
   in(kConfigMaps).create(from_json(R"({"metadata":{"name":"c","finalizers":["example.com/a"]}})"));
   in(kConfigMaps).remove("c");
   EXPECT_EQ(status_of([&] { in(kConfigMaps).create(config_map("c")); }).message,
@@ -177,7 +175,7 @@ TEST_F(Deletion, APodOnANodeGetsItsGracePeriod) {
   EXPECT_EQ(marked["metadata"]["deletionGracePeriodSeconds"].as_int(), 3600);
   EXPECT_EQ(marked["metadata"]["generation"].as_int(), 2);
   EXPECT_FALSE(is_gone(kPods, "p"));
-  // It can only be shortened.
+  // The grace period can only be shortened.
   rest::DeleteOptions longer;
   longer.grace_period_seconds = 7200;
   pods().remove("p", longer);
@@ -195,14 +193,14 @@ TEST_F(Deletion, APodOnANodeGetsItsGracePeriod) {
   EXPECT_TRUE(is_gone(kPods, "p"));
 }
 
-TEST_F(Deletion, AGracePeriodThatRunsIsOnlyMadeShorter) {
+TEST_F(Deletion, ARunningGracePeriodCanOnlyBeShortened) {
   pods().create(pod("p", R"(,"nodeName":"n","terminationGracePeriodSeconds":3600)"));
   pods().remove("p");
   const std::string path = "/api/v1/namespaces/default/pods/p";
   const auto remove = [&](const std::string& parameters) {
     return Object::parse(http(server_.port(), "DELETE", path + parameters).body);
   };
-  // It is too late to say what becomes of dependents.
+  // The propagation policy can no longer change.
   const Object later = remove("?propagationPolicy=Orphan");
   EXPECT_FALSE(later["metadata"]["finalizers"].exists()) << later.to_json();
   EXPECT_EQ(later["metadata"]["deletionGracePeriodSeconds"].as_int(), 3600);
@@ -210,13 +208,13 @@ TEST_F(Deletion, AGracePeriodThatRunsIsOnlyMadeShorter) {
     const Object pod = remove("?dryRun=All&gracePeriodSeconds=" + seconds);
     return pod["metadata"]["deletionGracePeriodSeconds"].as_int();
   };
-  // A period that would be over already is one second; a negative one, too.
+  // A period that has already ended becomes one second, and so does a negative one.
   EXPECT_TRUE(eventually([&] { return grace("2") == 1; }));
   EXPECT_EQ(grace("-5"), 1);
   EXPECT_EQ(grace("600"), 600);
 }
 
-TEST_F(Deletion, APodGoesAtTheEndOfItsGracePeriodAndNotBefore) {
+TEST_F(Deletion, APodIsDeletedAtTheEndOfItsGracePeriod) {
   pods().create(pod("p", R"(,"nodeName":"n","terminationGracePeriodSeconds":1)"));
   const auto begin = std::chrono::steady_clock::now();
   pods().remove("p");
@@ -224,14 +222,14 @@ TEST_F(Deletion, APodGoesAtTheEndOfItsGracePeriodAndNotBefore) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
-TEST_F(Deletion, APodThatHasEndedGoesAtOnce) {
+TEST_F(Deletion, AnEndedPodIsDeletedAtOnce) {
   const Object created = pods().create(pod("p", R"(,"nodeName":"n")"));
   pods().update_status(changed(created, R"({"status":{"phase":"Succeeded"}})"));
   pods().remove("p");
   EXPECT_TRUE(is_gone(kPods, "p"));
 }
 
-TEST_F(Deletion, OfACollectionTakesWhatIsSelected) {
+TEST_F(Deletion, OfACollectionDeletesSelectedObjects) {
   for (const char* name : {"a", "b", "c"}) {
     in(kConfigMaps)
         .create(from_json(R"({"metadata":{"name":")" + std::string(name) +
@@ -245,7 +243,7 @@ TEST_F(Deletion, OfACollectionTakesWhatIsSelected) {
   EXPECT_EQ(left.items[0].name(), "c");
 }
 
-TEST_F(Deletion, OfACollectionIsAnsweredWithTheList) {
+TEST_F(Deletion, OfACollectionReturnsTheList) {
   in(kConfigMaps).create(config_map("a"));
   const auto answer = http(server_.port(), "DELETE", "/api/v1/namespaces/default/configmaps");
   EXPECT_EQ(answer.code, 200);
@@ -254,7 +252,7 @@ TEST_F(Deletion, OfACollectionIsAnsweredWithTheList) {
   EXPECT_EQ(list["items"][0]["metadata"]["name"].as_string(), "a");
 }
 
-TEST_F(Deletion, OfACollectionTakesAPageIfThereIsALimit) {
+TEST_F(Deletion, OfACollectionDeletesOnePageWithALimit) {
   for (const char* name : {"a", "b", "c", "d", "e"}) in(kConfigMaps).create(config_map(name));
   const std::string path = "/api/v1/namespaces/default/configmaps?limit=2";
   const auto names = [](const Object& list) {
@@ -282,7 +280,7 @@ TEST_F(Deletion, OfACollectionTakesAPageIfThereIsALimit) {
   EXPECT_EQ(left(), "e");
 }
 
-TEST_F(Deletion, OfANamespaceEmptiesItFirst) {
+TEST_F(Deletion, EmptiesNamespacesFirst) {
   all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   for (int i = 0; i < 20; ++i) {
     const std::string name = "x" + std::to_string(i);
@@ -303,7 +301,7 @@ TEST_F(Deletion, OfANamespaceEmptiesItFirst) {
       "it is being terminated");
   ASSERT_EQ(refused.causes.size(), 1u);
   EXPECT_EQ(refused.causes[0].reason, "NamespaceTerminating");
-  // It waits for the last one.
+  // The namespace waits for the last object.
   EXPECT_TRUE(eventually([&] {
     return in(kConfigMaps, "shop").list().items.size() == 1 && pods("shop").list().items.empty();
   }));
@@ -328,7 +326,7 @@ TEST_F(Deletion, OfANamespaceEmptiesItFirst) {
   EXPECT_TRUE(eventually([&] { return is_gone(kNamespaces, "shop"); }));
 }
 
-TEST_F(Deletion, OfANamespaceDeletesItsPodsFirst) {
+TEST_F(Deletion, DeletesPodsOfNamespaceFirst) {
   all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   in(kConfigMaps, "shop").create(config_map("settings"));
   pods("shop").create(changed(pod("p"), R"({"metadata":{"finalizers":["example.com/a"]}})"));
@@ -343,7 +341,7 @@ TEST_F(Deletion, OfANamespaceDeletesItsPodsFirst) {
   EXPECT_TRUE(eventually([&] { return is_gone(kNamespaces, "shop"); }));
 }
 
-TEST_F(Deletion, OfADefinitionTakesInstancesThatNobodyServes) {
+TEST_F(Deletion, OfADefinitionDeletesUnservedInstances) {
   const std::string definition = std::string(kThingDefinition) + kAnySchema;
   all(kDefinitions).create(from_json(definition));
   in(kThings).create(
@@ -357,7 +355,7 @@ TEST_F(Deletion, OfADefinitionTakesInstancesThatNobodyServes) {
   EXPECT_TRUE(in(kThings).list().items.empty());
 }
 
-TEST_F(Deletion, SomeNamespacesStay) {
+TEST_F(Deletion, SystemNamespacesCannotBeDeleted) {
   EXPECT_EQ(status_of([&] { all(kNamespaces).remove("default"); }).message,
             "namespaces \"default\" is forbidden: this namespace may not be deleted");
 }
@@ -382,7 +380,7 @@ TEST_F(Deletion, ADryRunChangesNothing) {
   EXPECT_EQ(all(kDefinitions).get("things.example.com"), things);
 }
 
-TEST_F(Deletion, OptionsThatCannotBeReadDeleteNothing) {
+TEST_F(Deletion, InvalidOptionsDeleteNothing) {
   pods().create(pod("p"));
   for (const char* body :
        {"{", R"({"kind":"Pod","apiVersion":"v1"})", R"({"gracePeriodSeconds":"5"})",
@@ -396,7 +394,7 @@ TEST_F(Deletion, OptionsThatCannotBeReadDeleteNothing) {
   EXPECT_EQ(pods().get("p").name(), "p");
 }
 
-TEST_F(Deletion, ANamespaceHasNoFinalizersThatAreNone) {
+TEST_F(Deletion, ANamespaceRejectsInvalidFinalizers) {
   all(kNamespaces).create(from_json(R"({"metadata":{"name":"n"}})"));
   const auto answer = http(server_.port(), "PUT", "/api/v1/namespaces/n/finalize",
                            R"({"metadata":{"name":"n"},"spec":{"finalizers":["x y"]}})");
@@ -415,7 +413,7 @@ TEST_F(Deletion, PoliciesAreAccepted) {
     rest::DeleteOptions options;
     options.propagation_policy = policy;
     in(kConfigMaps).remove("c", options);
-    // It is asynchronous if other objects must be checked first.
+    // The deletion is asynchronous if other objects must be checked first.
     EXPECT_TRUE(eventually([&] { return is_gone(kConfigMaps, "c"); }));
   }
   in(kConfigMaps).create(config_map("c"));
@@ -424,7 +422,7 @@ TEST_F(Deletion, PoliciesAreAccepted) {
   EXPECT_EQ(answer.code, 422);
 }
 
-TEST_F(Deletion, ThePolicyIsGivenOnce) {
+TEST_F(Deletion, RejectsContradictingPolicies) {
   in(kConfigMaps).create(config_map("c"));
   const std::string path = "/api/v1/namespaces/default/configmaps/c";
   const HttpAnswer answers[] = {
@@ -441,7 +439,7 @@ TEST_F(Deletion, ThePolicyIsGivenOnce) {
   EXPECT_FALSE(is_gone(kConfigMaps, "c"));
 }
 
-TEST_F(Deletion, IsAcceptedIfOrphansAreDeniedAndTheObjectStays) {
+TEST_F(Deletion, Returns202ForPendingDeletionWithoutOrphans) {
   const std::string path = "/api/v1/namespaces/default/configmaps/";
   for (const char* name : {"a", "b"})
     in(kConfigMaps).create(changed(config_map(name), R"({"metadata":{"finalizers":["x.io/y"]}})"));
@@ -453,7 +451,7 @@ TEST_F(Deletion, IsAcceptedIfOrphansAreDeniedAndTheObjectStays) {
   EXPECT_EQ(http(server_.port(), "DELETE", path + "c", denied, kJsonBody).code, 200);
 }
 
-TEST_F(Deletion, OfEventsWaitsForNoDependents) {
+TEST_F(Deletion, OfEventsIgnoresDependents) {
   const api::Resource events{"", "v1", "Event", "events", true};
   in(events).create(from_json(
       R"({"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"reason":"r"})"));
@@ -464,7 +462,7 @@ TEST_F(Deletion, OfEventsWaitsForNoDependents) {
   EXPECT_TRUE(is_gone(events, "e"));
 }
 
-TEST_F(Deletion, ParametersAreNotIgnoredForBeingEmpty) {
+TEST_F(Deletion, EmptyParametersAreNotIgnored) {
   in(kConfigMaps).create(config_map("c"));
   const std::string path = "/api/v1/namespaces/default/configmaps/c";
   const auto refusal = [&](const std::string& query) {
@@ -512,14 +510,14 @@ class InUse : public ClientTest {
   }
 };
 
-TEST_F(InUse, AClaimThatNobodyUsesGoes) {
+TEST_F(InUse, AnUnusedClaimIsDeleted) {
   EXPECT_EQ(lookout::test::held(claim("c"))["metadata"]["finalizers"].to_json(),
             R"(["kubernetes.io/pvc-protection"])");
   in(claims_).remove("c");
   EXPECT_TRUE(eventually([&] { return is_gone("c"); }));
 }
 
-TEST_F(InUse, AClassOfAttributesGoesWithTheLastClaimThatNamesIt) {
+TEST_F(InUse, AnAttributesClassIsDeletedAfterItsLastClaim) {
   const std::string classes = "/apis/storage.k8s.io/v1/volumeattributesclasses";
   const auto send = [&](const char* method, const std::string& path, const std::string& body = {}) {
     return http(server_.port(), method, path, body);
@@ -542,13 +540,13 @@ TEST_F(InUse, AClassOfAttributesGoesWithTheLastClaimThatNamesIt) {
   EXPECT_TRUE(eventually([&] { return !is_there(); }));
 }
 
-TEST_F(InUse, AClaimGoesWithTheLastPodThatUsesIt) {
+TEST_F(InUse, AClaimIsDeletedAfterItsLastPod) {
   claim("c");
   const Object user = pods().create(pod("p", R"(,"nodeName":"n",)" + std::string(kVolume)));
   in(claims_).remove("c");
   wait_for_protection();
   EXPECT_TRUE(lookout::test::held(in(claims_).get("c"))["metadata"]["deletionTimestamp"].exists());
-  // A pod that has ended still exists.
+  // An ended pod still exists.
   pods().update_status(changed(user, R"({"status":{"phase":"Succeeded"}})"));
   wait_for_protection();
   EXPECT_FALSE(is_gone("c"));
@@ -563,7 +561,7 @@ TEST_F(InUse, AClaimDoesNotWaitForAPodWithoutANode) {
   EXPECT_TRUE(eventually([&] { return is_gone("c"); }));
 }
 
-TEST_F(InUse, AClaimOfAnEphemeralVolumeGoesWithItsPod) {
+TEST_F(InUse, AnEphemeralClaimIsDeletedAfterItsPod) {
   const std::string volume = R"(,"ephemeral":{"volumeClaimTemplate":{"spec":{"accessModes":)"
                              R"(["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}}})";
   const Object user = pods().create(pod("p", R"(,"nodeName":"n","volumes":[{"name":"own")" +
@@ -583,10 +581,10 @@ TEST_F(InUse, AClaimOfAnEphemeralVolumeGoesWithItsPod) {
 }
 
 // A slow deletion does not block the others.
-TEST(NamespacesBesideEachOther, AreEmptied) {
+TEST(NamespacesBesideEachOther, AreEmptiedConcurrently) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   const auto held = std::make_shared<std::atomic<int>>(0);
-  // Wait until two others exist, too.
+  // Block until two other namespaces exist.
   backend->on_list = [held](std::string key) -> Awaitable<void> {
     if (!key.starts_with("n-")) co_return;
     ++*held;
@@ -605,6 +603,7 @@ TEST(NamespacesBesideEachOther, AreEmptied) {
 }
 
 // Another server works on the same storage, and this one is slow.
+// Deletes an object and creates another one of its name, without the server.
 /// Deletes an object and creates another one of its name, without the server.
 Awaitable<void> replace(storage::Interface& place, std::string key, Object successor) {
   std::string same = key;
@@ -620,7 +619,7 @@ Awaitable<void> replace_map(storage::Interface& maps, std::string key) {
   co_await replace(maps, std::move(key), std::move(successor));
 }
 
-TEST(DeletionBesideAnother, LeavesWhatIsInTheSuccessorOfANamespace) {
+TEST(DeletionBesideAnother, KeepsTheObjectsOfARecreatedNamespace) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   storage::Interface& namespaces = backend->memory().resource("namespaces");
   storage::Interface& maps = backend->memory().resource("configmaps");
@@ -640,7 +639,7 @@ TEST(DeletionBesideAnother, LeavesWhatIsInTheSuccessorOfANamespace) {
   running.client.resource(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   running.client.resource(kNamespaces).remove("shop");
   ASSERT_TRUE(eventually([&] { return replaced.load(); }));
-  // When this namespace is deleted, the controller has processed the first one, too.
+  // When this namespace is deleted, the controller has processed the first one.
   running.client.resource(kNamespaces).create(from_json(R"({"metadata":{"name":"other"}})"));
   running.client.resource(kNamespaces).remove("other");
   EXPECT_TRUE(eventually([&] { return !running.client.resource(kNamespaces).find("other"); }));
@@ -651,7 +650,7 @@ TEST(DeletionBesideAnother, LeavesWhatIsInTheSuccessorOfANamespace) {
       1u);
 }
 
-TEST(DeletionBesideAnother, OfACollectionLeavesTheSuccessorOfWhatWasListed) {
+TEST(DeletionBesideAnother, OfACollectionKeepsRecreatedObjects) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   storage::Interface& maps = backend->memory().resource("configmaps");
   backend->on_get = [&](std::string key) -> Awaitable<void> {
@@ -665,7 +664,7 @@ TEST(DeletionBesideAnother, OfACollectionLeavesTheSuccessorOfWhatWasListed) {
   EXPECT_EQ(served.list().items.size(), 1u);
 }
 
-TEST(DeletionBesideAnother, WaitsForAFinalizerThatComesMeanwhile) {
+TEST(DeletionBesideAnother, WaitsForAConcurrentFinalizer) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   storage::Interface& maps = backend->memory().resource("configmaps");
   backend->on_remove = [&](std::string key) -> Awaitable<void> {
@@ -684,7 +683,7 @@ TEST(DeletionBesideAnother, WaitsForAFinalizerThatComesMeanwhile) {
   EXPECT_TRUE(lookout::test::held(served.get("a"))["metadata"]["deletionTimestamp"].exists());
 }
 
-TEST(DeletionBesideAnother, WithTheLastFinalizerLeavesTheSuccessor) {
+TEST(DeletionBesideAnother, OfTheLastFinalizerKeepsARecreatedObject) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   storage::Interface& maps = backend->memory().resource("configmaps");
   backend->on_remove = [&](std::string key) { return replace_map(maps, std::move(key)); };
@@ -696,7 +695,7 @@ TEST(DeletionBesideAnother, WithTheLastFinalizerLeavesTheSuccessor) {
   EXPECT_EQ(served.get("a").uid(), "another");
 }
 
-TEST(DeletionBesideAnother, ByUidLeavesTheSuccessor) {
+TEST(DeletionBesideAnother, ByUidKeepsARecreatedObject) {
   const auto backend = std::make_shared<WrappedBackend>("pods");
   storage::Interface& stored = backend->memory().resource("pods");
   EventLoop loop(1);

@@ -1,5 +1,5 @@
-// Validation of the kinds of resource.k8s.io where there is no recorded answer of a real
-// kube-apiserver. The texts, paths and limits are those of k8s.io/kubernetes' validation.
+// Validation of the kinds of resource.k8s.io without recorded responses of a real kube-apiserver.
+// The messages, paths and limits are those of k8s.io/kubernetes' validation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::EndsWith;
@@ -110,11 +109,11 @@ class SliceRules : public DeviceRules, public testing::WithParamInterface<Case> 
 class ClaimRules : public DeviceRules, public testing::WithParamInterface<Case> {};
 class ClassRules : public DeviceRules, public testing::WithParamInterface<Case> {};
 
-TEST_P(SliceRules, AreThoseOfKubernetes) { expect(kSlices, kSlice, GetParam()); }
-TEST_P(ClaimRules, AreThoseOfKubernetes) { expect(kClaims, kClaim, GetParam()); }
-TEST_P(ClassRules, AreThoseOfKubernetes) { expect(kClasses, kClass, GetParam()); }
+TEST_P(SliceRules, EqualKubernetes) { expect(kSlices, kSlice, GetParam()); }
+TEST_P(ClaimRules, EqualKubernetes) { expect(kClaims, kClaim, GetParam()); }
+TEST_P(ClassRules, EqualKubernetes) { expect(kClasses, kClass, GetParam()); }
 
-TEST_F(DeviceRules, SlicesStayWithTheirDriverPoolAndNode) {
+TEST_F(DeviceRules, SlicesKeepTheirDriverPoolAndNode) {
   create(kSlices, kSlice);
   const std::string path = kSlices + "/s";
   EXPECT_THAT(causes_of(merge(path, R"({"spec":{"driver":"e.x","pool":{"name":"q"},)"
@@ -130,7 +129,7 @@ TEST_F(DeviceRules, SlicesStayWithTheirDriverPoolAndNode) {
   EXPECT_EQ(other.code, 200) << other.body;
 }
 
-TEST_F(DeviceRules, AreThoseOfNewSlicesWhenSlicesChange) {
+TEST_F(DeviceRules, ChangedSlicesAreValidatedLikeNewOnes) {
   create(kSlices, kSlice);
   EXPECT_THAT(causes_of(merge(kSlices + "/s", R"({"spec":{"driver":"e.x","allNodes":false}})")),
               ElementsAre(R"(spec.driver: Invalid value: "e.x": field is immutable)",
@@ -468,13 +467,13 @@ INSTANTIATE_TEST_SUITE_P(
              {R"(spec.extendedResourceName: Invalid value: "requests.example.com/gpu": must be a )"
               "valid extended resource name"}}));
 
-TEST_F(DeviceRules, TemplatesAreCheckedAsClaimsAre) {
+TEST_F(DeviceRules, TemplatesAreValidatedLikeClaims) {
   expect(kTemplates, kTemplate,
          {add_to_spec("/spec/devices/requests", alternatives("aa")),
           {R"(spec.spec.devices.requests[0].firstAvailable[1]: Duplicate value: "a")"}});
 }
 
-TEST_F(DeviceRules, ClassesAreCheckedWhenTheyChange) {
+TEST_F(DeviceRules, ChangedClassesAreValidated) {
   create(kClasses, kClass);
   EXPECT_THAT(causes_of(merge(kClasses + "/d", R"({"spec":{"config":[)" + config("1") + "]}}")),
               ElementsAre(R"(spec.config[0].opaque.parameters: Invalid value: "<value omitted>": )"
@@ -484,7 +483,7 @@ TEST_F(DeviceRules, ClassesAreCheckedWhenTheyChange) {
 }
 
 /// Other errors of a spec that cannot change would be of no use.
-TEST_F(DeviceRules, AChangedClaimIsImmutableAndNothingElse) {
+TEST_F(DeviceRules, AChangedClaimReportsOnlyImmutability) {
   create(kClaims, kClaim);
   EXPECT_THAT(
       causes_of(merge(kClaims + "/c", R"({"spec":{"devices":{"requests":[{"name":"R"}]}}})")),
@@ -499,7 +498,7 @@ std::string allocation(const std::string& result, const std::string& configs = "
          result + R"(}],"config":)" + configs + "}}}}";
 }
 
-TEST_F(DeviceRules, AllocationsAreChecked) {
+TEST_F(DeviceRules, AllocationsAreValidated) {
   create(kClaims, kClaim);
   const std::string path = kClaims + "/c/status";
   const std::string results = "status.allocation.devices.results[0].";

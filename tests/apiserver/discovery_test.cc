@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
+#include <initializer_list>
 #include <string>
 
 #include "lookout/api/object.h"
+#include "lookout/api/protobuf.h"
 #include "lookout/apiserver/server.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/files.h"
@@ -53,7 +55,7 @@ class Discovery : public testing::Test {
 };
 
 // kubectl caches documents on disk and revalidates them.
-TEST_F(Discovery, IsNotSentAgainToWhoHasIt) {
+TEST_F(Discovery, SupportsIfNoneMatch) {
   for (const char* path : {"/apis", "/openapi/v2", "/openapi/v3/apis/apps/v1"}) {
     const HttpAnswer first = http(server_.port(), "GET", path, {}, {{"Accept", kAggregated}});
     ASSERT_EQ(first.code, 200) << path;
@@ -69,7 +71,7 @@ TEST_F(Discovery, IsNotSentAgainToWhoHasIt) {
   }
 }
 
-TEST_F(Discovery, ADocumentWithItsHashMayBeKept) {
+TEST_F(Discovery, ADocumentWithItsHashMayBeCached) {
   const Object index = get("/openapi/v3");
   const std::string url(index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_string());
   const HttpAnswer document = http(server_.port(), "GET", url);
@@ -81,7 +83,7 @@ TEST_F(Discovery, ADocumentWithItsHashMayBeKept) {
   EXPECT_EQ(old.headers.at("location"), url);
 }
 
-TEST_F(Discovery, TellsUnknownVersionsFromUnknownGroups) {
+TEST_F(Discovery, DistinguishesUnknownVersionsFromUnknownGroups) {
   for (const char* path : {"/apis/apps/v9", "/apis/apps/v9/deployments", "/api/v2"}) {
     const HttpAnswer answer = http(server_.port(), "GET", path);
     EXPECT_EQ(answer.code, 404);
@@ -94,14 +96,14 @@ TEST_F(Discovery, TellsUnknownVersionsFromUnknownGroups) {
 }
 
 // Unsupported operations have no path.
-TEST_F(Discovery, WhatIsOnlyAskedHasNoObjects) {
+TEST_F(Discovery, CreateOnlyResourcesHaveNoObjects) {
   for (const char* path : {"/api/v1/namespaces/default/bindings/b",
                            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/r"})
     EXPECT_EQ(http(server_.port(), "GET", path).code, 404) << path;
   EXPECT_EQ(http(server_.port(), "GET", "/api/v1/namespaces/default/bindings").code, 405);
 }
 
-TEST_F(Discovery, IsTheRecordedOne) {
+TEST_F(Discovery, EqualsTheRecording) {
   EXPECT_EQ(get("/apis"), recorded("apis.json"));
   EXPECT_EQ(get("/api/v1"), recorded("api_v1.json"));
   EXPECT_EQ(get("/apis/apps/v1"), recorded("apis_apps_v1.json"));
@@ -111,7 +113,7 @@ TEST_F(Discovery, IsTheRecordedOne) {
             "127.0.0.1:" + std::to_string(server_.port()));
 }
 
-TEST_F(Discovery, IsTheRecordedOneInAggregatedForm) {
+TEST_F(Discovery, EqualsTheRecordingInAggregatedForm) {
   EXPECT_EQ(get("/api", kAggregated), recorded("api_aggregated.json"));
   EXPECT_EQ(content_type_, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
   EXPECT_EQ(get("/apis", kAggregated), recorded("apis_aggregated.json"));
@@ -124,14 +126,14 @@ TEST_F(Discovery, DescribesOneGroup) {
   EXPECT_EQ(group["preferredVersion"]["groupVersion"].as_string(), "autoscaling/v2");
 }
 
-TEST_F(Discovery, SaysWhichVersionThisIs) {
+TEST_F(Discovery, ReportsTheVersion) {
   const Object version = get("/version");
   EXPECT_EQ(version["major"].as_string(), "1");
   EXPECT_EQ(version["minor"].as_string(), "36");
   EXPECT_TRUE(version["gitVersion"].as_string().starts_with("v1.36.0-lookout."));
 }
 
-TEST_F(Discovery, KnowsNothingOfOtherPaths) {
+TEST_F(Discovery, RejectsOtherPaths) {
   for (const char* path :
        {"/nope", "/apis/nope.example.com", "/apis/nope.example.com/v1/things",
         "/apis/stable.example.com/v2/crontabs", "/apis/stable.example.com/v1/nopes"}) {
@@ -141,7 +143,7 @@ TEST_F(Discovery, KnowsNothingOfOtherPaths) {
   }
 }
 
-TEST_F(Discovery, TellsThatItIsWell) {
+TEST_F(Discovery, ReportsHealth) {
   for (const char* path : {"/healthz", "/livez", "/readyz", "/readyz/ping"}) {
     const auto answer = http(server_.port(), "GET", path);
     EXPECT_EQ(answer.code, 200);
@@ -149,7 +151,7 @@ TEST_F(Discovery, TellsThatItIsWell) {
   }
 }
 
-TEST_F(Discovery, ForgetsADefinitionThatIsDeleted) {
+TEST_F(Discovery, RemovesADeletedDefinition) {
   EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v1").code, 200);
   http(server_.port(), "DELETE",
        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com");
@@ -160,7 +162,7 @@ TEST_F(Discovery, ForgetsADefinitionThatIsDeleted) {
   EXPECT_EQ(code, 404);
 }
 
-TEST_F(Discovery, OpenApiComesInBothEncodings) {
+TEST_F(Discovery, ServesOpenApiInBothEncodings) {
   EXPECT_EQ(lookout::test::held(get("/openapi/v2"))["swagger"].as_string(), "2.0");
   const auto answer =
       http(server_.port(), "GET", "/openapi/v2", {},
@@ -170,6 +172,65 @@ TEST_F(Discovery, OpenApiComesInBothEncodings) {
   EXPECT_EQ(answer.body.substr(0, 5),
             "\x0A\x03"
             "2.0");
+}
+
+TEST_F(Discovery, IsInTheFormThatTheClientAccepts) {
+  const auto ask = [&](const char* path, const char* accept) {
+    return http(server_.port(), "GET", path, {}, {{"Accept", accept}});
+  };
+  const auto message = [](const HttpAnswer& answer) {
+    return std::string(lookout::test::held(Object::parse(answer.body))["message"].as_string());
+  };
+  const auto expect_refused = [&](std::initializer_list<const char*> paths, const char* why) {
+    for (const char* path : paths) {
+      const HttpAnswer answer = ask(path, "image/png");
+      EXPECT_EQ(answer.code, 406) << path;
+      EXPECT_EQ(message(answer), why) << path;
+    }
+  };
+  expect_refused({"/api", "/api/v1", "/apis/apps/v1"},
+                 "406: Not Acceptable\n\nAvailable representations: application/json, "
+                 "application/yaml, application/vnd.kubernetes.protobuf");
+  // The aggregator has no routes of go-restful.
+  expect_refused({"/apis", "/apis/apps", "/apis/stable.example.com/v1"},
+                 "only the following media types are accepted: application/json, application/yaml, "
+                 "application/vnd.kubernetes.protobuf");
+  EXPECT_EQ(message(ask("/version", "text/html")),
+            "406: Not Acceptable\n\nAvailable representations: application/json");
+  EXPECT_EQ(ask("/version", "application/yaml").headers.at("content-type"), "application/yaml");
+  // 1.36 has no beta version of aggregated discovery.
+  constexpr const char* kBeta =
+      "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+  EXPECT_EQ(ask("/apis", kBeta).code, 406);
+  EXPECT_EQ(get("/apis", (std::string(kBeta) + ",application/json").c_str()).kind(),
+            "APIGroupList");
+  EXPECT_EQ(get("/apis", (std::string("application/json,") + kAggregated).c_str()).kind(),
+            "APIGroupDiscoveryList");
+}
+
+TEST_F(Discovery, ComesInProtobuf) {
+  for (const char* path : {"/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"}) {
+    const HttpAnswer answer =
+        http(server_.port(), "GET", path, {}, {{"Accept", "application/vnd.kubernetes.protobuf"}});
+    EXPECT_EQ(answer.headers.at("content-type"), "application/vnd.kubernetes.protobuf") << path;
+    const Object decoded = api::ProtobufDecoder().decode(answer.body);
+    const Object plain = get(path);
+    EXPECT_EQ(decoded.kind(), plain.kind());
+    for (const char* part : {"versions", "groups", "resources", "groupVersion"})
+      EXPECT_EQ(decoded[part], plain[part]) << path << " " << part;
+  }
+}
+
+TEST_F(Discovery, IsReadByTheMethodsOfItsRoutes) {
+  const auto code = [&](const char* method, const char* path) {
+    return http(server_.port(), method, path).code;
+  };
+  for (const char* path : {"/api", "/api/v1", "/apis/apps/v1", "/version"}) {
+    EXPECT_EQ(code("POST", path), 405) << path;
+    EXPECT_EQ(code("PUT", path), 405) << path;
+  }
+  for (const char* path : {"/apis", "/apis/apps", "/apis/stable.example.com/v1", "/"})
+    EXPECT_EQ(code("PUT", path), 200) << path;
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ using Wrong = lookout::test::NamedTextCase;
 
 class WrongEncryptionConfigTest : public testing::TestWithParam<Wrong> {};
 
-TEST_P(WrongEncryptionConfigTest, IsRefusedWithoutRepeatingKeys) {
+TEST_P(WrongEncryptionConfigTest, IsRejectedWithoutQuotingKeys) {
   try {
     read_encryption_config(GetParam().text);
     FAIL();
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
               "contain a colon"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(EncryptionConfigTest, AFileThatIsNotThereIsNamed) {
+TEST(EncryptionConfigTest, AMissingFileIsNamed) {
   try {
     load_encryption_config("/none.yaml");
     FAIL();

@@ -70,7 +70,7 @@ class EtcdServerTest : public testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(EtcdServerTest, IsHealthyAsLongAsEtcdAnswers) {
+TEST_F(EtcdServerTest, IsHealthyWhileEtcdResponds) {
   serve();
   EXPECT_EQ(get("/readyz?verbose").body,
             "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]shutdown ok\n"
@@ -190,7 +190,7 @@ TEST_F(EtcdServerTest, ControllersEndWithTheErrorOfTheirWatch) {
   }
 }
 
-TEST_F(EtcdServerTest, CountsWhatItAsksOfEtcd) {
+TEST_F(EtcdServerTest, CountsRequestsToEtcd) {
   serve();
   const std::string url = "/api/v1/namespaces/default/configmaps";
   const auto send = [&](const std::string& method, const std::string& path,
@@ -235,7 +235,7 @@ TEST_F(EtcdServerTest, CountsWhatItAsksOfEtcd) {
   }
 }
 
-TEST_F(EtcdServerTest, CountsListsThatNoCacheServes) {
+TEST_F(EtcdServerTest, CountsListsThatBypassTheCache) {
   serve(false);
   const std::string url = "/api/v1/namespaces/default/configmaps";
   for (const char* name : {"a", "b"}) {
@@ -251,7 +251,7 @@ TEST_F(EtcdServerTest, CountsListsThatNoCacheServes) {
   EXPECT_EQ(number("apiserver_cache_list_total", labels), "");
 }
 
-TEST_F(EtcdServerTest, TellsItsMetricsWhenEtcdIsAway) {
+TEST_F(EtcdServerTest, ServesMetricsWhileEtcdIsDown) {
   for (const bool cached : {true, false}) {
     serve(cached);
     ASSERT_TRUE(eventually([&] {
@@ -265,7 +265,7 @@ TEST_F(EtcdServerTest, TellsItsMetricsWhenEtcdIsAway) {
   }
 }
 
-TEST_F(EtcdServerTest, DefinitionsThatAreDeletedTakeTheirCachesAlong) {
+TEST_F(EtcdServerTest, DeletedDefinitionsReleaseTheirCaches) {
   serve();
   const auto watches = [&] {
     const std::string name = "\netcd_debugging_mvcc_watcher_total ";
@@ -277,7 +277,7 @@ TEST_F(EtcdServerTest, DefinitionsThatAreDeletedTakeTheirCachesAlong) {
   const auto is_served = [&](const std::string& plural) {
     return get("/apis/example.com/v1/" + plural).code == 200;
   };
-  // Those of the built-in resources.
+  // The caches of the built-in resources.
   int before = 0;
   ASSERT_TRUE(eventually([&] {
     const int now = watches();
@@ -311,7 +311,7 @@ TEST_F(EtcdServerTest, DefinitionsThatAreDeletedTakeTheirCachesAlong) {
   EXPECT_TRUE(eventually([&] { return watches() < before + 3; })) << watches() << ", " << before;
 }
 
-TEST_F(EtcdServerTest, AValueThatCannotBeReadDoesNotTakeTheOthersAlong) {
+TEST_F(EtcdServerTest, AnUnreadableValueDoesNotAffectOthers) {
   cluster_->etcdctl({"put", "/registry/secrets/default/odd", R"({"hidden":"password)"});
   serve();
   const std::string all = "/api/v1/secrets";
@@ -321,7 +321,7 @@ TEST_F(EtcdServerTest, AValueThatCannotBeReadDoesNotTakeTheOthersAlong) {
   EXPECT_EQ(get(url + "/even").code, 200);
   EXPECT_EQ(get(url + "/even?resourceVersion=0").code, 200);
   EXPECT_EQ(get("/api/v1/namespaces/kube-system/secrets").code, 200);
-  // It must not look absent.
+  // The object must not look absent.
   for (const std::string& path : {all, url, url + "?resourceVersion=0", url + "?limit=10",
                                   url + "?labelSelector=a%3Db", url + "?watch=1&resourceVersion=0",
                                   url + "?watch=1", url + "/odd", url + "/odd?resourceVersion=0"}) {
@@ -338,7 +338,7 @@ TEST_F(EtcdServerTest, AValueThatCannotBeReadDoesNotTakeTheOthersAlong) {
 }
 
 // Reads of any version need no etcd.
-TEST_F(EtcdServerTest, AnyVersionIsThatOfTheCache) {
+TEST_F(EtcdServerTest, AnyVersionIsServedFromTheCache) {
   serve();
   const std::string url = "/api/v1/namespaces/default/configmaps";
   EXPECT_EQ(http(server_->port(), "POST", url, R"({"metadata":{"name":"a"}})").code, 201);
@@ -371,7 +371,7 @@ std::vector<std::string> told_types(const std::string& body) {
 }
 
 // Without a cache, only etcd has past states.
-TEST_F(EtcdServerTest, AWatchOfConvertedObjectsTellsWhatLeavesItsSelection) {
+TEST_F(EtcdServerTest, AWatchOfConvertedObjectsReportsObjectsThatLeaveItsSelection) {
   serve(false);
   // (The storage version is never sent to the webhook.)
   const std::string definition =
@@ -418,7 +418,7 @@ std::string nested(std::size_t levels) {
 }
 
 // kube-apiserver accepts 10,000 levels, and may have written them.
-TEST_F(EtcdServerTest, DeepValuesOfOthersAreServed) {
+TEST_F(EtcdServerTest, DeepValuesOfOtherWritersAreServed) {
   serve();
   const std::string definition =
       R"({"metadata":{"name":"tabs.example.com"},"spec":{"group":"example.com","scope":"Cluster",)"
@@ -457,7 +457,7 @@ TEST_F(EtcdServerTest, DeepValuesOfOthersAreServed) {
   EXPECT_EQ(get("/readyz").code, 200);
 }
 
-TEST_F(EtcdServerTest, ADefinitionThatIsDeepDoesNoHarm) {
+TEST_F(EtcdServerTest, ADeepDefinitionDoesNotAffectOthers) {
   std::string schema = R"({"type":"string"})";
   for (int i = 0; i < 2'000; ++i)
     schema = R"({"type":"object","properties":{"a":)" + std::move(schema) + "}}";

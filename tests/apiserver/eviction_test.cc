@@ -12,8 +12,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 const api::Resource kBudgets("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true);
 
 /// Budgets with these conditions.
@@ -67,7 +65,7 @@ TEST_F(Evictions, DeletePods) {
   EXPECT_EQ(evict().code, 404);
 }
 
-TEST_F(Evictions, SayInThePodWhyItGoes) {
+TEST_F(Evictions, SetADisruptionCondition) {
   run_pod(true);
   EXPECT_EQ(evict().code, 201);
   const Object left = pods().get("p");
@@ -79,7 +77,7 @@ TEST_F(Evictions, SayInThePodWhyItGoes) {
   EXPECT_EQ(why["message"].as_string(), "Eviction API: evicting");
 }
 
-TEST_F(Evictions, OnTrialChangeNothing) {
+TEST_F(Evictions, DryRunsChangeNothing) {
   run_pod(true);
   set_budget(R"("disruptionsAllowed":1,"currentHealthy":2,"desiredHealthy":1)");
   const Object before = pods().get("p");
@@ -91,7 +89,7 @@ TEST_F(Evictions, OnTrialChangeNothing) {
   EXPECT_EQ(evict(R"({"dryRun":["All","x"]})").code, 422);
 }
 
-TEST_F(Evictions, AreOfThePodThatTheClientMeans) {
+TEST_F(Evictions, CheckPreconditions) {
   run_pod(true);
   const HttpAnswer uid = evict(R"({"preconditions":{"uid":"x"}})");
   EXPECT_EQ(uid.code, 409);
@@ -105,7 +103,7 @@ TEST_F(Evictions, AreOfThePodThatTheClientMeans) {
   EXPECT_TRUE(is_leaving());
 }
 
-TEST_F(Evictions, ThatCannotBeReadDeleteNothing) {
+TEST_F(Evictions, DeleteNothingIfMalformed) {
   run_pod(true);
   const auto refused = [&](const std::string& body) {
     return http(server_.port(), "POST", "/api/v1/namespaces/default/pods/p/eviction", body);
@@ -151,7 +149,7 @@ TEST_F(Evictions, AreCounted) {
   EXPECT_EQ(allowed["observedGeneration"].as_int(), 1);
 }
 
-TEST_F(Evictions, OfTooManyPodsAtOnceAreForbidden) {
+TEST_F(Evictions, RefuseTooManyDisruptedPods) {
   run_pod(true);
   std::string disrupted;
   for (int i = 0; i <= 2000; ++i)
@@ -163,7 +161,7 @@ TEST_F(Evictions, OfTooManyPodsAtOnceAreForbidden) {
             "evictions not confirmed by PDB controller");
 }
 
-TEST_F(Evictions, FollowBudgetsWhoseConditionsSayWhy) {
+TEST_F(Evictions, QuoteTheConditionsOfBudgets) {
   in(kBudgets).create(from_json(R"({"metadata":{"name":"c"},"spec":{"minAvailable":1}})"));
   const auto write = [&](const std::string& condition) {
     return in(kBudgets).patch("c", rest::PatchType::kMerge,
@@ -186,7 +184,7 @@ TEST_F(Evictions, FollowBudgetsWhoseConditionsSayWhy) {
   EXPECT_EQ(written["status"]["conditions"].size(), 1u);
 }
 
-TEST_F(Evictions, UnderTwoBudgetsAreRefused) {
+TEST_F(Evictions, AreRejectedUnderTwoBudgets) {
   run_pod(true);
   set_budget("");
   in(kBudgets).create(from_json(
@@ -208,7 +206,7 @@ void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.name; 
 
 class RefusedEvictions : public Evictions, public testing::WithParamInterface<Refusal> {};
 
-TEST_P(RefusedEvictions, SayWhy) {
+TEST_P(RefusedEvictions, HaveTheExpectedMessage) {
   run_pod(true);
   set_budget(GetParam().status);
   const HttpAnswer answer = evict();
@@ -243,7 +241,7 @@ void PrintTo(const Uncounted& pod, std::ostream* out) { *out << pod.name; }
 
 class UncountedPods : public Evictions, public testing::WithParamInterface<Uncounted> {};
 
-TEST_P(UncountedPods, GoOrStay) {
+TEST_P(UncountedPods, AreEvictedOrKept) {
   const auto& [name, phase, ready, status, spec, code] = GetParam();
   run_pod(ready, phase);
   set_budget(R"("disruptionsAllowed":0,)" + status, spec);

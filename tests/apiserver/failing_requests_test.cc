@@ -93,7 +93,7 @@ TEST_F(FailingRequests, RequestsAreDescribed) {
                                       "list apps/deployments/ / 0"}));
 }
 
-TEST_F(FailingRequests, AFailureIsNotCalledAsASuccess) {
+TEST_F(FailingRequests, AfterRequestIsNotCalledAfterAFailure) {
   std::atomic<int> after{0};
   failures_->after = [&](const ServedRequest&) { ++after; };
   EXPECT_THROW(maps().get("a"), api::StatusError);

@@ -13,9 +13,7 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
-/// A deployment with more in its spec.
+/// A deployment with additional fields in its spec.
 std::string deployment(const std::string& spec, const std::string& container = "") {
   return R"({"metadata":{"name":"web"},"spec":{)" + spec +
          R"("selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},)"
@@ -39,14 +37,14 @@ bool is_well_typed(const std::string& json) {
                                   *api::detail::Type::of_kind("", "v1", "Pod"));
 }
 
-/// A pod with that in its spec.
+/// A pod with these fields in its spec.
 std::string pod_with(const std::string& spec) {
   return R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","managedFields":[)"
          R"({"fieldsType":"FieldsV1","fieldsV1":{"f:a":{"k:{\"b\":\"c\"}":{".":{}}}}}]},"spec":{)" +
          spec + "}}";
 }
 
-TEST(WellTypedObjects, AreFoundWithoutReadingTheirText) {
+TEST(WellTypedObjects, AreRecognisedWithoutParsingTheirText) {
   for (const char* spec :
        {"", R"("priority":1,"hostNetwork":true,"nodeName":null)", R"("nodeSelector":{"x":"y"})",
         R"("containers":[{"name":"a","image":"a:1","ports":[{"containerPort":80}]}])",
@@ -56,7 +54,7 @@ TEST(WellTypedObjects, AreFoundWithoutReadingTheirText) {
   EXPECT_TRUE(is_well_typed(R"({"metadata":{"creationTimestamp":"2026-01-01T00:00:00Z"}})"));
 }
 
-TEST(WellTypedObjects, HaveNoFieldThatIsUnknownTwiceThereOrOfAnotherType) {
+TEST(WellTypedObjects, HaveNoUnknownDuplicateOrMistypedFields) {
   for (const char* spec :
        {R"("what":1)", R"("priority":"1")", R"("priority":1.0)", R"("priority":3000000000)",
         R"("hostNetwork":"true")", R"("nodeName":1)", R"("nodeName":{})", R"("nodeName":[])",
@@ -68,7 +66,7 @@ TEST(WellTypedObjects, HaveNoFieldThatIsUnknownTwiceThereOrOfAnotherType) {
   EXPECT_FALSE(is_well_typed(R"({"metadata":{"creationTimestamp":"today"}})"));
 }
 
-TEST(WellTypedObjects, AreNotToldFromOthersInUnusualText) {
+TEST(WellTypedObjects, AreNotRecognisedInUnusualText) {
   // The number of keys may equal the number of members although one key is repeated.
   for (const char* spec :
        {R"("nodeSelector":{"x":"y","x":":z"})", R"("nodeSelector":{"x":"y","x" :"z"})",
@@ -76,7 +74,7 @@ TEST(WellTypedObjects, AreNotToldFromOthersInUnusualText) {
     EXPECT_FALSE(is_well_typed(pod_with(spec))) << spec;
 }
 
-TEST_F(FieldValidation, StrictlyRefusesUnknownAndRepeatedFields) {
+TEST_F(FieldValidation, StrictRejectsUnknownAndDuplicateFields) {
   const auto answer = post(deployment(R"("replicas":1,"replicass":{"x":{"y":[1]}},"replicas":2,)",
                                       R"(,"portz":[],"env":[{"name":"a","valu":"b"}])"),
                            "Strict");
@@ -118,14 +116,14 @@ TEST_F(FieldValidation, KeepsNoUnknownFields) {
   EXPECT_FALSE(has_more(http(server_.port(), "GET", config_maps + "/c")));
 }
 
-TEST_F(FieldValidation, WarnsOfWhatIsRefusedForAnotherReason) {
+TEST_F(FieldValidation, WarnsWithRejectionsForOtherReasons) {
   const auto answer = http(server_.port(), "POST", "/api/v1/namespaces/default/pods",
                            R"({"metadata":{"name":"p"},"more":1})");
   EXPECT_EQ(answer.code, 422) << answer.body;
   EXPECT_EQ(answer.headers.at("warning"), R"(299 - "unknown field \"more\"")");
 }
 
-TEST_F(FieldValidation, LetsMapsHaveAnyNames) {
+TEST_F(FieldValidation, AllowsAnyKeysInMaps) {
   const auto answer =
       http(server_.port(), "POST", "/api/v1/namespaces/default/configmaps?fieldValidation=Strict",
            R"({"metadata":{"name":"c","labels":{"any":"x"}},"data":{"whatever":"1"}})");
@@ -138,7 +136,7 @@ TEST_F(FieldValidation, LetsMapsHaveAnyNames) {
             R"(duplicate field "data.a")");
 }
 
-TEST_F(FieldValidation, DoesNotLookIntoWhatATypeReadsItself) {
+TEST_F(FieldValidation, IgnoresValuesWithCustomParsers) {
   constexpr const char* kManaged =
       R"([{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1",)"
       R"("fieldsV1":{"f:data":{"f:x":{},"f:x":{}},"f:data":{"a":["b\"}]","c"]}}}])";
@@ -156,7 +154,7 @@ TEST_F(FieldValidation, DoesNotLookIntoWhatATypeReadsItself) {
             R"(unknown field "metadata.nam")");
 }
 
-TEST_F(FieldValidation, LooksEverywhereInACustomResource) {
+TEST_F(FieldValidation, ChecksAllFieldsOfACustomResource) {
   const auto defined =
       http(server_.port(), "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
            R"({"metadata":{"name":"foos.ex.io"},"spec":{"group":"ex.io","scope":"Namespaced",)"
@@ -176,7 +174,7 @@ TEST_F(FieldValidation, LooksEverywhereInACustomResource) {
             R"(duplicate field "spec.q.x")");
 }
 
-TEST_F(FieldValidation, FindsTheSameInUnusualJson) {
+TEST_F(FieldValidation, GivesTheSameResultForUnusualJson) {
   for (const char* number : {"1", "1.0e0"}) {
     const auto answer = post(
         deployment(fmt::format(R"("replicass":{{"x":{}}},"paused":true,"paused":false,)", number)),
@@ -189,7 +187,7 @@ TEST_F(FieldValidation, FindsTheSameInUnusualJson) {
   }
 }
 
-TEST_F(FieldValidation, HoldsForPatches) {
+TEST_F(FieldValidation, AppliesToPatches) {
   post(deployment(""), "");
   const auto patch = [&](const std::string& type, const std::string& body) {
     return http(server_.port(), "PATCH",
@@ -221,7 +219,7 @@ struct Misfit {
   const char* message;
 };
 
-TEST_F(FieldValidation, LooksAtThePatchItself) {
+TEST_F(FieldValidation, ChecksThePatchItself) {
   const std::string config_map = "/api/v1/namespaces/default/configmaps/c";
   http(server_.port(), "POST", "/api/v1/namespaces/default/configmaps",
        R"({"metadata":{"name":"c"},"data":{"a":"0"}})");
@@ -278,7 +276,7 @@ TEST_F(FieldValidation, FindsRepeatedKeysInYaml) {
             std::string::npos);
 }
 
-TEST_F(FieldValidation, FindsRepeatedKeysInWhatIsApplied) {
+TEST_F(FieldValidation, FindsRepeatedKeysInApplies) {
   const auto apply = [&](const std::string& body, const std::string& how) {
     return http(server_.port(), "PATCH",
                 "/api/v1/namespaces/default/configmaps/c?fieldManager=m" + how, body,
@@ -326,7 +324,7 @@ TEST_F(FieldValidation, MicroTimesHaveSixDigits) {
 
 class Misfits : public FieldValidation, public testing::WithParamInterface<Misfit> {};
 
-TEST_P(Misfits, AreRefusedInGosWords) {
+TEST_P(Misfits, AreRejectedWithGosMessages) {
   const auto answer = post(deployment(GetParam().spec, GetParam().container), "Ignore");
   EXPECT_EQ(answer.code, 400);
   EXPECT_EQ(lookout::test::held(from_json(answer.body))["reason"].as_string(), "BadRequest");
@@ -363,7 +361,7 @@ INSTANTIATE_TEST_SUITE_P(
                "quantities must match the regular expression "
                "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"}));
 
-TEST_F(FieldValidation, KnowsTheSchemasOfCustomResources) {
+TEST_F(FieldValidation, UsesTheSchemasOfCustomResources) {
   all(kDefinitions).create(from_json(std::string(kThingDefinition) + R"(
         "schema":{"openAPIV3Schema":{"type":"object","properties":{
           "spec":{"type":"object","properties":{

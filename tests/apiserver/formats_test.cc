@@ -21,7 +21,7 @@ void PrintTo(const Texts& texts, std::ostream* out) { *out << texts.format; }
 
 class Formats : public testing::TestWithParam<Texts> {};
 
-TEST_P(Formats, AreThoseOfKubernetes) {
+TEST_P(Formats, EqualKubernetes) {
   for (const std::string_view text : GetParam().taken)
     EXPECT_TRUE(has_format(text, GetParam().format)) << text;
   for (const std::string_view text : GetParam().refused)

@@ -1,4 +1,4 @@
-// The fate of objects whose owners are deleted.
+// Objects whose owners are deleted.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,8 +18,6 @@
 
 namespace lookout::apiserver {
 namespace {
-
-using api::Object;
 
 void create_owned(const rest::ResourceClient& maps, const std::string& name,
                   const std::string& owner, const std::string& uid) {
@@ -64,7 +62,7 @@ class GarbageCollection : public ClientTest {
   }
 };
 
-TEST_F(GarbageCollection, TakesWhatHasLostItsOwner) {
+TEST_F(GarbageCollection, DeletesDependentsOfADeletedOwner) {
   const Object owner = in(kConfigMaps).create(config_map("owner"));
   const Object child = create_owned("child", owner);
   create_owned("grandchild", child);
@@ -75,7 +73,7 @@ TEST_F(GarbageCollection, TakesWhatHasLostItsOwner) {
   EXPECT_TRUE(exists("other"));
 }
 
-TEST_F(GarbageCollection, LeavesThePodsOfAJobUnlessItIsToldTo) {
+TEST_F(GarbageCollection, OrphansThePodsOfAJobByDefault) {
   const api::Resource jobs{"batch", "v1", "Job", "jobs", true};
   const std::string path = "/apis/batch/v1/namespaces/default/jobs/j";
   const auto create = [&] {
@@ -101,19 +99,19 @@ TEST_F(GarbageCollection, LeavesThePodsOfAJobUnlessItIsToldTo) {
   EXPECT_TRUE(eventually([&] { return !exists("child"); }));
 }
 
-TEST_F(GarbageCollection, TakesWhatNeverHadTheOwnerThatItNames) {
+TEST_F(GarbageCollection, DeletesObjectsWithAnAbsentOwner) {
   Object owner = in(kConfigMaps).create(config_map("owner"));
   in(kConfigMaps).remove("owner");
   create_owned("late", owner);
   EXPECT_TRUE(eventually([&] { return !exists("late"); }));
-  // The same name is not the same object.
+  // An object of the same name is not the same object.
   in(kConfigMaps).create(config_map("owner"));
   create_owned("mistaken", owner);
   EXPECT_TRUE(eventually([&] { return !exists("mistaken"); }));
   EXPECT_TRUE(exists("owner"));
 }
 
-TEST_F(GarbageCollection, LeavesWhatHasAnotherOwner) {
+TEST_F(GarbageCollection, KeepsObjectsWithAnotherOwner) {
   const Object first = in(kConfigMaps).create(config_map("first"));
   const Object second = in(kConfigMaps).create(config_map("second"));
   create_owned("child", first, true, reference(second) + ",");
@@ -128,7 +126,7 @@ TEST_F(GarbageCollection, LeavesWhatHasAnotherOwner) {
       "second");
 }
 
-TEST_F(GarbageCollection, LeavesWhatNamesAnOwnerOfAnUnknownKind) {
+TEST_F(GarbageCollection, KeepsObjectsWithAnOwnerOfAnUnknownKind) {
   const Object stranger =
       in(kConfigMaps)
           .create(from_json(
@@ -137,7 +135,7 @@ TEST_F(GarbageCollection, LeavesWhatNamesAnOwnerOfAnUnknownKind) {
   const Object owner = in(kConfigMaps).create(config_map("owner"));
   create_owned("child", owner);
   remove(owner, rest::PropagationPolicy::kBackground);
-  // The one came before the other.
+  // The collector processes them in order.
   EXPECT_TRUE(eventually([&] { return !exists("child"); }));
   EXPECT_TRUE(exists("c"));
 }
@@ -164,7 +162,7 @@ TEST_F(GarbageCollection, InTheForegroundDeletesTheOwnerLast) {
   EXPECT_TRUE(eventually([&] { return !exists("owner") && !exists("child") && !exists("loose"); }));
 }
 
-TEST_F(GarbageCollection, InTheForegroundOfNothingIsADeletion) {
+TEST_F(GarbageCollection, InTheForegroundWithoutDependentsIsADeletion) {
   const Object owner = in(kConfigMaps).create(config_map("owner"));
   remove(owner, rest::PropagationPolicy::kForeground);
   EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
@@ -183,7 +181,7 @@ TEST_F(GarbageCollection, InTheForegroundDeletesACycleOfOwners) {
       eventually([&] { return !exists("first") && !exists("second") && !exists("third"); }));
 }
 
-TEST_F(GarbageCollection, OneThatOwnsItselfHoldsUpNobody) {
+TEST_F(GarbageCollection, AnObjectThatOwnsItselfDoesNotBlockOthers) {
   const Object owner = in(kConfigMaps).create(config_map("owner"));
   in(kConfigMaps)
       .patch("owner", rest::PatchType::kMerge,
@@ -197,7 +195,7 @@ TEST_F(GarbageCollection, OneThatOwnsItselfHoldsUpNobody) {
   EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
 }
 
-TEST_F(GarbageCollection, OrphansWhatIsToStay) {
+TEST_F(GarbageCollection, OrphansDependents) {
   const Object owner = in(kConfigMaps).create(config_map("owner"));
   create_owned("child", owner);
   remove(owner, rest::PropagationPolicy::kOrphan);
@@ -206,7 +204,7 @@ TEST_F(GarbageCollection, OrphansWhatIsToStay) {
       lookout::test::held(in(kConfigMaps).get("child"))["metadata"].contains("ownerReferences"));
 }
 
-TEST_F(GarbageCollection, DoesWhatTheFinalizersOfTheOwnerSay) {
+TEST_F(GarbageCollection, FollowsTheFinalizersOfTheOwner) {
   const Object owner =
       in(kConfigMaps).create(from_json(R"({"metadata":{"name":"owner","finalizers":["orphan"]}})"));
   create_owned("child", owner);
@@ -221,7 +219,7 @@ TEST_F(GarbageCollection, DoesWhatTheFinalizersOfTheOwnerSay) {
   EXPECT_TRUE(eventually([&] { return !exists("again") && !exists("gone"); }));
 }
 
-TEST_F(GarbageCollection, KnowsTheOldWayToSayOrphan) {
+TEST_F(GarbageCollection, SupportsOrphanDependents) {
   const Object owner = in(kConfigMaps).create(config_map("owner"));
   create_owned("child", owner);
   const auto answer = http(server_.port(), "DELETE", "/api/v1/namespaces/default/configmaps/owner",
@@ -231,7 +229,7 @@ TEST_F(GarbageCollection, KnowsTheOldWayToSayOrphan) {
   EXPECT_TRUE(exists("child"));
 }
 
-TEST_F(GarbageCollection, LooksAfterCustomResources) {
+TEST_F(GarbageCollection, CollectsCustomResources) {
   all(kDefinitions).create(from_json(std::string(kThingDefinition) + R"(
         "schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
   const api::Resource things("example.com", "v1", "Thing", "things", true);
@@ -245,7 +243,7 @@ TEST_F(GarbageCollection, LooksAfterCustomResources) {
   EXPECT_TRUE(eventually([&] { return !exists("child"); }));
 }
 
-TEST_F(GarbageCollection, LooksAgainWhenTheKindOfAnOwnerIsDefined) {
+TEST_F(GarbageCollection, RetriesWhenTheKindOfAnOwnerIsDefined) {
   in(kConfigMaps)
       .create(from_json(R"({"metadata":{"name":"early","ownerReferences":[{"apiVersion":)"
                         R"("example.com/v1","kind":"Thing","name":"t","uid":"1"}]}})"));
@@ -269,7 +267,7 @@ TEST_F(GarbageCollection, OrphansTheDependentsOfANamespace) {
       lookout::test::held(in(kConfigMaps).get("child"))["metadata"].contains("ownerReferences"));
 }
 
-TEST_F(GarbageCollection, TakesPodsOfWhatIsDeleted) {
+TEST_F(GarbageCollection, DeletesPodsOfDeletedOwners) {
   const Object owner = in(kConfigMaps).create(config_map("owner"));
   pods().create(from_json(R"({"metadata":{"name":"p","ownerReferences":[)" + reference(owner) +
                           R"(]},"spec":{"containers":[{"name":"main","image":"nginx"}]}})"));
@@ -278,7 +276,7 @@ TEST_F(GarbageCollection, TakesPodsOfWhatIsDeleted) {
 }
 
 // The collector uses watches, which may be disconnected during a deletion.
-TEST(GarbageCollectionAfterACut, AnOwnerDoesNotWaitForWhatWentUnseen) {
+TEST(GarbageCollectionAfterACut, AnOwnerDoesNotWaitForUnseenDeletions) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   const RunningServer running(backend);
   const auto maps = running.client.resource(kConfigMaps, "default");
@@ -297,7 +295,7 @@ TEST(GarbageCollectionAfterACut, AnOwnerDoesNotWaitForWhatWentUnseen) {
   EXPECT_TRUE(eventually([&] { return !maps.find("owner"); }));
 }
 
-TEST(GarbageCollectionAfterADefinition, TakesWhatItsInstancesOwned) {
+TEST(GarbageCollectionAfterADefinition, DeletesDependentsOfItsInstances) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   std::atomic<bool> slow{false};
   backend->on_get = [&](std::string) -> Awaitable<void> {
@@ -317,7 +315,7 @@ TEST(GarbageCollectionAfterADefinition, TakesWhatItsInstancesOwned) {
       R"({"apiVersion":"example.com/v1","kind":"Thing","name":"t","uid":")" +
       std::string(owner.uid()) + "\"}";
   maps.create(from_json(R"({"metadata":{"name":"child","ownerReferences":[)" + reference + "]}}"));
-  // When these are deleted, the collector has processed the child and watches the things.
+  // When these are deleted, the collector has processed the child and watches Things.
   create_owned(maps, "orphan", "nobody", "no-uid");
   things.create(from_json(R"({"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"o",)"
                           R"("ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap",)"
@@ -340,7 +338,7 @@ TEST(GarbageCollectionAfterADefinition, TakesWhatItsInstancesOwned) {
 }
 
 // Another server's collector works on the same storage, and this one is slow.
-TEST(GarbageCollectionBesideAnother, LeavesWhatWasOrphanedSinceItWasRead) {
+TEST(GarbageCollectionBesideAnother, KeepsConcurrentlyOrphanedObjects) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   storage::Interface& stored = backend->memory().resource("configmaps");
   std::atomic<bool> orphaned{false};

@@ -18,7 +18,7 @@ class Health : public ClientTest {
   HttpAnswer get(const std::string& path) const { return http(server_.port(), "GET", path); }
 };
 
-TEST_F(Health, IsFine) {
+TEST_F(Health, IsOk) {
   for (const char* path : {"/healthz", "/livez", "/readyz", "/readyz/ping", "/healthz/storage"}) {
     const auto answer = get(path);
     EXPECT_EQ(answer.code, 200) << path;
@@ -29,7 +29,7 @@ TEST_F(Health, IsFine) {
   EXPECT_EQ(get("/healthz/ping/more").code, 404);
 }
 
-TEST_F(Health, IsToldInDetail) {
+TEST_F(Health, IsReportedInDetail) {
   EXPECT_EQ(get("/livez?verbose").body,
             "[+]ping ok\n[+]log ok\n[+]storage ok\nlivez check passed\n");
   EXPECT_EQ(get("/readyz?verbose=1&exclude=storage&exclude=x&exclude=a").body,
@@ -59,7 +59,7 @@ TEST(Shutdown, IsAnnouncedBeforeAnythingFails) {
   const HttpAnswer one = answers("/readyz/shutdown?exclude=shutdown");
   EXPECT_EQ(one.code, 500);
   EXPECT_EQ(one.body, "internal server error: process is shutting down\n");
-  // It still lives, and works.
+  // The server is still alive and serves.
   EXPECT_EQ(answers("/livez").code, 200);
   EXPECT_EQ(answers("/api/v1/namespaces/default").code, 200);
   // A second stop() ends the delay.
@@ -67,7 +67,7 @@ TEST(Shutdown, IsAnnouncedBeforeAnythingFails) {
   stop.join();
 }
 
-TEST_F(Health, HasNumbers) {
+TEST_F(Health, HasMetrics) {
   in(kConfigMaps).create(config_map("a"));
   in(kConfigMaps).create(config_map("b"));
   EXPECT_EQ(get("/api/v1/namespaces/default/configmaps/nobody").code, 404);

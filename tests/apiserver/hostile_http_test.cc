@@ -48,7 +48,7 @@ std::string message_of(const HttpAnswer& answer) {
   return std::string(status["message"].as_string());
 }
 
-// --- What is no HTTP ----------------------------------------------------------------------------
+// --- Invalid HTTP -------------------------------------------------------------------------------
 
 struct Garbage {
   const char* name;
@@ -58,7 +58,7 @@ void PrintTo(const Garbage& garbage, std::ostream* out) { *out << garbage.name; 
 
 class GarbageIsRefused : public HostileHttp, public testing::WithParamInterface<Garbage> {};
 
-TEST_P(GarbageIsRefused, AndTheConnectionIsClosed) {
+TEST_P(GarbageIsRefused, ClosesTheConnection) {
   HttpClient client(port());
   client.send(GetParam().bytes);
   const std::string answer = client.read_to_end();
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "POST /api HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n"},
         Garbage{"TwoLengths",
                 "POST /api HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"},
-        // Where two servers disagree on which counts, requests can be smuggled in.
+        // If two servers disagree on the framing, requests can be smuggled in.
         Garbage{"LengthAndChunks",
                 "POST /api HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
                 "0\r\n\r\nGET /version HTTP/1.1\r\n\r\n"},
@@ -134,7 +134,7 @@ TEST_F(HostileHttp, UnknownTransferEncodingsCloseTheConnection) {
 
 // --- Too much -----------------------------------------------------------------------------------
 
-TEST_F(HostileHttp, HeadersHaveALimit) {
+TEST_F(HostileHttp, HeadersAreLimited) {
   for (const std::string& head :
        {"GET /api HTTP/1.1\r\nHost: localhost\r\nCookie: " + std::string(200'000, 'a'),
         "GET /" + std::string(200'000, 'a') + " HTTP/1.1\r\n", std::string(200'000, 'G')}) {
@@ -153,7 +153,7 @@ TEST_F(HostileHttp, HeadersHaveALimit) {
   expect_well();
 }
 
-TEST_F(HostileHttp, AnAnnouncedBodyThatIsTooLargeIsRefusedBeforeItComes) {
+TEST_F(HostileHttp, AnOversizedBodyIsRejectedByItsContentLength) {
   constexpr int kClients = 50;
   const std::size_t before = test::resident_bytes();
   for (int i = 0; i < kClients; ++i) {
@@ -172,7 +172,7 @@ TEST_F(HostileHttp, AnAnnouncedBodyThatIsTooLargeIsRefusedBeforeItComes) {
   expect_well();
 }
 
-TEST_F(HostileHttp, ABodyInChunksThatBecomesTooLargeIsRefused) {
+TEST_F(HostileHttp, AnOversizedChunkedBodyIsRejected) {
   HttpClient client(port());
   client.send(std::string("POST ") + kConfigMapsPath +
               " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -183,7 +183,7 @@ TEST_F(HostileHttp, ABodyInChunksThatBecomesTooLargeIsRefused) {
     try {
       for (int i = 0; i < 80; ++i) client.send(chunk);
     } catch (const boost::system::system_error&) {
-      // As it should be.
+      // The server has closed the connection, as expected.
     }
   });
   const HttpAnswer answer = client.read_answer();
@@ -194,7 +194,7 @@ TEST_F(HostileHttp, ABodyInChunksThatBecomesTooLargeIsRefused) {
   expect_well();
 }
 
-TEST_F(HostileHttp, ABodyOfTheLimitIsTaken) {
+TEST_F(HostileHttp, ABodyOfTheLimitIsAccepted) {
   const std::size_t limit = 3u << 20;
   const std::string frame = config_map_text("large", "");
   // (Config maps may have a megabyte; annotations of pods less.)
@@ -228,7 +228,7 @@ std::string dribble(HttpClient& client, const std::string& byte) {
   return {};
 }
 
-TEST_F(SlowHttp, AHeadMustComeInItsTimeHoweverManyTryIt) {
+TEST_F(SlowHttp, AHeadHasATimeoutWithManyClients) {
   std::atomic<int> ended{0};
   std::vector<std::jthread> clients;  // joined even if the test fails
   for (int i = 0; i < 20; ++i) {
@@ -245,7 +245,7 @@ TEST_F(SlowHttp, AHeadMustComeInItsTimeHoweverManyTryIt) {
   expect_well();
 }
 
-TEST_F(SlowHttp, ABodyMustComeInItsTime) {
+TEST_F(SlowHttp, ABodyHasATimeout) {
   HttpClient announced(port());
   announced.send(std::string("POST ") + kConfigMapsPath +
                  " HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
@@ -271,7 +271,7 @@ class IdleHttp : public HostileHttp {
   IdleHttp() : HostileHttp(idle_options()) {}
 };
 
-TEST_F(IdleHttp, ConnectionsOnWhichNothingHappensAreClosed) {
+TEST_F(IdleHttp, IdleConnectionsAreClosed) {
   HttpClient never_used(port());
   HttpClient used(port());
   EXPECT_EQ(used.get("/version").code, 200);
@@ -287,9 +287,9 @@ TEST_F(IdleHttp, WatchesMayBeQuiet) {
   EXPECT_EQ(watch.get("/version").code, 200);
 }
 
-// --- HTTP that is unusual -----------------------------------------------------------------------
+// --- Unusual HTTP -------------------------------------------------------------------------------
 
-TEST_F(HostileHttp, AClientThatHasSaidEverythingStillGetsItsAnswer) {
+TEST_F(HostileHttp, AHalfClosedClientGetsItsResponse) {
   HttpClient client(port());
   client.send(std::string("GET ") + kConfigMapsPath + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
   client.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_send);
@@ -305,7 +305,7 @@ TEST_F(HostileHttp, AClientThatHasSaidEverythingStillGetsItsAnswer) {
   expect_well();
 }
 
-TEST_F(HostileHttp, RequestsThatComeTogetherAreAnsweredInOrder) {
+TEST_F(HostileHttp, PipelinedRequestsAreAnsweredInOrder) {
   constexpr int kRequests = 100;
   std::string all;
   for (int i = 0; i < kRequests; ++i) {
@@ -327,8 +327,8 @@ TEST_F(HostileHttp, RequestsThatComeTogetherAreAnsweredInOrder) {
   EXPECT_EQ(client.get("/version").code, 200);
 }
 
-TEST_F(HostileHttp, AnswersToOneClientDoNotPileUp) {
-  constexpr int kLists = test::kSanitized ? 5 : 50;  // of 2 MB each
+TEST_F(HostileHttp, ResponsesToOneClientAreBounded) {
+  constexpr int kLists = test::kSanitized ? 5 : 50;  // 2 MB each
   const std::size_t before = test::resident_bytes();
   HttpClient client(port());
   for (int i = 0; i < 20; ++i) {
@@ -358,12 +358,12 @@ TEST_F(HostileHttp, HeadHasNoBody) {
   const std::string answers = client.read_to_end();
   const std::size_t end = answers.find("\r\n\r\n");
   ASSERT_NE(end, std::string::npos);
-  // As in kube-apiserver: an unknown method.
+  // Like kube-apiserver: an unknown method.
   EXPECT_THAT(answers, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"));
   EXPECT_THAT(answers.substr(end + 4), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
-TEST_F(HostileHttp, ContinuesWhenAsked) {
+TEST_F(HostileHttp, SendsContinueWhenExpected) {
   HttpClient client(port());
   const std::string body = config_map_text("a");
   client.send(std::string("POST ") + kConfigMapsPath +
@@ -375,7 +375,7 @@ TEST_F(HostileHttp, ContinuesWhenAsked) {
   EXPECT_EQ(client.read_answer().code, 201);
 }
 
-TEST_F(HostileHttp, OldClientsGetWhatTheyUnderstand) {
+TEST_F(HostileHttp, SupportsHttp10Clients) {
   HttpClient client(port());
   client.send(std::string("GET ") + kConfigMapsPath + " HTTP/1.0\r\n\r\n");
   const std::string answer = client.read_to_end();
@@ -395,7 +395,7 @@ void PrintTo(const PathCase& c, std::ostream* out) { *out << c.method << " " << 
 
 class OddPaths : public HostileHttp, public testing::WithParamInterface<PathCase> {};
 
-TEST_P(OddPaths, AreAnsweredAndTheConnectionGoesOn) {
+TEST_P(OddPaths, AreAnsweredAndTheConnectionStaysOpen) {
   HttpClient client(port());
   ASSERT_EQ(client
                 .request("POST", "/api/v1/namespaces/kube-system/secrets",
@@ -434,9 +434,10 @@ INSTANTIATE_TEST_SUITE_P(
         PathCase{"GET", "/api/v1/pods?resourceVersion=abc", 400},
         PathCase{"GET", "/api/v1/pods?limit=abc", 400},
         PathCase{"GET", "/api/v1/pods?continue=abc", 400}, PathCase{"DELETE", "/api/v1", 405},
-        PathCase{"POST", "/apis", 405}, PathCase{"POST", "/nothing", 404},
-        PathCase{"PUT", "/api/v1/pods", 405}, PathCase{"BREW", "/api/v1/pods", 405},
-        PathCase{"TRACE", "/api/v1/pods", 405}, PathCase{"OPTIONS", "/api/v1/pods", 405},
+        PathCase{"POST", "/apis", 200}, PathCase{"POST", "/api", 405},
+        PathCase{"POST", "/nothing", 404}, PathCase{"PUT", "/api/v1/pods", 405},
+        PathCase{"BREW", "/api/v1/pods", 405}, PathCase{"TRACE", "/api/v1/pods", 405},
+        PathCase{"OPTIONS", "/api/v1/pods", 405},
         PathCase{"CONNECT", "/api/v1/namespaces/default/pods", 405},
         PathCase{"PATCH", "/api/v1/namespaces/default/pods", 405}));
 
@@ -466,9 +467,7 @@ void expect_refused(std::uint16_t port, const BodyCase& odd) {
   EXPECT_EQ(client.request("POST", kConfigMapsPath, config_map_text("next"), kJsonBody).code, 201);
 }
 
-TEST_P(OddBodies, AreRefusedWithAReasonAndTheConnectionGoesOn) {
-  expect_refused(port(), GetParam());
-}
+TEST_P(OddBodies, AreRejectedAndTheConnectionStaysOpen) { expect_refused(port(), GetParam()); }
 
 std::string nested(std::size_t depth, char open, char close) {
   std::string inner;
@@ -512,11 +511,11 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
 // (Not a parameter, which would be created at each program start.)
-TEST_F(HostileHttp, AMillionListsInEachOtherAreRefused) {
+TEST_F(HostileHttp, AMillionNestedListsAreRejected) {
   expect_refused(port(), {"VeryDeepLists", nested(1'000'000, '[', ']'), 400, "deep"});
 }
 
-TEST_F(HostileHttp, OfAMemberThatComesTwiceTheLastCounts) {
+TEST_F(HostileHttp, TheLastDuplicateMemberCounts) {
   const HttpAnswer answer =
       http(port(), "POST", kConfigMapsPath,
            R"({"metadata":{"name":"first"},"data":{"a":"1","a":"2"},"metadata":{"name":"last"}})",
@@ -529,7 +528,7 @@ TEST_F(HostileHttp, OfAMemberThatComesTwiceTheLastCounts) {
   EXPECT_EQ(http(port(), "GET", std::string(kConfigMapsPath) + "/first").code, 404);
 }
 
-TEST_F(HostileHttp, TheNameInTheBodyMustBeThatOfThePath) {
+TEST_F(HostileHttp, TheNameInTheBodyMustMatchThePath) {
   HttpClient client(port());
   ASSERT_EQ(client.request("POST", kConfigMapsPath, config_map_text("a"), kJsonBody).code, 201);
   const HttpAnswer answer =
@@ -540,7 +539,7 @@ TEST_F(HostileHttp, TheNameInTheBodyMustBeThatOfThePath) {
   EXPECT_EQ(client.get(std::string(kConfigMapsPath) + "/b").code, 404);
 }
 
-TEST_F(HostileHttp, OtherContentTypesAreRefused) {
+TEST_F(HostileHttp, OtherContentTypesAreRejected) {
   for (const char* type :
        {"application/x-yaml", "text/plain", "application/xml; charset=utf-8", ";;;"}) {
     const HttpAnswer answer =
@@ -553,8 +552,8 @@ TEST_F(HostileHttp, OtherContentTypesAreRefused) {
   EXPECT_THAT(message_of(answer), HasSubstr("application/json"));
 }
 
-// As a kube-apiserver 1.36 whose feature gate CBORServingAndStorage has its default. client-go then goes
-// on in JSON.
+// Like a kube-apiserver 1.36 with the default of the feature gate CBORServingAndStorage. client-go
+// then falls back to JSON.
 TEST_F(HostileHttp, CborIsNotServed) {
   EXPECT_EQ(http(port(), "POST", kConfigMapsPath, "\xd9\xd9\xf7\xa0",
                  {{"Content-Type", "application/cbor"}})
@@ -577,7 +576,7 @@ TEST_F(HostileHttp, CborIsNotServed) {
   EXPECT_EQ(json.headers.at("content-type"), "application/json");
 }
 
-TEST_F(HostileHttp, DeeplyNestedConfigurationsAreRefused) {
+TEST_F(HostileHttp, DeeplyNestedConfigurationsAreRejected) {
   const auto apply = [&](const std::string& body) {
     return http(port(), "PATCH", std::string(kConfigMapsPath) + "/a?fieldManager=me&force=true",
                 body, {{"Content-Type", "application/apply-patch+yaml"}})

@@ -19,7 +19,7 @@ TEST(IpAddress, HasOneCanonicalForm) {
     EXPECT_EQ(canonical(none), "none") << none;
 }
 
-TEST(IpAddress, KnowsIpv4InsideOfIpv6) {
+TEST(IpAddress, RecognisesIpv4InsideIpv6) {
   EXPECT_TRUE(IpAddress::parse("::ffff:1.2.3.4")->is_mapped());
   EXPECT_FALSE(IpAddress::parse("::1.2.3.4")->is_mapped());
   EXPECT_FALSE(IpAddress::parse("1.2.3.4")->is_mapped());
@@ -33,19 +33,24 @@ TEST(IpRange, HasAnAddressAndALength) {
   EXPECT_EQ(IpRange::parse("0.0.0.0/0")->length, 0u);
 }
 
-TEST(IpRange, ContainsTheAddressesWithItsFirstBits) {
-  const auto contains = [](const char* range, const char* address) {
-    return IpRange::parse(range)->contains(*IpAddress::parse(address));
+TEST(IpRange, ContainsAddressesWithItsPrefix) {
+  const struct {
+    const char* range;
+    const char* inside;
+    const char* outside;
+  } cases[] = {
+      {"10.0.0.0/9", "10.127.255.255", "10.128.0.0"},
+      {"0.0.0.0/0", "255.1.1.1", "::1"},
+      {"fe80::/10", "febf::1", "fec0::1"},
   };
-  EXPECT_TRUE(contains("10.0.0.0/9", "10.127.255.255"));
-  EXPECT_FALSE(contains("10.0.0.0/9", "10.128.0.0"));
-  EXPECT_TRUE(contains("0.0.0.0/0", "255.1.1.1"));
-  EXPECT_FALSE(contains("0.0.0.0/0", "::1"));
-  EXPECT_TRUE(contains("fe80::/10", "febf::1"));
-  EXPECT_FALSE(contains("fe80::/10", "fec0::1"));
+  for (const auto& c : cases) {
+    const auto range = IpRange::parse(c.range);
+    EXPECT_TRUE(range->contains(*IpAddress::parse(c.inside))) << c.range;
+    EXPECT_FALSE(range->contains(*IpAddress::parse(c.outside))) << c.range;
+  }
 }
 
-TEST(LeadingZeros, GoFromNumbers) {
+TEST(LeadingZeros, AreRemovedFromNumbers) {
   EXPECT_EQ(without_leading_zeros("010.0.00.08/08"), "10.0.0.8/8");
   EXPECT_EQ(without_leading_zeros("10.20.100.0/0"), "10.20.100.0/0");
 }

@@ -1,5 +1,5 @@
-// Rules of kinds other than pods, where there is no recorded answer of a real kube-apiserver. The texts and paths are those of
-// k8s.io/kubernetes' validation and strategies.
+// Rules of kinds other than pods without recorded responses of a real kube-apiserver. The messages
+// and paths are those of k8s.io/kubernetes' validation and strategies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -57,7 +56,7 @@ std::string base64_of(std::size_t bytes) {
   return out;
 }
 
-TEST_F(KindRules, DataMayHaveAMegabyteHoweverItIsEncoded) {
+TEST_F(KindRules, DataIsLimitedToAMegabyteInAnyEncoding) {
   constexpr std::size_t kMost = 1 << 20;
   const auto map = [](std::size_t size) {
     return R"({"metadata":{"name":"a"},"binaryData":{"a":")" + base64_of(size) + R"("}})";
@@ -71,7 +70,7 @@ TEST_F(KindRules, DataMayHaveAMegabyteHoweverItIsEncoded) {
   EXPECT_THAT(refused(kSecrets, secret(kMost + 1)), ElementsAre(HasSubstr("data: Too long")));
 }
 
-TEST_F(KindRules, SecretsHaveWhatTheirTypePromises) {
+TEST_F(KindRules, SecretsHaveTheKeysOfTheirType) {
   const auto secret = [](const char* type, const char* data) {
     return std::string(R"({"metadata":{"name":"a"},"type":"kubernetes.io/)") + type +
            R"(","data":{)" + data + "}}";
@@ -90,7 +89,7 @@ TEST_F(KindRules, SecretsHaveWhatTheirTypePromises) {
               ElementsAre("data[ssh-privatekey]: Required value"));
 }
 
-TEST_F(KindRules, WhatCannotBeOvercommittedHasOneDefault) {
+TEST_F(KindRules, ResourcesWithoutOvercommitHaveOneDefault) {
   const auto range = [](const char* resource, const char* limit) {
     return R"({"metadata":{"name":"a"},"spec":{"limits":[{"type":"Container","default":{")" +
            std::string(resource) + R"(":")" + limit + R"("},"defaultRequest":{")" + resource +
@@ -127,7 +126,7 @@ TEST_F(KindRules, PoliciesOfJobsAreLimited) {
       ElementsAre(HasSubstr("spec.successPolicy.rules[0].succeededIndexes: Too long")));
 }
 
-TEST_F(KindRules, ASuspendedJobMovesOnceNoneOfItsPodsRuns) {
+TEST_F(KindRules, ASuspendedJobMayMoveWithoutRunningPods) {
   in(kJobs).create(from_json(job(R"("suspend":true,)")));
   const auto move = [&](const std::string& zone) {
     return refused_change(
@@ -163,7 +162,7 @@ std::string volume(const std::string& spec) {
          spec + "}}";
 }
 
-TEST_F(KindRules, AVolumeGetsItsSecretForAResizeLater) {
+TEST_F(KindRules, AVolumesResizeSecretMayBeAddedLater) {
   all(kVolumes).create(from_json(volume(R"("csi":{"driver":"d.example.com","volumeHandle":"h"})")));
   const auto set_secret = [&](const char* name) {
     return refused_change(kVolumes, "v",
@@ -174,7 +173,7 @@ TEST_F(KindRules, AVolumeGetsItsSecretForAResizeLater) {
   EXPECT_THAT(set_secret("b"), ElementsAre(HasSubstr("is immutable after creation")));
 }
 
-TEST_F(KindRules, AVolumesAffinityMayLeaveTheBeta) {
+TEST_F(KindRules, AVolumesAffinityMayMigrateFromBetaLabels) {
   const auto affinity = [](const char* key, const char* value) {
     return std::string(
                R"("nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[)") +
@@ -192,7 +191,7 @@ TEST_F(KindRules, AVolumesAffinityMayLeaveTheBeta) {
               ElementsAre(HasSubstr("field is immutable")));
 }
 
-TEST_F(KindRules, AClaimKeepsAClassOfAttributes) {
+TEST_F(KindRules, AClaimCannotDropItsAttributesClass) {
   const auto claims = in(kStorageClaims);
   claims.create(from_json(
       R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"volumeName":"v",)"
@@ -216,7 +215,7 @@ TEST_F(KindRules, AClaimKeepsAClassOfAttributes) {
   EXPECT_THAT(set(R"("c")"), IsEmpty());
 }
 
-TEST_F(KindRules, NotAllVolumesHaveMountOptionsInAnAnnotation) {
+TEST_F(KindRules, SomeVolumesRejectTheMountOptionsAnnotation) {
   const auto volume = [](const std::string& source) {
     return R"({"metadata":{"name":"v","annotations":{"volume.beta.kubernetes.io/mount-options":)"
            R"("ro"}},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],)" +
@@ -238,7 +237,7 @@ TEST_F(KindRules, TheRootOfAHostIsNotRecycled) {
   }
 }
 
-TEST_F(KindRules, TheTopologyOfEndpointsIsReadOnly) {
+TEST_F(KindRules, TheDeprecatedTopologyIsDropped) {
   const Object made = in(kSlices).create(from_json(
       R"({"metadata":{"name":"s"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"],)"
       R"("deprecatedTopology":{"kubernetes.io/hostname":"n"}}]})"));
@@ -246,17 +245,29 @@ TEST_F(KindRules, TheTopologyOfEndpointsIsReadOnly) {
   EXPECT_FALSE(made["endpoints"][0].contains("nodeName"));
 }
 
-TEST_F(KindRules, MandatoryFlowSchemasAreAsEverywhere) {
+TEST_F(KindRules, MandatoryFlowSchemasHaveFixedSpecs) {
   const auto schema = [](const char* name) {
     return R"({"metadata":{"name":")" + std::string(name) +
            R"("},"spec":{"matchingPrecedence":9000,"priorityLevelConfiguration":{"name":"a"}}})";
   };
   EXPECT_THAT(refused(kSchemas, schema("mine")), IsEmpty());
   EXPECT_THAT(refused(kSchemas, schema("catch-all")),
-              ElementsAre(HasSubstr("spec of 'catch-all' must equal the fixed value")));
+              ElementsAre(R"(spec: Invalid value: {"PriorityLevelConfiguration":{"Name":"a"},)"
+                          R"("MatchingPrecedence":9000,"DistinguisherMethod":null,"Rules":null}: )"
+                          "spec of 'catch-all' must equal the fixed value"));
+  EXPECT_THAT(
+      refused(kSchemas, R"({"metadata":{"name":"exempt"},"spec":{"matchingPrecedence":1,)"
+                        R"("priorityLevelConfiguration":{"name":"exempt"},"rules":[{"subjects":[)"
+                        R"({"kind":"Group","group":{"name":"g"}}],"resourceRules":[{"verbs":["*"],)"
+                        R"("apiGroups":["*"],"resources":["*"],"namespaces":["*"]}]}]}})"),
+      ElementsAre(
+          HasSubstr(R"("Rules":[{"Subjects":[{"Kind":"Group","User":null,"Group":{"Name":"g"},)"
+                    R"("ServiceAccount":null}],"ResourceRules":[{"Verbs":["*"],"APIGroups":["*"],)"
+                    R"("Resources":["*"],"ClusterScope":false,"Namespaces":["*"]}],)"
+                    R"("NonResourceRules":null}]}: spec of 'exempt')")));
 }
 
-TEST_F(KindRules, FlowObjectsAreReplacedWithoutTheirVersion) {
+TEST_F(KindRules, FlowObjectsMayBeReplacedWithoutAVersion) {
   const api::Resource levels{"flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration",
                              "prioritylevelconfigurations", false};
   const auto schema = [](int precedence) {
@@ -274,7 +285,7 @@ TEST_F(KindRules, FlowObjectsAreReplacedWithoutTheirVersion) {
   EXPECT_THAT(causes([&] { all(levels).update(level); }), IsEmpty());
 }
 
-TEST_F(KindRules, StorageClassesStayWhatTheyAre) {
+TEST_F(KindRules, StorageClassesAreImmutable) {
   const api::Resource classes{"storage.k8s.io", "v1", "StorageClass", "storageclasses", false};
   all(classes).create(
       from_json(R"({"metadata":{"name":"s"},"provisioner":"a.b","parameters":{"a":"b"}})"));
@@ -300,7 +311,7 @@ TEST_F(KindRules, ABudgetHasOneLimit) {
                   "minAvailable and maxUnavailable cannot be both set"));
 }
 
-TEST_F(KindRules, NewKindsTakeAddressesInTheirCanonicalForm) {
+TEST_F(KindRules, NewKindsRequireCanonicalAddresses) {
   const api::Resource addresses{"networking.k8s.io", "v1", "IPAddress", "ipaddresses", false};
   const api::Resource ranges{"networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", false};
   const auto address = [&](const std::string& name) {
@@ -324,7 +335,32 @@ TEST_F(KindRules, NewKindsTakeAddressesInTheirCanonicalForm) {
               ElementsAre(HasSubstr("may specify no more than one IP for each IP family")));
 }
 
-TEST_F(KindRules, OldWaysToDescribeNodes) {
+TEST_F(KindRules, ARangeOfServicesHasTheStatusThatItsWritersGiveIt) {
+  const api::Resource ranges{"networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", false};
+  const Object created = all(ranges).create(from_json(
+      R"({"metadata":{"name":"r"},"spec":{"cidrs":["10.9.0.0/16"]},"status":{"conditions":[)"
+      R"({"type":"Ready","status":"True","reason":"r","message":"",)"
+      R"("lastTransitionTime":"2026-01-01T00:00:00Z"}]}})"));
+  EXPECT_EQ(created["status"]["conditions"].size(), 1u);
+  const Object after =
+      all(ranges).patch("r", rest::PatchType::kMerge, R"({"status":{"conditions":null}})");
+  EXPECT_EQ(after["status"]["conditions"].size(), 0u);
+}
+
+TEST_F(KindRules, NodesHaveNoSourceOfTheirConfiguration) {
+  const std::string source = R"({"configMap":{"name":"a","namespace":"b","kubeletConfigKey":"c"}})";
+  const Object created =
+      all(kNodes).create(from_json(R"({"metadata":{"name":"n"},"spec":{"podCIDR":"10.0.0.0/24",)"
+                                   R"("configSource":)" +
+                                   source + "}}"));
+  EXPECT_FALSE(created["spec"].contains("configSource"));
+  const Object after = all(kNodes).patch("n", rest::PatchType::kMerge,
+                                         R"({"spec":{"configSource":)" + source + "}}");
+  EXPECT_FALSE(after["spec"].contains("configSource"));
+  EXPECT_EQ(after["spec"]["podCIDR"].as_string(), "10.0.0.0/24");
+}
+
+TEST_F(KindRules, DeprecatedNodeAnnotationsAreValidated) {
   const auto node = [](const std::string& annotation, const std::string& text) {
     return R"({"metadata":{"name":"n","annotations":{"scheduler.alpha.kubernetes.io/)" +
            annotation + R"(":")" + text + R"("}}})";

@@ -13,7 +13,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
 using Names = std::vector<std::string>;
 
 ServerOptions short_history() {
@@ -42,7 +41,7 @@ class Lists : public ClientTest {
   }
 };
 
-TEST_F(Lists, SayTheirTypeAndItemsDoNot) {
+TEST_F(Lists, HaveATypeAndItemsDoNot) {
   create(1);
   const Object list = get("");
   EXPECT_EQ(list.kind(), "ConfigMapList");
@@ -56,7 +55,7 @@ TEST_F(Lists, AnEmptyListIsAList) {
   EXPECT_EQ(lookout::test::held(get(""))["items"].kind(), api::Value::Kind::kArray);
 }
 
-TEST_F(Lists, PagesShowOneMomentAndCountTheRest) {
+TEST_F(Lists, PagesShowOneRevisionAndCountTheRest) {
   create(7);
   rest::ListOptions options;
   options.limit = 3;
@@ -94,7 +93,7 @@ TEST_F(Lists, PagesOfSelectedObjectsAreFull) {
   EXPECT_EQ(names(in(kConfigMaps).list(options)), (Names{"c7", "c9"}));
 }
 
-TEST_F(Lists, AForgottenMomentGivesATokenToGoOnWith) {
+TEST_F(Lists, AnExpiredTokenReturnsAnInconsistentContinueToken) {
   create(5);
   rest::ListOptions options;
   options.limit = 2;
@@ -112,7 +111,7 @@ TEST_F(Lists, AForgottenMomentGivesATokenToGoOnWith) {
   EXPECT_NE(rest.resource_version, page.resource_version);
 }
 
-TEST_F(Lists, TokensAreForTheirOwnCollection) {
+TEST_F(Lists, TokensAreValidOnlyForTheirCollection) {
   const auto token = [](const std::string& text) {
     std::string out = encode_base64(text);
     while (out.ends_with('=')) out.pop_back();
@@ -153,7 +152,7 @@ TEST_F(Lists, TokensAreForTheirOwnCollection) {
             "specifying resource version is not allowed when using continue");
 }
 
-TEST_F(Lists, ExactVersionsAreOfThePast) {
+TEST_F(Lists, ExactVersionsReadThePast) {
   create(2);
   const std::string before = in(kConfigMaps).list().resource_version;
   in(kConfigMaps).remove("c100");
@@ -172,7 +171,7 @@ TEST_F(Lists, ExactVersionsAreOfThePast) {
   newer.resource_version = before;
   newer.resource_version_match = "NotOlderThan";
   EXPECT_EQ(names(in(kConfigMaps).list(newer)), Names{"c101"});
-  // Any version: the list is not paged.
+  // With any version, the list is not paged.
   rest::ListOptions any;
   any.resource_version = "0";
   any.limit = 1;
@@ -180,7 +179,7 @@ TEST_F(Lists, ExactVersionsAreOfThePast) {
   EXPECT_EQ(names(in(kConfigMaps).list(any)), Names{"c101"});
 }
 
-TEST_F(Lists, OfOneNameAreNotExactBecauseOfALimit) {
+TEST_F(Lists, OfOneNameIgnoreTheLimit) {
   create(1);
   const std::string old(in(kConfigMaps).get("c100").resource_version());
   for (int i = 0; i < 30; ++i)
@@ -191,7 +190,7 @@ TEST_F(Lists, OfOneNameAreNotExactBecauseOfALimit) {
   EXPECT_EQ(one["items"].size(), 1u) << one.to_json();
 }
 
-TEST_F(Lists, OptionsThatDoNotGoTogetherAreRefused) {
+TEST_F(Lists, ContradictingOptionsAreRejected) {
   const auto message = [&](const std::string& query) {
     return std::string(lookout::test::held(get(query))["message"].as_string());
   };
@@ -210,7 +209,7 @@ TEST_F(Lists, OptionsThatDoNotGoTogetherAreRefused) {
   EXPECT_EQ(message("timeoutSeconds=soon"), "strconv.ParseInt: parsing \"soon\": invalid syntax");
 }
 
-TEST_F(Lists, GoOverAllNamespacesOrOne) {
+TEST_F(Lists, CoverAllNamespacesOrOne) {
   all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   in(kConfigMaps, "shop").create(config_map("a"));
   in(kConfigMaps).create(config_map("b"));
@@ -226,7 +225,7 @@ TEST_F(Lists, GoOverAllNamespacesOrOne) {
   EXPECT_EQ(names(all(kConfigMaps).list(not_one)), Names{"b"});
 }
 
-TEST_F(Lists, FieldsAreComparedAsKubernetesComputesThem) {
+TEST_F(Lists, FieldSelectorsEqualKubernetes) {
   all(kNodes).create(from_json(R"({"metadata":{"name":"n1"},"spec":{"unschedulable":true}})"));
   all(kNodes).create(from_json(R"({"metadata":{"name":"n2"}})"));
   pods().create(pod("p1", R"(,"hostNetwork":true,"nodeName":"n1")"));
@@ -249,7 +248,7 @@ TEST_F(Lists, FieldsAreComparedAsKubernetesComputesThem) {
             "field label not supported: spec.foo");
 }
 
-TEST_F(Lists, ALongListComesInPiecesAndWhole) {
+TEST_F(Lists, ALongListArrivesCompleteInPieces) {
   ServerOptions options;
   options.history = 10;
   Server server(options);

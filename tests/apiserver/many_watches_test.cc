@@ -190,7 +190,7 @@ class ManyWatches : public testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(ManyWatches, AllSeeTheSameChangesOnAFewThreads) {
+TEST_F(ManyWatches, ReceiveTheSameChangesOnAFewThreads) {
   constexpr std::size_t kWatches = test::kSanitized ? 500 : 2000;
   constexpr std::size_t kChanges = 50;
   raise_descriptor_limit(2 * kWatches + 200);
@@ -237,7 +237,8 @@ TEST_F(ManyWatches, AllSeeTheSameChangesOnAFewThreads) {
     if (watch->body() != watches[0]->body()) ++different;
   }
   EXPECT_EQ(different, 0u);
-  // For all of them together each change was encoded once, or twice when two threads began it.
+  // Each change was encoded once for all watches, or twice when two threads started at the same
+  // time.
   EXPECT_LE(server_->stats().events_encoded, kChanges * 2);
   EXPECT_EQ(server_->stats().slow_watchers, 0u);
 
@@ -245,7 +246,7 @@ TEST_F(ManyWatches, AllSeeTheSameChangesOnAFewThreads) {
   EXPECT_TRUE(have(0));
 }
 
-TEST_F(ManyWatches, WhoNeverReadsIsCutOffWhenChangesAreForgotten) {
+TEST_F(ManyWatches, UnreadWatchesEndWhenTheirChangesExpire) {
   ServerOptions options;
   options.history = 40;
   start(std::move(options));
@@ -270,8 +271,8 @@ TEST_F(ManyWatches, WhoNeverReadsIsCutOffWhenChangesAreForgotten) {
   if (!test::kSanitized) {
     EXPECT_LT(test::resident_bytes(), before + (150u << 20));
   }
-  // They find out when they read at last: from the end of the connection, or, if the kernel had
-  // taken all that came before, from an event.
+  // The clients notice it when they read: by the end of the connection, or by an event, if the
+  // kernel had buffered all earlier data.
   EXPECT_TRUE(read_all(stuck, [](const RawWatch& w) { return w.ended(); }));
   std::size_t cut_off = 0;
   for (const auto& watch : stuck) {
@@ -287,7 +288,7 @@ TEST_F(ManyWatches, WhoNeverReadsIsCutOffWhenChangesAreForgotten) {
   EXPECT_EQ(server_->stats().slow_watchers, cut_off);
 }
 
-TEST_F(ManyWatches, WhoNeverReadsIsCutOffAfterATime) {
+TEST_F(ManyWatches, UnreadWatchesEndAfterATime) {
   ServerOptions options;
   options.write_timeout = 1s;
   start(std::move(options));
@@ -311,7 +312,7 @@ TEST_F(ManyWatches, WhoNeverReadsIsCutOffAfterATime) {
 }
 
 // The initial state is encoded for each watch, so only a little of it may be buffered per watch.
-TEST_F(ManyWatches, WhoDoesNotReadTheStateCostsLittle) {
+TEST_F(ManyWatches, UnreadInitialStatesTakeLittleMemory) {
   start();
   HttpClient writer(server_->port());
   const std::string large(200'000, 'x');
@@ -324,7 +325,7 @@ TEST_F(ManyWatches, WhoDoesNotReadTheStateCostsLittle) {
   const std::size_t before = test::resident_bytes();
   Watches stuck = open(40, kWatch, 4096);
   ASSERT_TRUE(have(40));
-  // Each has got an event at least, and waits for its client now.
+  // Each watch has sent at least one event, and waits for its client.
   ASSERT_TRUE(test::eventually([&] { return server_->stats().events_sent >= stuck.size(); }));
   RawWatch reader(server_->port(), kWatch);
   EXPECT_TRUE(read_until(reader, 100));
@@ -334,14 +335,14 @@ TEST_F(ManyWatches, WhoDoesNotReadTheStateCostsLittle) {
   }
 }
 
-TEST_F(ManyWatches, EndInTheirTime) {
+TEST_F(ManyWatches, EndAtTheirTimeout) {
   start();
   Watches watches = open(100, from_now() + "&timeoutSeconds=1");
   EXPECT_TRUE(read_all(watches, [](const RawWatch& w) { return w.complete(); }));
   EXPECT_TRUE(have(0));
 }
 
-TEST_F(ManyWatches, AreEndedByStoppingAndNothingIsLeft) {
+TEST_F(ManyWatches, EndWithTheServerAndReleaseEverything) {
   const std::size_t threads = test::thread_count();
   const std::size_t descriptors = test::open_descriptors();
   start();
@@ -362,7 +363,7 @@ TEST_F(ManyWatches, AreEndedByStoppingAndNothingIsLeft) {
   EXPECT_EQ(test::open_descriptors(), descriptors);
 }
 
-TEST_F(ManyWatches, StoppingDoesNotWaitForWhoNeverReads) {
+TEST_F(ManyWatches, AStopDoesNotWaitForUnreadWatches) {
   start();
   HttpClient writer(server_->port());
   const std::string large(1'000'000, 'x');

@@ -1,4 +1,4 @@
-// LimitRanges and ResourceQuotas, as clients meet them.
+// The effects of LimitRanges and ResourceQuotas on clients.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,9 +15,6 @@
 
 namespace lookout::apiserver {
 namespace {
-
-using api::Object;
-using lookout::test::held;
 
 const api::Resource kQuotas{"", "v1", "ResourceQuota", "resourcequotas", true};
 const api::Resource kClaims{"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true};
@@ -55,7 +52,7 @@ class NamespaceLimitsTest : public ClientTest {
   std::string used(const std::string& what, const std::string& name = "quota") const {
     return std::string(held(in(kQuotas).get(name))["status"]["used"][what].as_string());
   }
-  /// The words of a 403.
+  /// The message of a 403.
   std::string refusal(const api::Resource& resource, const Object& object) const {
     const api::Status status = status_of([&] { in(resource).create(object); });
     EXPECT_EQ(status.code, 403);
@@ -88,14 +85,14 @@ TEST_F(LimitRanges, GiveDefaultsToContainers) {
     EXPECT_FALSE(entry["fieldsV1"]["f:metadata"]["f:annotations"].exists());
 }
 
-TEST_F(LimitRanges, OfOtherNamespacesDoNotMatter) {
+TEST_F(LimitRanges, OfOtherNamespacesDoNotApply) {
   create_range(R"({"type":"Container","max":{"cpu":"1"}})");
   all(kNamespaces).create(from_json(R"({"metadata":{"name":"other"}})"));
   EXPECT_FALSE(held(pods("other").create(pod("a")))["metadata"]["annotations"].exists());
   EXPECT_TRUE(held(pods().create(pod("a")))["metadata"]["annotations"].exists());
 }
 
-TEST_F(LimitRanges, RefuseContainers) {
+TEST_F(LimitRanges, RejectContainers) {
   create_range(R"({"type":"Container","min":{"cpu":"100m"},"max":{"memory":"1Gi"},
                    "default":{"memory":"512Mi"},"defaultRequest":{"cpu":"200m"},
                    "maxLimitRequestRatio":{"cpu":"2"}})");
@@ -125,7 +122,7 @@ TEST_F(LimitRanges, RefuseContainers) {
   pods().create(pod_with("a", R"({"requests":{"cpu":"1"},"limits":{"cpu":"2","memory":"1Gi"}})"));
 }
 
-TEST_F(LimitRanges, RefuseWholePods) {
+TEST_F(LimitRanges, RejectPods) {
   create_range(R"({"type":"Pod","max":{"memory":"1Gi"},"min":{"cpu":"1"}})");
   const Object two = from_json(R"({"metadata":{"name":"a"},"spec":{"containers":[
       {"name":"x","image":"i","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"1","memory":"800Mi"}}},
@@ -142,7 +139,7 @@ TEST_F(LimitRanges, RefuseWholePods) {
             "pods \"a\" is forbidden: maximum memory usage per Pod is 1Gi, but limit is 2Gi");
 }
 
-TEST_F(LimitRanges, RefuseClaims) {
+TEST_F(LimitRanges, RejectClaims) {
   create_range(
       R"({"type":"PersistentVolumeClaim","min":{"storage":"1Gi"},"max":{"storage":"5Gi"}})");
   const std::string begin = "persistentvolumeclaims \"c\" is forbidden: ";
@@ -153,7 +150,7 @@ TEST_F(LimitRanges, RefuseClaims) {
   in(kClaims).create(claim("c", "2Gi"));
 }
 
-TEST_F(LimitRanges, LeaveAloneWhatIsThere) {
+TEST_F(LimitRanges, KeepExistingObjects) {
   pods().create(pod("a"));
   create_range(R"({"type":"Container","min":{"cpu":"1"}})");
   const Object labelled =
@@ -200,7 +197,7 @@ TEST_F(Quotas, AreFreedByDeletion) {
   in(kConfigMaps).create(config_map("b"));
 }
 
-TEST_F(Quotas, ChargeNothingForWhatIsNotWritten) {
+TEST_F(Quotas, DoNotChargeFailedWrites) {
   create_quota(R"({"configmaps":"2"})");
   in(kConfigMaps).create(config_map("a"));
   EXPECT_EQ(status_of([&] { in(kConfigMaps).create(config_map("a")); }).code, 409);
@@ -225,7 +222,7 @@ TEST_F(Quotas, ChangeWithTheirSpec) {
   in(kConfigMaps).create(config_map("b"));
 }
 
-TEST_F(Quotas, CountWhatPodsAskFor) {
+TEST_F(Quotas, CountRequestsOfPods) {
   create_quota(R"({"pods":"2","requests.cpu":"1","limits.memory":"1Gi"})");
   EXPECT_EQ(refusal(kPods, pod("a")),
             "pods \"a\" is forbidden: failed quota: quota: must specify limits.memory for: main; "
@@ -274,7 +271,7 @@ TEST_F(Quotas, HaveScopes) {
   pods().create(pod_with("a", cpu));
 }
 
-TEST_F(Quotas, HaveScopesThatFollowTheClassOfAPod) {
+TEST_F(Quotas, HaveScopesByQosClass) {
   create_quota(R"({"pods":"0"})", R"(,"scopes":["NotBestEffort"])");
   const std::string of_pod = R"(,"resources":{"requests":{"cpu":"1"}})";
   EXPECT_THAT(refusal(kPods, pod("whole", of_pod)), testing::HasSubstr("exceeded quota: quota"));
@@ -293,7 +290,7 @@ TEST_F(Quotas, HaveScopesThatFollowTheClassOfAPod) {
   pods().create(pod("whole", of_pod));
 }
 
-TEST_F(Quotas, DoNotCountAPodThatOnlyAFinalizerKeeps) {
+TEST_F(Quotas, IgnorePodsKeptOnlyByAFinalizer) {
   create_quota(R"({"pods":"1","count/pods":"5"})");
   pods().create(changed(pod("a"), R"({"metadata":{"finalizers":["example.com/wait"]}})"));
   EXPECT_NE(refusal(kPods, pod("b")), "");
@@ -354,7 +351,7 @@ TEST_F(Quotas, CountCustomResources) {
   all(kDefinitions)
       .create(from_json(std::string(kThingDefinition) +
                         R"("schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
-  // Its resource did not exist when the quota was created.
+  // The resource did not exist when the quota was created.
   in(kQuotas).patch("quota", rest::PatchType::kMerge, R"({"metadata":{"labels":{"a":"b"}}})");
   const auto thing = [](const char* name) {
     return from_json(fmt::format(
@@ -369,7 +366,7 @@ TEST_F(Quotas, CountCustomResources) {
   EXPECT_TRUE(eventually([&] { return used("count/things.example.com") == "0"; }));
 }
 
-TEST_F(Quotas, AllOfThemHaveToAllowIt) {
+TEST_F(Quotas, MustAllAllowARequest) {
   create_quota(R"({"configmaps":"5"})", "", "large");
   create_quota(R"({"configmaps":"1"})", "", "small");
   in(kConfigMaps).create(config_map("a"));
@@ -378,7 +375,7 @@ TEST_F(Quotas, AllOfThemHaveToAllowIt) {
   EXPECT_EQ(used("configmaps", "large"), "1");
 }
 
-TEST_F(Quotas, CountWhatAnApplyCreates) {
+TEST_F(Quotas, CountObjectsCreatedByApply) {
   create_quota(R"({"configmaps":"0"})");
   rest::ApplyOptions options;
   options.field_manager = "test";
@@ -390,8 +387,8 @@ TEST_F(Quotas, CountWhatAnApplyCreates) {
   EXPECT_EQ(status.code, 403);
 }
 
-/// Clients create and delete at the same time, and the server counts again all the while.
-TEST_F(Quotas, AreNeverOverrun) {
+/// Clients create and delete concurrently, while the server recounts.
+TEST_F(Quotas, AreNeverExceeded) {
   constexpr int kHard = 4;
   constexpr int kThreads = 6;
   constexpr int kRounds = 60;
@@ -428,9 +425,9 @@ TEST_F(Quotas, AreNeverOverrun) {
   EXPECT_TRUE(eventually([&] { return used("configmaps") == "0"; }));
 }
 
-/// Quotas count resizes, and limit ranges bound them, beside the answers of a real kube-apiserver
-/// 1.36.2.
-TEST_F(NamespaceLimitsTest, ResizesAreThoseOfARealServer) {
+/// Quotas count resizes, and limit ranges bound them, like in the responses of a real
+/// kube-apiserver 1.36.2.
+TEST_F(NamespaceLimitsTest, ResizesEqualARealServer) {
   const Object recorded =
       Object::parse(lookout::test::read_file(lookout::test::testdata("kube-1.36/resizes.json")));
   const auto send = [&](api::Value one) {

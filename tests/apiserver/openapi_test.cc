@@ -14,7 +14,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
 using api::Value;
 
 constexpr const char* kDefinition = R"({
@@ -62,7 +61,7 @@ TEST_F(OpenApi, HasADocumentForEveryGroupAndVersion) {
   EXPECT_EQ(http(server_.port(), "GET", "/openapi/v3/apis/nobody/v1").code, 404);
 }
 
-TEST_F(OpenApi, RefersToWhatIsThere) {
+TEST_F(OpenApi, AllReferencesExist) {
   all(kDefinitions).create(from_json(kDefinition));
   const auto check = [](const Object& document, Value schemas, const std::string& prefix) {
     std::size_t references = 0;
@@ -83,7 +82,7 @@ TEST_F(OpenApi, RefersToWhatIsThere) {
   }
 }
 
-TEST_F(OpenApi, DescribesTypesAsTheirClientsNeedThem) {
+TEST_F(OpenApi, DescribesTypesForClients) {
   const Object document = get("/openapi/v3/apis/apps/v1");
   const Value schemas = document["components"]["schemas"];
   EXPECT_EQ(schemas["io.k8s.api.apps.v1.Deployment"]["x-kubernetes-group-version-kind"].to_json(),
@@ -111,11 +110,11 @@ TEST_F(OpenApi, DescribesTypesAsTheirClientsNeedThem) {
             "date-time");
 }
 
-TEST_F(OpenApi, SaysWhatRequestsTake) {
+TEST_F(OpenApi, DescribesParametersOfRequests) {
   const Object document = get("/openapi/v3/apis/apps/v1");
   const Value path = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
   ASSERT_TRUE(path.exists());
-  // Where kubectl looks for them.
+  // The place where kubectl searches for them.
   std::set<std::string> parameters;
   for (const Value parameter : path["patch"]["parameters"].elements()) {
     if (parameter["in"].as_string() == "query") parameters.emplace(parameter["name"].as_string());
@@ -145,7 +144,7 @@ TEST_F(OpenApi, NamesAndDescribesOperations) {
       EXPECT_TRUE(is_new) << path << " " << method;
     }
   }
-  // The names are those of a real kube-apiserver, which generated clients have.
+  // The names are those of a real kube-apiserver, and of generated clients.
   EXPECT_EQ(descriptions["listCoreV1NamespacedService"], "list or watch objects of kind Service");
   EXPECT_EQ(descriptions["listCoreV1ServiceForAllNamespaces"],
             "list or watch objects of kind Service");
@@ -186,7 +185,7 @@ TEST_F(OpenApi, DescribesCustomResources) {
   // Schemas that v2 cannot express are left open.
   EXPECT_FALSE(spec["properties"]["port"].contains("anyOf"));
   EXPECT_FALSE(spec["properties"]["note"].contains("type"));
-  // So is a whole object that may have unknown fields: kubectl would refuse those next to others.
+  // So is an object that may have unknown fields: kubectl would reject such fields.
   const Object open = changed(
       from_json(kDefinition),
       R"({"metadata":{"name":"opens.open.example.com"},"spec":{"group":"open.example.com","names":{
@@ -199,7 +198,7 @@ TEST_F(OpenApi, DescribesCustomResources) {
   const Object open_v3 = get("/openapi/v3/apis/open.example.com/v1");
   EXPECT_TRUE(open_v3["components"]["schemas"]["com.example.open.v1.Open"]["properties"]["metadata"]
                   .exists());
-  // It is removed with its definition.
+  // The schema is removed with its definition.
   all(kDefinitions).remove("crontabs.stable.example.com");
   EXPECT_TRUE(eventually([&] {
     return http(server_.port(), "GET", "/openapi/v3/apis/stable.example.com/v1").code == 404;
@@ -231,7 +230,7 @@ std::multimap<unsigned, std::string> fields_of(const std::string& message) {
   return out;
 }
 
-TEST_F(OpenApi, SpeaksTheProtobufOfGoClients) {
+TEST_F(OpenApi, SupportsTheProtobufOfGoClients) {
   const auto answer =
       http(server_.port(), "GET", "/openapi/v2", {},
            {{"Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}});
@@ -256,7 +255,7 @@ TEST_F(OpenApi, SpeaksTheProtobufOfGoClients) {
             R"([{"group":"","kind":"Pod","version":"v1"}])");
 }
 
-TEST_F(OpenApi, IsNotServedInOtherForms) {
+TEST_F(OpenApi, RejectsOtherEncodings) {
   for (const char* path : {"/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1"}) {
     EXPECT_EQ(http(server_.port(), "GET", path, {}, {{"Accept", "text/html"}}).code, 406) << path;
   }

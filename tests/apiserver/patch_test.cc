@@ -1,4 +1,4 @@
-// Patches over HTTP, as a real kube-apiserver answered them.
+// Patches over HTTP, compared with the responses of a real kube-apiserver.
 
 #include <string>
 
@@ -30,7 +30,7 @@ class Patches : public ClientTest {
   }
 };
 
-TEST_F(Patches, DoWhatTheyDidOnARealServer) {
+TEST_F(Patches, EqualARealServer) {
   const auto recorded = api::Object::parse(
       R"({"cases":)" + test::read_file(test::testdata("kube-1.36/patches.json")) + "}");
   int compared = 0;
@@ -67,7 +67,7 @@ void PrintTo(const WrongPatch& patch, std::ostream* out) { *out << patch.body; }
 
 class WrongPatches : public Patches, public testing::WithParamInterface<WrongPatch> {};
 
-TEST_P(WrongPatches, AreRefusedAndChangeNothing) {
+TEST_P(WrongPatches, AreRejectedAndChangeNothing) {
   const auto created =
       in(kDeployments)
           .create(from_json(
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongPatch{"application/apply-patch+yaml", "spec: {}", 422, "fieldManager: Required value"},
         WrongPatch{"text/plain", "{}", 415, ""}));
 
-TEST_F(Patches, ThatAreNullChangeNothing) {
+TEST_F(Patches, ChangeNothingIfNull) {
   in(kConfigMaps).create(config_map("c"));
   const auto answer = [&](const char* type) {
     return http(server_.port(), "PATCH", std::string(kConfigMapsPath) + "/c", "null",
@@ -150,6 +150,13 @@ TEST_F(Patches, AddANullWhereTheyHaveNoValue) {
   const api::Object after =
       in(kConfigMaps).patch("c", rest::PatchType::kJson, R"([{"op":"replace","path":"/data"}])");
   EXPECT_FALSE(after["data"].exists());
+}
+
+// The object is looked for before the patch is read, but after its type.
+TEST_F(Patches, AreNotParsedIfTheObjectIsAbsent) {
+  for (const char* type : {kStrategic, kMerge, kJson})
+    EXPECT_EQ(patch("none", type, "{").code, 404) << type;
+  EXPECT_EQ(patch("none", "text/plain", "{}").code, 415);
 }
 
 TEST_F(Patches, CreateNothing) {

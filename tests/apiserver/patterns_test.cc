@@ -12,7 +12,7 @@ namespace {
 
 const api::Resource kTabs{"stable.example.com", "v1", "CronTab", "crontabs", true};
 
-/// A definition whose objects have a text at `spec.text`, with what is said of it.
+/// A definition whose objects have a string at `spec.text`, with this schema.
 api::Object definition(const std::string& of_text, const std::string& of_spec = "") {
   return from_json(
       R"({"metadata":{"name":"crontabs.stable.example.com"},
@@ -33,7 +33,7 @@ api::Object tab(const std::string& text) {
 
 class CustomPatterns : public ClientTest {};
 
-TEST_F(CustomPatterns, AreGosAndMeanTheWholeText) {
+TEST_F(CustomPatterns, HaveTheSyntaxOfGo) {
   all(kDefinitions).create(definition(R"(,"pattern":"^\\pL+(?P<n>[0-9]{2})$")"));
   EXPECT_EQ(in(kTabs).create(tab("äö12"), {.dry_run = true}).name(), "a");
   for (const char* text : {"äö1", "12", "äö12x", R"(äö12\n)", R"(x\näö12\nx)"}) {
@@ -43,8 +43,8 @@ TEST_F(CustomPatterns, AreGosAndMeanTheWholeText) {
   }
 }
 
-// Group names have two forms, and similar texts may be something else.
-TEST_F(CustomPatterns, MayNameTheirGroupsInTwoWays) {
+// Group names have two forms, and similar texts may have another meaning.
+TEST_F(CustomPatterns, SupportBothFormsOfNamedGroups) {
   const auto takes = [&](const std::string& pattern, const std::string& text) {
     all(kDefinitions).create(definition(R"(,"pattern":")" + pattern + "\""));
     const auto status = status_of([&] { in(kTabs).create(tab(text), {.dry_run = true}); });
@@ -59,7 +59,7 @@ TEST_F(CustomPatterns, MayNameTheirGroupsInTwoWays) {
   EXPECT_FALSE(takes("^[](?<a[:digit:](?<a]+$", "P"));
 }
 
-TEST_F(CustomPatterns, MayRepeatAllLettersOften) {
+TEST_F(CustomPatterns, MayRepeatClassesOften) {
   for (const char* often : {"63", "1000"}) {
     all(kDefinitions)
         .create(definition(R"(,"pattern":"^[\\p{L}\\p{N}]{1,)" + std::string(often) + R"(}$")"));
@@ -69,15 +69,15 @@ TEST_F(CustomPatterns, MayRepeatAllLettersOften) {
   }
 }
 
-// A pattern that keeps others busy for years, and texts that are long.
-TEST_F(CustomPatterns, TakeNoLongerThanTheTextIs) {
+// A pattern with exponential time in backtracking engines, and long texts.
+TEST_F(CustomPatterns, AreMatchedInLinearTime) {
   all(kDefinitions).create(definition(R"(,"pattern":"^(([a-z])+.)+[A-Z]([a-z])+$")"));
   const auto status = status_of([&] { in(kTabs).create(tab(std::string(5000, 'a'))); });
   EXPECT_EQ(status.code, 422);
   EXPECT_THAT(status.message, HasSubstr("should match"));
 }
 
-TEST_F(CustomPatterns, ThatCannotBeMatchedAreRefusedWithTheirDefinition) {
+TEST_F(CustomPatterns, AreRejectedIfUnsupported) {
   const std::string path = "spec.validation.openAPIV3Schema.properties[spec].properties[text]";
   const auto cause_of = [&](const std::string& of_text) {
     const auto status = status_of([&] { all(kDefinitions).create(definition(of_text)); });
@@ -99,16 +99,16 @@ TEST_F(CustomPatterns, ThatCannotBeMatchedAreRefusedWithTheirDefinition) {
               HasSubstr("regular expression"));
   EXPECT_THAT(cause_of(R"(,"pattern":"\\pL{1,1000}\\pL{0,1000}\\pL{0,1000}")"),
               HasSubstr("too hard"));
-  // Wherever it is.
+  // At any position in the schema.
   EXPECT_THAT(cause_of(R"(,"anyOf":[{"pattern":"a"},{"not":{"pattern":"("}}])"),
               StartsWith(path + ".anyOf[1].not.pattern: "));
-  // Larger than those that definitions have.
+  // Larger than patterns of common definitions.
   all(kDefinitions)
       .create(definition(
           R"(,"pattern":"^[a-z0-9]([-a-z0-9]{0,251}[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]{0,251})?)*$")"));
 }
 
-// ------------------------------------------------------------------- what is kept, and no more
+// ---------------------------------------------------------------------------- unenforced rules
 
 class Unenforced : public ClientTest {
  protected:
@@ -122,7 +122,7 @@ class Unenforced : public ClientTest {
   }
 };
 
-TEST_F(Unenforced, IsSaidInAWarning) {
+TEST_F(Unenforced, CausesAWarning) {
   const std::string admission = "/apis/admissionregistration.k8s.io/v1/";
   const std::string in_default = "/api/v1/namespaces/default/";
   for (const char* plural : {"validatingwebhookconfigurations", "mutatingwebhookconfigurations"})
@@ -141,7 +141,7 @@ TEST_F(Unenforced, IsSaidInAWarning) {
   EXPECT_EQ(warning(in_default + "configmaps", config_map("a")), "");
 }
 
-TEST_F(Unenforced, RulesOfDefinitionsAre) {
+TEST_F(Unenforced, RulesOfDefinitionsCauseWarnings) {
   const std::string path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
   EXPECT_EQ(warning(path + "?dryRun=All", definition("")), "");
   EXPECT_EQ(warning(path + "?dryRun=All",

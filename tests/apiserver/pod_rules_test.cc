@@ -1,5 +1,6 @@
-// Validation of pods, and changes that the server makes to new pods, where there is no recorded answer of a real
-// kube-apiserver. The texts and paths are those of k8s.io/kubernetes' validation and of its strategy for pods.
+// Validation of pods, and changes that the server makes to new pods, without recorded responses of
+// a real kube-apiserver. The messages and paths are those of k8s.io/kubernetes' validation and of
+// its strategy for pods.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +15,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -42,7 +42,7 @@ void PrintTo(const Refused& one, std::ostream* out) { *out << one.changes; }
 
 class RefusedPods : public PodRules, public testing::WithParamInterface<Refused> {};
 
-TEST_P(RefusedPods, SayWhy) {
+TEST_P(RefusedPods, HaveTheExpectedMessage) {
   const HttpAnswer answer = send("POST", std::string(kPodsPath) + "?dryRun=All",
                                  json_patched(kPod, GetParam().changes).to_json());
   EXPECT_EQ(answer.code, GetParam().causes.empty() ? 201 : 422) << answer.body;
@@ -288,7 +288,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {"spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Invalid value: "
                  R"("v": referenced volume must be of type emptyDir)"}}));
 
-TEST_F(PodRules, SearchListsHaveALimit) {
+TEST_F(PodRules, SearchListsAreLimited) {
   std::string domains;
   for (int i = 0; i < 13; ++i) {
     if (i > 0) domains += ",";
@@ -304,7 +304,7 @@ TEST_F(PodRules, SearchListsHaveALimit) {
                                     "the search list")));
 }
 
-TEST_F(PodRules, PersistentVolumesHaveSourcesOfTheirOwn) {
+TEST_F(PodRules, PersistentVolumesHaveTheirOwnSources) {
   const auto volume = [&](const std::string& source) {
     return causes_of(send("POST", "/api/v1/persistentvolumes?dryRun=All",
                           R"({"metadata":{"name":"v"},"spec":{"accessModes":["ReadWriteOnce"],)"
@@ -325,7 +325,7 @@ TEST_F(PodRules, PersistentVolumesHaveSourcesOfTheirOwn) {
               ElementsAre("spec.nfs: Forbidden: may not specify more than 1 volume type"));
 }
 
-TEST_F(PodRules, APodThatWaitsSaysSo) {
+TEST_F(PodRules, AGatedPodHasACondition) {
   const Object pod =
       create(json_patched(kPod, add_to_spec("/schedulingGates", R"([{"name":"example.com/a"}])"))
                  .to_json());
@@ -338,7 +338,7 @@ TEST_F(PodRules, APodThatWaitsSaysSo) {
   EXPECT_FALSE(condition["lastTransitionTime"].as_string().empty());
 }
 
-TEST_F(PodRules, APodThatWaitsMayGetFewerNodes) {
+TEST_F(PodRules, AGatedPodMayTightenItsNodeSelection) {
   const std::string affinity =
       R"({"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":)"
       R"([{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}})";
@@ -401,7 +401,7 @@ TEST_F(PodRules, LabelKeysBecomePartsOfSelectors) {
             R"({"key":"tenant","operator":"NotIn","values":["t"]}])");
   EXPECT_EQ(pod["spec"]["topologySpreadConstraints"][0]["labelSelector"].to_json(),
             R"({"matchExpressions":[{"key":"app","operator":"In","values":["a"]}]})");
-  // Nobody can say the same twice.
+  // A duplicate is rejected.
   const auto causes = causes_of(send(
       "POST", std::string(kPodsPath) + "?dryRun=All",
       json_patched(kPod,
@@ -415,7 +415,7 @@ TEST_F(PodRules, LabelKeysBecomePartsOfSelectors) {
                                   "exists in both matchLabelKeys and labelSelector"));
 }
 
-TEST_F(PodRules, AnnotatedProfilesBecomeFields) {
+TEST_F(PodRules, ProfileAnnotationsBecomeFields) {
   const HttpAnswer answer = send(
       "POST", kPodsPath,
       json_patched(
@@ -430,13 +430,48 @@ TEST_F(PodRules, AnnotatedProfilesBecomeFields) {
   const Object pod = Object::parse(answer.body);
   EXPECT_EQ(pod["spec"]["containers"][0]["securityContext"].to_json(),
             R"({"appArmorProfile":{"type":"Localhost","localhostProfile":"a"}})");
-  // It is the pod's already.
+  // The pod has the same profile already.
   EXPECT_FALSE(pod["spec"]["containers"][1]["securityContext"].exists());
   const auto warning = answer.headers.find("warning");
   ASSERT_NE(warning, answer.headers.end());
   EXPECT_THAT(warning->second,
               HasSubstr("metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: "
                         "deprecated since v1.30; use the \\\"appArmorProfile\\\" field instead"));
+}
+
+// The feature gates of these fields are off by default in 1.36.
+TEST_F(PodRules, FieldsOfTheFutureAreDropped) {
+  const std::string spec =
+      R"({"restartPolicy":"Never","schedulingGroup":{"podGroupName":"g"},"os":{"name":"linux"},)"
+      R"("containers":[{"name":"c","image":"i","lifecycle":{"stopSignal":"SIGUSR1"}},)"
+      R"({"name":"d","image":"i","lifecycle":{"stopSignal":"SIGUSR1",)"
+      R"("preStop":{"sleep":{"seconds":1}}}}],)"
+      R"("volumes":[{"name":"v","projected":{"sources":[{"clusterTrustBundle":{"path":"a",)"
+      R"("name":"b"}},{"podCertificate":{"signerName":"x.com/y","keyType":"RSA3072"}},)"
+      R"({"configMap":{"name":"m"}}]}}]})";
+  const auto check = [](const Object& object, const api::Value found) {
+    EXPECT_FALSE(found.contains("schedulingGroup")) << object.to_json();
+    EXPECT_FALSE(found["containers"][0].contains("lifecycle"));
+    EXPECT_EQ(found["containers"][1]["lifecycle"].to_json(),
+              R"({"preStop":{"sleep":{"seconds":1}}})");
+    EXPECT_EQ(found["volumes"][0]["projected"]["sources"].to_json(),
+              R"([{},{},{"configMap":{"name":"m"}}])");
+  };
+  const Object pod = create(R"({"metadata":{"name":"p"},"spec":)" + spec + "}");
+  check(pod, pod["spec"]);
+  const Object jobs = Object::parse(
+      send("POST", "/apis/batch/v1/namespaces/default/cronjobs",
+           R"({"metadata":{"name":"j"},"spec":{"schedule":"* * * * *","jobTemplate":{"spec":)"
+           R"({"template":{"spec":)" +
+               spec + "}}}}}")
+          .body);
+  check(jobs, jobs["spec"]["jobTemplate"]["spec"]["template"]["spec"]);
+  const Object changed =
+      Object::parse(send("PATCH", "/apis/batch/v1/namespaces/default/cronjobs/j",
+                         R"({"spec":{"jobTemplate":{"spec":{"template":{"spec":)" + spec + "}}}}}",
+                         "application/merge-patch+json")
+                        .body);
+  check(changed, changed["spec"]["jobTemplate"]["spec"]["template"]["spec"]);
 }
 
 }  // namespace

@@ -9,8 +9,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 const api::Resource kPriorityClasses{"scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses",
                                      false};
 
@@ -29,7 +27,7 @@ class Priorities : public ClientTest {
   }
 };
 
-TEST_F(Priorities, OfAClassThatAUserDefined) {
+TEST_F(Priorities, ComeFromUserDefinedClasses) {
   create_class("high", 1000, R"(,"preemptionPolicy":"Never")");
   expect(pods().create(pod("a", R"(,"priorityClassName":"high")")), 1000, "Never", "high");
   // Explicit values are allowed if they equal the computed ones.
@@ -41,7 +39,7 @@ TEST_F(Priorities, OfAClassThatAUserDefined) {
   expect(pods().create(pod("d")), 0, "PreemptLowerPriority", "");
 }
 
-TEST_F(Priorities, OfTheDefault) {
+TEST_F(Priorities, ComeFromTheDefaultClass) {
   create_class("usual", 50, R"(,"globalDefault":true)");
   expect(pods().create(pod("a")), 50, "PreemptLowerPriority", "usual");
   expect(pods().create(pod("b", R"(,"priorityClassName":"usual")")), 50, "PreemptLowerPriority",
@@ -72,7 +70,7 @@ TEST_F(Priorities, HaveOneDefault) {
   expect(pods().create(pod("a")), 40, "PreemptLowerPriority", "lower");
 }
 
-TEST_F(Priorities, WhatContradictsItsClassIsRefused) {
+TEST_F(Priorities, ContradictionsAreRejected) {
   create_class("high", 1000);
   const auto refusal = [&](const std::string& spec) {
     return status_of([&] { pods().create(pod("a", spec)); });

@@ -10,8 +10,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 const std::string kProtobuf(api::kProtobufMediaType);
 const std::string kMaps = "/api/v1/namespaces/default/configmaps";
 
@@ -32,19 +30,19 @@ class ProtobufOutput : public ClientTest {
   }
 };
 
-TEST_F(ProtobufOutput, AnObjectIsTheSameAsItsJson) {
+TEST_F(ProtobufOutput, AnObjectEqualsItsJson) {
   in(kConfigMaps).create(config_map("a"));
   EXPECT_EQ(decoded(ask(kMaps + "/a", kProtobuf)), Object::parse(ask(kMaps + "/a", "").body));
 }
 
-TEST_F(ProtobufOutput, WritesAnswerInProtobufToo) {
+TEST_F(ProtobufOutput, WritesReturnProtobuf) {
   const Object created = decoded(ask(kMaps, kProtobuf, "POST", config_map("a").to_json()));
   EXPECT_EQ(created.name(), "a");
   EXPECT_EQ(created, Object::parse(ask(kMaps + "/a", "").body));
   EXPECT_EQ(decoded(ask(kMaps + "/a", kProtobuf, "DELETE")).kind(), "Status");
 }
 
-TEST_F(ProtobufOutput, AListIsTheSameAsItsJson) {
+TEST_F(ProtobufOutput, AListEqualsItsJson) {
   const std::string accept = kProtobuf + ",application/json";
   EXPECT_EQ(decoded(ask(kMaps, accept)), Object::parse(ask(kMaps, "").body)) << "empty";
   // More than one write.
@@ -53,7 +51,7 @@ TEST_F(ProtobufOutput, AListIsTheSameAsItsJson) {
   for (const char* query : {"", "?limit=7", "?labelSelector=no%3Dsuch"}) {
     const HttpAnswer in_protobuf = ask(kMaps + query, accept);
     EXPECT_EQ(decoded(in_protobuf), Object::parse(ask(kMaps + query, "").body)) << query;
-    // As Kubernetes would have written it.
+    // Equals Kubernetes' encoding.
     std::string again;
     api::ProtobufEncoder().encode(decoded(in_protobuf), again);
     EXPECT_EQ(in_protobuf.body, again);
@@ -87,7 +85,7 @@ TEST_F(ProtobufOutput, MetadataAlone) {
   same(kMaps, "PartialObjectMetadataList");
 }
 
-TEST_F(ProtobufOutput, FailuresAreToldInProtobuf) {
+TEST_F(ProtobufOutput, FailuresAreReturnedInProtobuf) {
   const HttpAnswer answer = ask(kMaps + "/none", kProtobuf + ",application/json");
   EXPECT_EQ(answer.code, 404);
   EXPECT_EQ(decoded(answer), Object::parse(ask(kMaps + "/none", "").body));
@@ -95,7 +93,7 @@ TEST_F(ProtobufOutput, FailuresAreToldInProtobuf) {
             "application/json");
 }
 
-TEST_F(ProtobufOutput, WhatIsPreferredIsGiven) {
+TEST_F(ProtobufOutput, FollowsTheQualityOfAccept) {
   in(kConfigMaps).create(config_map("a"));
   const auto type = [&](const std::string& accept) {
     return ask(kMaps + "/a", accept).headers.at("content-type");
@@ -148,7 +146,7 @@ TEST_F(ProtobufOutput, WatchesAreFrames) {
   EXPECT_EQ(events[1].object.annotations()[api::kInitialEventsEndAnnotation].as_string(), "true");
 }
 
-TEST_F(ProtobufOutput, WatchersOfBothEncodingsAreToldTheSame) {
+TEST_F(ProtobufOutput, WatchersOfBothEncodingsReceiveTheSame) {
   std::vector<std::vector<api::WatchEvent>> told;
   std::vector<rest::WatchStream> streams;
   const std::string from = in(kConfigMaps).list().resource_version;

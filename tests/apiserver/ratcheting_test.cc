@@ -20,8 +20,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 class Ratcheting : public ClientTest {
  protected:
   HttpAnswer send(const std::string& method, const std::string& path, const std::string& body) {
@@ -39,7 +37,7 @@ std::vector<std::string> sorted_causes(api::Value causes) {
   return out;
 }
 
-TEST_F(Ratcheting, OfCustomResourcesIsThatOfARealServer) {
+TEST_F(Ratcheting, OfCustomResourcesEqualsARealServer) {
   const Object recorded = Object::parse(
       lookout::test::read_file(lookout::test::testdata("kube-1.36/custom_ratcheting.json")));
   const std::string definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -96,8 +94,8 @@ void store(storage::Interface& place, std::string key, Object object) {
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Each object was written into the storage, as by an older server that was less strict.
-TEST(OldObjects, CanBeChangedAsOnARealServer) {
+/// Each object is written directly to the storage, like by an older, less strict server.
+TEST(OldObjects, CanBeChangedLikeOnARealServer) {
   const Object recorded = Object::parse(
       lookout::test::read_file(lookout::test::testdata("kube-1.36/old_objects.json")));
   const auto backend = std::make_shared<storage::MemoryBackend>();

@@ -17,8 +17,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using lookout::test::held;
-
 constexpr const char* kRbac = "rbac.authorization.k8s.io";
 const api::Resource kRoles{kRbac, "v1", "Role", "roles", true};
 const api::Resource kRoleBindings{kRbac, "v1", "RoleBinding", "rolebindings", true};
@@ -62,7 +60,7 @@ class Rbac : public ClientTest {
   }
 };
 
-TEST_F(Rbac, RefusesWhatNoRuleAllows) {
+TEST_F(Rbac, RejectsRequestsWithoutARule) {
   const rest::Client ann = as("ann");
   EXPECT_EQ(
       message([&] { ann.resource(kPods, "default").list({}); }),
@@ -125,7 +123,7 @@ TEST_F(Rbac, RulesGoWithTheirNamespace) {
   EXPECT_THAT(message([&] { ann.resource(kPods).list({}); }), HasSubstr("at the cluster scope"));
 }
 
-TEST_F(Rbac, NamesSubresourcesAndSelectorsCount) {
+TEST_F(Rbac, NamesSubresourcesAndSelectorsAreChecked) {
   grant("ann",
         R"({"verbs":["get","list","watch"],"apiGroups":[""],"resources":["configmaps"],
             "resourceNames":["settings"]},
@@ -150,7 +148,7 @@ TEST_F(Rbac, NamesSubresourcesAndSelectorsCount) {
   EXPECT_THAT(raw("/api/v1/namespaces/default/pods/web/log"), HasSubstr("resource \"pods/log\""));
 }
 
-TEST_F(Rbac, AnUpdateThatCreatesIsACreation) {
+TEST_F(Rbac, AnUpdateThatCreatesNeedsCreate) {
   grant("ann", R"({"verbs":["patch","update"],"apiGroups":["","coordination.k8s.io"],
                    "resources":["configmaps","leases"]})");
   const rest::Client ann = as("ann");
@@ -171,7 +169,7 @@ TEST_F(Rbac, AnUpdateThatCreatesIsACreation) {
   EXPECT_EQ(message(apply), "done");
 }
 
-TEST_F(Rbac, NobodyGrantsMoreThanTheyHave) {
+TEST_F(Rbac, UsersCannotEscalate) {
   grant("ann",
         R"({"verbs":["*"],"apiGroups":["rbac.authorization.k8s.io"],
             "resources":["roles","rolebindings"],"resourceNames":["mine"]},
@@ -224,7 +222,7 @@ TEST_F(Rbac, NobodyGrantsMoreThanTheyHave) {
               HasSubstr("not currently held"));
 }
 
-TEST_F(Rbac, ARoleOfABindingStays) {
+TEST_F(Rbac, TheRoleOfABindingIsImmutable) {
   grant("ann", R"({"verbs":["get"],"apiGroups":[""],"resources":["pods"]})");
   const auto binding = in(kRoleBindings).get("ann");
   EXPECT_THAT(message([&] {
@@ -261,7 +259,7 @@ TEST_F(Rbac, AggregatedRolesHaveTheRulesOfOthers) {
     EXPECT_THAT(held(roles.get(role))["rules"].to_json(), HasSubstr("things")) << role;
 }
 
-TEST_F(Rbac, ImpersonationIsARight) {
+TEST_F(Rbac, ImpersonationNeedsPermission) {
   all(kClusterRoles).create(from_json(R"({"metadata":{"name":"actors"},"rules":[
     {"verbs":["impersonate"],"apiGroups":[""],"resources":["users"],"resourceNames":["bob"]},
     {"verbs":["impersonate"],"apiGroups":[""],"resources":["groups"],"resourceNames":["dev"]},
@@ -306,7 +304,7 @@ TEST_F(Rbac, ImpersonationIsARight) {
                 "resource \"serviceaccounts\" in API group \"\" in the namespace \"shop\""));
 }
 
-TEST_F(Rbac, ConstrainedImpersonationIsForWhatItSays) {
+TEST_F(Rbac, ConstrainedImpersonationIsLimited) {
   all(kClusterRoles).create(from_json(R"({"metadata":{"name":"agents"},"rules":[
     {"verbs":["impersonate:user-info"],"apiGroups":["authentication.k8s.io"],
      "resources":["users","groups"],"resourceNames":["bob","dev"]},
@@ -334,7 +332,7 @@ TEST_F(Rbac, ConstrainedImpersonationIsForWhatItSays) {
   EXPECT_EQ(read(kPods, "bob"), "done");
   EXPECT_EQ(read(kPods, "bob", {"dev"}), "done");
   EXPECT_EQ(read(kPods, "system:serviceaccount:shop:cart"), "done");
-  // As a node, one has the group of nodes.
+  // Impersonation of a node includes the group of nodes.
   EXPECT_EQ(read(kPods, "system:node:n1"), "done");
   EXPECT_EQ(read(kConfigMaps, "bob"),
             "403 configmaps is forbidden: User \"ann\" cannot impersonate-on:user-info:list "
@@ -350,7 +348,7 @@ TEST_F(Rbac, ConstrainedImpersonationIsForWhatItSays) {
   EXPECT_THAT(read(kPods, "system:node:n1", {"dev"}), HasSubstr("403"));
 }
 
-TEST_F(Rbac, ReviewsAnswerWithReasons) {
+TEST_F(Rbac, ReviewsReturnReasons) {
   grant("ann", R"({"verbs":["list"],"apiGroups":[""],"resources":["pods"]})");
   const api::Resource reviews{"authorization.k8s.io", "v1", "SelfSubjectAccessReview",
                               "selfsubjectaccessreviews", false};
@@ -379,7 +377,7 @@ TEST_F(Rbac, ReviewsAnswerWithReasons) {
   EXPECT_THAT(in_default("shop"), HasSubstr("must match metadata.namespace"));
 }
 
-TEST_F(Rbac, AControllerHasTheRightsOfItsServiceAccount) {
+TEST_F(Rbac, AControllerHasThePermissionsOfItsServiceAccount) {
   in(kRoles).create(from_json(R"({"metadata":{"name":"cart"},"rules":[
     {"verbs":["get","list","watch"],"apiGroups":[""],"resources":["configmaps"]}]})"));
   in(kRoleBindings).create(from_json(R"({"metadata":{"name":"cart"},
@@ -393,7 +391,7 @@ TEST_F(Rbac, AControllerHasTheRightsOfItsServiceAccount) {
       "resource \"configmaps\" in API group \"\" in the namespace \"default\"");
 }
 
-TEST_F(Rbac, UnknownTokensAreRefused) {
+TEST_F(Rbac, UnknownTokensAreRejected) {
   rest::Config config = server_.client_config();
   config.bearer_token = "whatever";
   EXPECT_THAT(message([&] { rest::Client(config).resource(kPods).list({}); }), HasSubstr("401"));
@@ -410,7 +408,7 @@ TEST_F(Rbac, ANewClusterHasItsRolesAndTheServiceKubernetes) {
   EXPECT_EQ(held(in(slices).get("kubernetes"))["ports"][0]["port"].as_int(), server_.port());
 }
 
-TEST(RbacBootstrap, AddsWhatIsMissingInAnOldStorage) {
+TEST(RbacBootstrap, AddsMissingObjectsToAnOldStorage) {
   ServerOptions options;
   options.storage = std::make_shared<storage::MemoryBackend>();
   {
@@ -457,7 +455,7 @@ TEST_F(Rbac, SigningRequestsCarryTheirRequester) {
   EXPECT_EQ(spec["uid"].as_string(), "7");
   EXPECT_EQ(spec["groups"].to_json(), R"(["dev","system:masters","system:authenticated"])");
   EXPECT_EQ(spec["extra"].to_json(), R"({"scopes":["view"]})");
-  // It stays as it is.
+  // The requester cannot be changed.
   const auto updated =
       all(requests).patch("a", rest::PatchType::kMerge, R"({"spec":{"username":"ann"}})");
   EXPECT_EQ(updated["spec"]["username"].as_string(), "bob");

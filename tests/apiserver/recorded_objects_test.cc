@@ -117,7 +117,7 @@ struct Recorded {
 
 class RecordedObjects : public ClientTest, public testing::WithParamInterface<Recorded> {};
 
-TEST_P(RecordedObjects, BecomeTheSameHere) {
+TEST_P(RecordedObjects, AreCreatedEqually) {
   const Recorded& p = GetParam();
   const std::string prefix = *p.group == '\0' ? "" : std::string(p.group) + "_";
   const api::Object list = from_json(test::read_file(
@@ -126,7 +126,7 @@ TEST_P(RecordedObjects, BecomeTheSameHere) {
   const api::Resource resource(p.group, p.version, p.kind, p.plural, p.namespaced);
   int compared = 0;
   for (const api::Value item : list["items"].elements()) {
-    if (item["metadata"]["name"].as_string().starts_with("system-")) continue;  // are there
+    if (item["metadata"]["name"].as_string().starts_with("system-")) continue;  // they exist
     Document recorded;
     recorded.Parse(item.to_json().c_str());
     Document sent(rapidjson::kObjectType);

@@ -60,12 +60,12 @@ struct Exception {
 };
 const std::map<std::string, Exception>& exceptions() {
   static const std::map<std::string, Exception> kExceptions = {
-      // Names the newest revision, which is another one here.
+      // Contains the newest revision, which differs here.
       {"rv_too_large", {R"(Timeout: Too large resource version: 999999999, current: \d+)"}},
-      // Names the encodings that there are. YAML is none of them.
+      // Lists the available encodings, without YAML.
       {"not_acceptable",
        {R"(406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch)"}},
-      // Followed, in the original, by a comparison of Go's structures.
+      // In the original, a comparison of Go's structures follows.
       {"immutable",
        {R"(Pod "p1" is invalid: spec: Forbidden: pod updates may not change fields other than [^@]*)"}},
   };
@@ -76,9 +76,9 @@ class RecordedStatus : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     ServerOptions options;
-    // As low as those of the recorded server: 999999999 lies in the future.
+    // As low as the recorded server's: 999999999 is in the future.
     options.first_revision = 100;
-    // So that the resourceVersion 1 is before the history.
+    // The resourceVersion 1 must be before the history.
     options.history = 12;
     options.future_wait = std::chrono::milliseconds(50);
     server_ = new Server(options);
@@ -89,9 +89,9 @@ class RecordedStatus : public testing::Test {
   static inline Server* server_ = nullptr;
 };
 
-TEST_F(RecordedStatus, EveryAnswerIsTheRecordedOne) {
+TEST_F(RecordedStatus, EveryResponseEqualsTheRecording) {
   const Object recordings = Object::parse(testdata_text("kube-1.36/status.json"));
-  // With credentials, which the tests of authentication look at; and watches, below.
+  // Cases with credentials (see the authentication tests) and watches (see below).
   const std::set<std::string_view> elsewhere = {"anonymous", "bad_token", "watch_gone",
                                                 "watch_rv_future"};
   int compared = 0;
@@ -129,9 +129,9 @@ TEST_F(RecordedStatus, EveryAnswerIsTheRecordedOne) {
   EXPECT_EQ(compared, 21);
 }
 
-// The recorded server waits in silence until the watch ends. Here a server that keeps objects in
-// memory may begin again below what it has given out, and clients have to be told.
-TEST_F(RecordedStatus, AWatchFromTheFutureIsToldThatItDoesNotCome) {
+// The recorded server waits silently until the watch times out. Here a memory server may restart
+// with lower revisions, and clients must notice that.
+TEST_F(RecordedStatus, AWatchFromTheFutureGetsAnError) {
   const auto answer = http(server_->port(), "GET",
                            "/api/v1/namespaces/shop2/pods?watch=1&resourceVersion=999999999&"
                            "timeoutSeconds=60&allowWatchBookmarks=true");
@@ -181,7 +181,7 @@ std::string percent_encode(std::string_view text) {
   return out;
 }
 
-TEST_P(RecordedSelectors, SelectWhatTheRealServerSelected) {
+TEST_P(RecordedSelectors, SelectTheSameObjectsAsARealServer) {
   Server server;
   load(server);
   HttpClient client(server.port());

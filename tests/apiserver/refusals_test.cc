@@ -15,8 +15,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 class Refusals : public ClientTest {};
 
 /// Each cause of a rejection, in order: its field, its reason and its message.
@@ -31,7 +29,7 @@ std::vector<std::string> causes_in(api::Value causes) {
 }
 
 /// Each case changes a valid object at one place.
-TEST_F(Refusals, AreThoseOfARealServer) {
+TEST_F(Refusals, EqualARealServer) {
   const Object recorded =
       Object::parse(lookout::test::read_file(lookout::test::testdata("kube-1.36/refusals.json")));
   std::size_t compared = 0;
@@ -59,9 +57,9 @@ TEST_F(Refusals, AreThoseOfARealServer) {
   EXPECT_GT(compared, 500u);
 }
 
-/// Objects in memory are compared with those that clients send, whatever form these come in, so they
-/// have to be what a storage that keeps protobuf gives back.
-TEST_F(Refusals, AreOfObjectsThatStayTheSameInProtobuf) {
+/// Objects in memory are compared with objects from clients in any encoding, so they must equal the
+/// result of a protobuf storage.
+TEST_F(Refusals, ObjectsAreUnchangedByProtobuf) {
   const Object recorded =
       Object::parse(lookout::test::read_file(lookout::test::testdata("kube-1.36/refusals.json")));
   const auto create = [&](const std::string& path, const std::string& object) {
@@ -95,7 +93,7 @@ class RefusedBodies : public ClientTest {};
 
 /// Bodies for subresources, reviews and deletions, and patches, that do not fit their types, and
 /// changes that a subresource does not make. A case without a message repeats the object.
-TEST_F(RefusedBodies, AreThoseOfARealServer) {
+TEST_F(RefusedBodies, EqualARealServer) {
   const Object recorded = Object::parse(
       lookout::test::read_file(lookout::test::testdata("kube-1.36/refused_bodies.json")));
   for (const api::Value setup : recorded["objects"].elements()) {
@@ -124,8 +122,8 @@ TEST_F(RefusedBodies, AreThoseOfARealServer) {
 
 class StatusWrites : public ClientTest {};
 
-/// What a write left: the status, and the metadata that a client can set. Times are the recorded
-/// ones, or now.
+/// The result of a write: the status, and the metadata that a client can set. Times are the
+/// recorded ones, or now.
 Object outcome(const Object& written, bool with_metadata) {
   rapidjson::Document out(rapidjson::kObjectType);
   rapidjson::Document whole = written.to_document();
@@ -153,7 +151,7 @@ Object outcome(const Object& written, bool with_metadata) {
 }
 
 /// Writes each object repeatedly, with valid and invalid changes.
-TEST_F(StatusWrites, AreAnsweredAsByARealServer) {
+TEST_F(StatusWrites, EqualARealServer) {
   const Object recorded = Object::parse(
       lookout::test::read_file(lookout::test::testdata("kube-1.36/status_writes.json")));
   std::size_t compared = 0;

@@ -20,7 +20,6 @@ namespace lookout::apiserver {
 namespace {
 
 using endpoints::InFlight;
-using lookout::test::held;
 
 TEST(InFlight, CountsTheRequestsOfEachUser) {
   InFlight in_flight;
@@ -182,7 +181,7 @@ TEST(AddressLimits, OneAddressCannotTakeAllConnections) {
 
 class Compression : public ClientTest {};
 
-TEST_F(Compression, OfLargeAnswersThatTheClientTakes) {
+TEST_F(Compression, IsUsedForLargeResponsesIfAccepted) {
   // (Random, so that it does not compress well.)
   std::string text;
   for (unsigned i = 0, state = 1; i < 5000; ++i) {
@@ -209,7 +208,7 @@ TEST_F(Compression, OfLargeAnswersThatTheClientTakes) {
   EXPECT_EQ(held(api::Object::parse(few.body))["items"].size(), 2U);
   // The document of the built-in types is one piece.
   EXPECT_EQ(get("/openapi/v2", "gzip").headers.at("content-encoding"), "gzip");
-  // The client's library unpacks it.
+  // The client library decompresses it.
   EXPECT_EQ(in(kConfigMaps).list({}).items.size(), 60U);
   HttpClient watch(server_.port());
   watch.send(
@@ -241,7 +240,7 @@ class Audit : public testing::Test {
   }
 };
 
-TEST_F(Audit, SaysWhoHasDoneWhat) {
+TEST_F(Audit, RecordsUsersAndRequests) {
   const auto found = events(AuditLevel::kMetadata, [](Server& server) {
     create(rest::Client(server.client_config()), kConfigMaps, R"({"metadata":{"name":"a"}})");
     rest::Config config = server.client_config();
@@ -261,7 +260,7 @@ TEST_F(Audit, SaysWhoHasDoneWhat) {
   EXPECT_EQ(found[1]["annotations"]["authorization.k8s.io/decision"].as_string(), "forbid");
 }
 
-TEST_F(Audit, NamesTheRightToActAsSomebodyElse) {
+TEST_F(Audit, RecordsTheImpersonationPermission) {
   const auto found = events(AuditLevel::kMetadata, [](Server& server) {
     for (const char* groups : {"dev", "system:masters"}) {
       rest::Config config = server.client_config();
@@ -277,7 +276,7 @@ TEST_F(Audit, NamesTheRightToActAsSomebodyElse) {
   EXPECT_FALSE(found[1]["authenticationMetadata"].exists());
 }
 
-TEST_F(Audit, NamesRequestsAsTheirAnswersDo) {
+TEST_F(Audit, HasTheAuditIdOfTheResponse) {
   std::string name;
   const auto found = events(AuditLevel::kMetadata, [&](Server& server) {
     name = http(server.port(), "GET", kConfigMapsPath).headers.at("audit-id");
@@ -289,7 +288,7 @@ TEST_F(Audit, NamesRequestsAsTheirAnswersDo) {
   EXPECT_EQ(found[1]["auditID"].as_string(), "mine");
 }
 
-TEST_F(Audit, ShowsBodiesButNoSecrets) {
+TEST_F(Audit, RecordsBodiesWithoutSecrets) {
   const auto found = events(AuditLevel::kRequest, [](Server& server) {
     const rest::Client client(server.client_config());
     create(client, kLeases, R"({"metadata":{"name":"a"},"spec":{"holderIdentity":"me"}})");

@@ -15,9 +15,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-using lookout::test::held;
-
 const api::Resource kThings{"example.com", "v1", "Thing", "things", true};
 const api::Resource kSecondThings{"example.com", "v2", "Thing", "things", true};
 
@@ -62,7 +59,7 @@ class SchemaChanges : public ClientTest {
   }
 };
 
-TEST_F(SchemaChanges, AnObjectIsShownAsItsSchemaHasIt) {
+TEST_F(SchemaChanges, AnObjectIsPrunedByItsSchema) {
   define(version_with("v1", true, R"("color":{"type":"string"},"size":{"type":"integer"})"));
   const Object made = in(kThings).create(thing_of("v1", R"({"size":1})"));
   redefine(version_with("v1", true, R"("color":{"type":"string","default":"red"})"));
@@ -82,7 +79,7 @@ TEST_F(SchemaChanges, AnObjectIsShownAsItsSchemaHasIt) {
   EXPECT_EQ(in(kThings).list(red).items.size(), 1u);
 }
 
-TEST_F(SchemaChanges, AnUpdateThatChangesNothingWritesWhatIsShown) {
+TEST_F(SchemaChanges, AnUnchangedUpdateWritesThePrunedObject) {
   define(version_with("v1", true, R"("size":{"type":"integer"})"));
   const Object made = in(kThings).create(thing_of("v1", R"({"size":1})"));
   redefine(version_with("v1", true, R"("color":{"type":"string","default":"red"})"));
@@ -90,27 +87,27 @@ TEST_F(SchemaChanges, AnUpdateThatChangesNothingWritesWhatIsShown) {
   const Object written = in(kThings).update(shown);
   EXPECT_NE(written.resource_version(), made.resource_version());
   EXPECT_EQ(written["metadata"]["generation"].as_int(), 1);
-  // Once.
+  // The second update writes nothing.
   EXPECT_EQ(in(kThings).update(written).resource_version(), written.resource_version());
   // A pruned field does not reappear when a schema has it again.
   redefine(version_with("v1", true, R"("size":{"type":"integer"},"color":{"type":"string"})"));
   EXPECT_EQ(spec_of(kThings), R"({"color":"red"})");
 }
 
-TEST_F(SchemaChanges, AVersionShowsAndKeepsWhatItKnows) {
+TEST_F(SchemaChanges, AVersionKeepsOnlyItsOwnFields) {
   define(version_with("v1", true, R"("color":{"type":"string","default":"red"})") + "," +
          version_with("v2", false, R"("size":{"type":"integer","default":2})"));
   in(kThings).create(thing_of("v1", R"({})"));
   EXPECT_EQ(spec_of(kThings), R"({"color":"red"})");
   EXPECT_EQ(spec_of(kSecondThings), R"({})");
   in(kThings).remove("t");
-  // It is stored in v1, which has no size.
+  // The object is stored in v1, which has no size.
   const Object made = in(kSecondThings).create(thing_of("v2", R"({"size":3})"));
   EXPECT_EQ(made["spec"].to_json(), R"({})");
   EXPECT_EQ(spec_of(kThings), R"({"color":"red"})");
 }
 
-TEST_F(SchemaChanges, AnUpdateThatChangesNothingMovesAnObjectToTheStorageVersion) {
+TEST_F(SchemaChanges, AnUnchangedUpdateMigratesToTheStorageVersion) {
   const auto versions = [](bool second) {
     return version_with("v1", !second, R"("size":{"type":"integer"},"color":{"type":"string"})") +
            "," + version_with("v2", second, R"("color":{"type":"string","default":"blue"})");
@@ -125,7 +122,7 @@ TEST_F(SchemaChanges, AnUpdateThatChangesNothingMovesAnObjectToTheStorageVersion
   EXPECT_EQ(spec_of(kThings), R"({"color":"blue"})");
 }
 
-// --------------------------------------------------------------- a model: with and without changing
+// -------------------------------------------------------------------------------- random schemas
 
 class RandomSchemas {
  public:
@@ -171,7 +168,7 @@ class RandomSchemas {
   std::mt19937 random_;
 };
 
-TEST(SettledObjects, AreThoseThatASchemaDoesNotChange) {
+TEST(SettledObjects, AreUnchangedByTheirSchema) {
   using namespace resources;
   RandomSchemas random(7);
   int settled = 0;

@@ -13,7 +13,7 @@
 namespace lookout::apiserver {
 namespace {
 
-TEST(Server, ServesAPodInOneLine) {
+TEST(Server, ServesAPod) {
   Server server;
   const rest::Client client(server.client_config());
   const auto pods = client.resource({"", "v1", "Pod", "pods", true}, "default");
@@ -38,7 +38,7 @@ TEST(Server, KeepsItsSocketsFromOtherPrograms) {
     ++sockets;
     EXPECT_NE(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
   }
-  EXPECT_EQ(sockets, 2);  // that which listens, and that of the client
+  EXPECT_EQ(sockets, 2);  // the listener, and the client's connection
 }
 
 }  // namespace

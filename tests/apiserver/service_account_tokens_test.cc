@@ -38,7 +38,7 @@ TokenClaims claims() {
   return out;
 }
 
-TEST(TokenSigner, VerifiesItsOwnTokensInTheirTime) {
+TEST(TokenSigner, VerifiesItsOwnTokensDuringTheirLifetime) {
   const TokenSigner signer("", "https://issuer");
   const std::string token = signer.sign(claims());
   EXPECT_EQ(std::count(token.begin(), token.end(), '.'), 2);
@@ -61,7 +61,7 @@ TEST(TokenSigner, VerifiesItsOwnTokensInTheirTime) {
   EXPECT_FALSE(signer.verify(token, 939));
 }
 
-TEST(TokenSigner, RefusesTokensOfOthersAndBrokenOnes) {
+TEST(TokenSigner, RejectsForeignAndMalformedTokens) {
   const TokenSigner signer("", "https://issuer");
   const TokenSigner other("", "https://issuer");
   const std::string token = signer.sign(claims());
@@ -80,7 +80,7 @@ TEST(TokenSigner, RefusesTokensOfOthersAndBrokenOnes) {
     EXPECT_FALSE(signer.verify(text, 1500)) << text;
 }
 
-TEST(TokenSigner, TakesKeysFromFiles) {
+TEST(TokenSigner, ReadsKeysFromFiles) {
   const lookout::test::TempDir dir;
   const std::string rsa = (dir / "rsa.pem").string();
   const std::string ec = (dir / "ec.pem").string();
@@ -109,7 +109,7 @@ std::string url_base64(std::string_view bytes) {
   return out;
 }
 
-TEST(TokenSigner, ShowsItsPublicKey) {
+TEST(TokenSigner, PublishesItsPublicKey) {
   const lookout::test::TempDir dir;
   const auto key_of = [&](std::vector<std::string> arguments) {
     const std::string file = (dir / "key.pem").string();
@@ -153,7 +153,7 @@ TEST(TokenSigner, ShowsItsPublicKey) {
   EXPECT_EQ(on_curve["y"].as_string(), url_base64(point.substr(32)));
 }
 
-TEST(Authenticator, TakesACertificateWithoutANameForNone) {
+TEST(Authenticator, IgnoresACertificateWithoutAName) {
   const TokenSigner signer("", "i");
   auth::AuthenticatorOptions options;
   options.certificates = true;
@@ -203,7 +203,7 @@ class ServiceAccountTokens : public ClientTest {
 
 constexpr const char* kCart = "system:serviceaccount:default:cart";
 
-TEST_F(ServiceAccountTokens, CanBeVerifiedByOthers) {
+TEST_F(ServiceAccountTokens, CanBeVerifiedWithPublishedKeys) {
   const auto get = [&](const std::string& path, const char* accept, const char* method = "GET") {
     return http(server_.port(), method, path, "", {{"Accept", accept}});
   };
@@ -228,7 +228,7 @@ TEST_F(ServiceAccountTokens, CanBeVerifiedByOthers) {
   EXPECT_EQ(get("/openid/v1", "*/*").code, 404);
 }
 
-TEST_F(ServiceAccountTokens, StandForTheirAccount) {
+TEST_F(ServiceAccountTokens, IdentifyTheirAccount) {
   const auto answer = request(R"("expirationSeconds":600)");
   EXPECT_EQ(answer["spec"]["audiences"].to_json(),
             R"(["https://kubernetes.default.svc.cluster.local"])");
@@ -236,14 +236,14 @@ TEST_F(ServiceAccountTokens, StandForTheirAccount) {
   const std::string token(answer["status"]["token"].as_string());
   EXPECT_EQ(bearer(token), kCart);
   EXPECT_EQ(bearer(token), kCart);  // from the cache
-  // The account is another one now.
+  // The account is recreated with another uid.
   in(kAccounts).remove("cart");
   EXPECT_EQ(bearer(token), "401");
   in(kAccounts).create(from_json(R"({"metadata":{"name":"cart"}})"));
   EXPECT_EQ(bearer(token), "401");
 }
 
-TEST_F(ServiceAccountTokens, EndWithThePodThatTheyAreBoundTo) {
+TEST_F(ServiceAccountTokens, EndWithTheBoundPod) {
   EXPECT_EQ(status_of([&] {
               request(R"("boundObjectRef":{"apiVersion":"v1","kind":"Pod","name":"web"})");
             }).code,
@@ -261,7 +261,7 @@ TEST_F(ServiceAccountTokens, EndWithThePodThatTheyAreBoundTo) {
   EXPECT_EQ(bearer(token), "401");
 }
 
-TEST(TokenObjects, AreGoneAMinuteAfterTheirDeletion) {
+TEST(TokenObjects, CountAsGoneAMinuteAfterTheirDeletion) {
   const auto now = api::parse_time("2026-11-28T12:01:30Z");
   const auto deleted = [](const std::string& time) {
     return from_json(R"({"metadata":{"uid":"u-1","deletionTimestamp":")" + time + R"("}})");
@@ -274,7 +274,7 @@ TEST(TokenObjects, AreGoneAMinuteAfterTheirDeletion) {
   EXPECT_TRUE(auth::is_gone(deleted("2026-11-28T12:00:29Z"), "u-1", *now));
 }
 
-TEST_F(ServiceAccountTokens, AreForTheirAudience) {
+TEST_F(ServiceAccountTokens, AreValidOnlyForTheirAudience) {
   const std::string token(
       lookout::test::held(request(R"("audiences":["vault"])"))["status"]["token"].as_string());
   EXPECT_EQ(bearer(token), "401");
@@ -290,7 +290,7 @@ TEST_F(ServiceAccountTokens, AreForTheirAudience) {
   EXPECT_FALSE(lookout::test::held(review("others"))["status"]["authenticated"].as_bool());
 }
 
-TEST_F(ServiceAccountTokens, AnswersNameTheAccount) {
+TEST_F(ServiceAccountTokens, ResponsesNameTheAccount) {
   const api::Object account = in(kAccounts).get("cart");
   const api::Object answer = request("");
   EXPECT_EQ(answer.name(), "cart");
@@ -330,7 +330,7 @@ TEST_F(ServiceAccountTokens, LastAYearInTheVolumesOfPods) {
   }
 }
 
-TEST_F(ServiceAccountTokens, MayBeUsedToActAsTheNodeOfThePod) {
+TEST_F(ServiceAccountTokens, MayImpersonateTheNodeOfThePod) {
   const api::Resource nodes{"", "v1", "Node", "nodes", false};
   all(nodes).create(from_json(R"({"metadata":{"name":"n1"}})"));
   pods().create(pod("web", R"(,"serviceAccountName":"cart","nodeName":"n1")"));
@@ -359,7 +359,7 @@ TEST_F(ServiceAccountTokens, MayBeUsedToActAsTheNodeOfThePod) {
   EXPECT_EQ(status_of([&] { who_as("system:node:n2"); }).code, 403);
 }
 
-TEST_F(ServiceAccountTokens, AreNotMadeInANamespaceThatGoes) {
+TEST_F(ServiceAccountTokens, AreNotCreatedInATerminatingNamespace) {
   const api::Resource namespaces{"", "v1", "Namespace", "namespaces", false};
   all(namespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   in(kAccounts, "shop")
@@ -371,7 +371,7 @@ TEST_F(ServiceAccountTokens, AreNotMadeInANamespaceThatGoes) {
   EXPECT_THAT(status.message, HasSubstr("because it is being terminated"));
 }
 
-TEST_F(ServiceAccountTokens, AreOfAccountsThatAreThere) {
+TEST_F(ServiceAccountTokens, NeedAnExistingAccount) {
   const auto post = [&](const char* account, const char* body) {
     return http(server_.port(), "POST",
                 fmt::format("/api/v1/namespaces/default/serviceaccounts/{}/token", account), body)

@@ -11,8 +11,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 constexpr const char* kPath = "/apis/example.com/v1/namespaces/default/things";
 
 /// The definition of Thing with these properties of its spec, and more of its root.
@@ -55,7 +53,7 @@ class StructuralSchema : public ClientTest {
   }
 };
 
-TEST_F(StructuralSchema, MayConstrainWhatEveryObjectHas) {
+TEST_F(StructuralSchema, MayConstrainMetadata) {
   define("", R"("kind":{"type":"string","enum":["Thing"]},"metadata":{"type":"object",
     "properties":{"name":{"type":"string","maxLength":5,"pattern":"^w"}}},)");
   EXPECT_EQ(post_object(thing("{}", "wide")).code, 201);
@@ -65,7 +63,7 @@ TEST_F(StructuralSchema, MayConstrainWhatEveryObjectHas) {
   EXPECT_THAT(answer.body, HasSubstr("metadata.name in body should match '^w'"));
 }
 
-TEST_F(StructuralSchema, LooksAtFormats) {
+TEST_F(StructuralSchema, ValidatesFormats) {
   define(R"("uri":{"type":"string","format":"uri"},"int":{"type":"integer","format":"uri"},
     "float":{"type":"number","format":"float"},"short":{"type":"string","format":"k8s-short-name"},
     "other":{"type":"string","format":"other"})");
@@ -82,14 +80,14 @@ TEST_F(StructuralSchema, LooksAtFormats) {
             R"(float in spec.float)");
 }
 
-TEST_F(StructuralSchema, LooksAtTheFormatsOfDefaults) {
+TEST_F(StructuralSchema, ValidatesTheFormatsOfDefaults) {
   const auto status = status_of(
       [&] { define(R"("wait":{"type":"string","format":"duration","default":"soon"})"); });
   EXPECT_EQ(status.code, 422);
   EXPECT_THAT(status.message, HasSubstr(R"(must be of type duration: "soon")"));
 }
 
-TEST_F(StructuralSchema, NumbersAreThoseOfGo) {
+TEST_F(StructuralSchema, NumbersEqualGo) {
   define(R"("i":{"type":"integer"},"l":{"type":"integer","format":"int64"},"n":{"type":"number"},
     "d":{"type":"integer","default":4.0},"e":{"type":"integer","enum":[1.0]},
     "m":{"type":"integer","maximum":9007199254740993},"x":{"x-kubernetes-int-or-string":true},
@@ -109,7 +107,7 @@ TEST_F(StructuralSchema, NumbersAreThoseOfGo) {
   EXPECT_THAT(stored(R"({"m":9007199254740993})"), HasSubstr("should be less than or equal to"));
 }
 
-TEST_F(StructuralSchema, TakesNullsOutOfMaps) {
+TEST_F(StructuralSchema, RemovesNullsFromMaps) {
   define(R"("m":{"type":"object","additionalProperties":{"type":"string"}},
     "o":{"type":"object","additionalProperties":{"type":"object"}},
     "n":{"type":"object","additionalProperties":{"type":"string","nullable":true}},
@@ -134,7 +132,7 @@ class UnknownFields : public StructuralSchema {
   }
 };
 
-TEST_F(UnknownFields, AreTakenOutOfWhatMayHaveAnyName) {
+TEST_F(UnknownFields, AreRemovedFromAdditionalProperties) {
   const std::string spec = R"({"any":{"n":1,"x":{"y":1},"z":[{"a":1}]}})";
   EXPECT_EQ(stored(spec), R"({"any":{"n":1,"x":{},"z":[{}]}})");
   const HttpAnswer strict = post(spec, "&fieldValidation=Strict");
@@ -144,7 +142,7 @@ TEST_F(UnknownFields, AreTakenOutOfWhatMayHaveAnyName) {
             R"(unknown field "spec.any.x.y", unknown field "spec.any.z[0].a")");
 }
 
-TEST_F(UnknownFields, AreRefusedWhereNoneMayBe) {
+TEST_F(UnknownFields, AreRejectedIfForbidden) {
   EXPECT_EQ(stored(R"({"none":{}})"), R"({"none":{}})");
   EXPECT_EQ(stored(R"({"none":{"x":1}})"),
             R"(spec.none: Invalid value: "x": spec.none.x in body is a forbidden property)");
@@ -186,7 +184,7 @@ TEST_F(EmbeddedResources, HaveMetadataOfEveryObject) {
             R"(spec.e.metadata.name: Invalid value: "a/b": may not contain '/')");
 }
 
-TEST_F(EmbeddedResources, HaveATypeOfTheirOwn) {
+TEST_F(EmbeddedResources, HaveTheirOwnType) {
   EXPECT_EQ(
       stored(R"({"l":[{"apiVersion":"a/b/c","kind":"Pod"}]})"),
       R"(spec.l[0].apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c)");
@@ -217,7 +215,7 @@ TEST_F(EmbeddedResources, AreDecodedLikeOthers) {
             prefix + R"(strict decoding error: unknown field "spec.e.metadata.foo")");
 }
 
-TEST_F(StructuralSchema, LooksAtEmbeddedDefaults) {
+TEST_F(StructuralSchema, ValidatesEmbeddedDefaults) {
   const auto refused = [&](const std::string& otherwise) {
     return status_of([&] {
              define(R"("e":{"type":"object","x-kubernetes-embedded-resource":true,

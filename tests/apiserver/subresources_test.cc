@@ -12,8 +12,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 class Subresources : public ClientTest {
  protected:
   Object deployment() {
@@ -30,7 +28,7 @@ class Subresources : public ClientTest {
   }
 };
 
-TEST_F(Subresources, PatchesChangeWhatTheySay) {
+TEST_F(Subresources, PatchesChangeNamedFields) {
   in(kConfigMaps).create(from_json(R"({"metadata":{"name":"c"},"data":{"a":"1","b":"2"}})"));
   const Object merged =
       in(kConfigMaps).patch("c", rest::PatchType::kMerge, R"({"data":{"a":null,"c":"3"}})");
@@ -53,13 +51,13 @@ TEST_F(Subresources, PatchesChangeWhatTheySay) {
             404);
 }
 
-TEST_F(Subresources, APatchThatChangesNothingWritesNothing) {
+TEST_F(Subresources, APatchWithoutAChangeWritesNothing) {
   const Object created = in(kConfigMaps).create(config_map("c"));
   EXPECT_EQ(in(kConfigMaps).patch("c", rest::PatchType::kMerge, R"({"data":{"key":"x"}})"),
             created);
 }
 
-TEST_F(Subresources, BrokenPatchesAreRefused) {
+TEST_F(Subresources, InvalidPatchesAreRejected) {
   in(kConfigMaps).create(config_map("c"));
   const std::string path = "/api/v1/namespaces/default/configmaps/c";
   const auto message = [&](const std::string& body, const std::string& type) {
@@ -118,7 +116,7 @@ TEST_F(Subresources, EphemeralContainersAreAddedToAPod) {
   const Object changed = pods().get("p");
   EXPECT_EQ(changed["spec"]["ephemeralContainers"][0]["name"].as_string(), "debug");
   EXPECT_EQ(changed["metadata"]["generation"].as_int(), 2);
-  // And nothing else.
+  // No other fields change.
   EXPECT_FALSE(changed["metadata"]["labels"].exists());
   EXPECT_FALSE(changed["spec"]["activeDeadlineSeconds"].exists());
   EXPECT_EQ(changed["status"]["phase"].as_string(), "Pending");
@@ -169,7 +167,7 @@ TEST_F(Subresources, ABindingPutsAPodOnANode) {
   const std::string binding =
       R"({"kind":"Binding","apiVersion":"v1","metadata":{"name":"p","annotations":{"by":"me"}},)"
       R"("target":{"kind":"Node","name":"n1"}})";
-  // (kube-apiserver has no Status of its own for it.)
+  // (kube-apiserver has no specific Status for it.)
   const auto nowhere = call("POST", path, R"({"metadata":{"name":"p"}})");
   EXPECT_EQ(nowhere.code, 500);
   EXPECT_EQ(lookout::test::held(Object::parse(nowhere.body))["message"].as_string(),
@@ -178,7 +176,7 @@ TEST_F(Subresources, ABindingPutsAPodOnANode) {
   const Object bound = pods().get("p");
   EXPECT_EQ(bound["spec"]["nodeName"].as_string(), "n1");
   EXPECT_EQ(bound.annotations()["by"].as_string(), "me");
-  // The spec has not changed for controllers.
+  // The generation does not change.
   EXPECT_EQ(bound["metadata"]["generation"].as_int(), 1);
   EXPECT_EQ(bound["status"]["conditions"][0]["type"].as_string(), "PodScheduled");
   const auto again = call("POST", path, binding);
@@ -189,7 +187,7 @@ TEST_F(Subresources, ABindingPutsAPodOnANode) {
       "\"n1\"");
 }
 
-TEST_F(Subresources, ABindingWaitsForGatesAndHeedsItsPreconditions) {
+TEST_F(Subresources, ABindingChecksGatesAndPreconditions) {
   const api::Object gated = pods().create(pod("p", R"(,"schedulingGates":[{"name":"a.b/wait"}])"));
   const auto bind = [&](const std::string& more) {
     const auto answer = call("POST", "/api/v1/namespaces/default/pods/p/binding",
@@ -212,7 +210,7 @@ TEST_F(Subresources, ABindingWaitsForGatesAndHeedsItsPreconditions) {
   EXPECT_FALSE(lookout::test::held(pods().get("p"))["status"]["nominatedNodeName"].exists());
 }
 
-TEST_F(Subresources, APodOnANodeHasItsZone) {
+TEST_F(Subresources, ABoundPodGetsTheZoneOfItsNode) {
   const api::Resource nodes{"", "v1", "Node", "nodes", false};
   all(nodes).create(from_json(R"({"metadata":{"name":"n1","labels":{
     "topology.kubernetes.io/zone":"z1","topology.kubernetes.io/region":"r1","disk":"ssd"}}})"));
@@ -235,7 +233,7 @@ TEST_F(Subresources, APodOnANodeHasItsZone) {
   EXPECT_EQ(labels("lost"), "null");
 }
 
-TEST_F(Subresources, ABindingMayAlsoBeCreated) {
+TEST_F(Subresources, ABindingMayBeCreatedAsAnObject) {
   pods().create(pod("p"));
   const auto answer = call("POST", "/api/v1/namespaces/default/bindings",
                            R"({"metadata":{"name":"p"},"target":{"name":"n1"}})");
@@ -244,7 +242,7 @@ TEST_F(Subresources, ABindingMayAlsoBeCreated) {
             R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201})");
 }
 
-TEST_F(Subresources, WhatNeedsANodeSaysSo) {
+TEST_F(Subresources, NodeSubresourcesAreErrors) {
   const std::string pods_path = "/api/v1/namespaces/default/pods/";
   const auto message = [&](const std::string& method, const std::string& path, int code) {
     const auto answer = http(server_.port(), method, pods_path + path);
@@ -275,7 +273,7 @@ TEST_F(Subresources, WhatNeedsANodeSaysSo) {
             "pods/exec needs a node that runs containers, and this server has none");
 }
 
-TEST_F(Subresources, ClientsOfOldResourcesAreWarned) {
+TEST_F(Subresources, DeprecatedResourcesCauseWarnings) {
   const auto warning = [&](const std::string& path) {
     const auto answer = http(server_.port(), "GET", path);
     const auto found = answer.headers.find("warning");
@@ -290,7 +288,7 @@ TEST_F(Subresources, ClientsOfOldResourcesAreWarned) {
   EXPECT_EQ(warning("/api/v1/pods"), "");
 }
 
-TEST_F(Subresources, EverybodyMayDoEverything) {
+TEST_F(Subresources, AccessReviewsAllowEverything) {
   const auto review = [&](const std::string& group, const std::string& resource,
                           const std::string& spec) {
     const auto answer =

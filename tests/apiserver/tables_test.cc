@@ -16,7 +16,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
 using api::Value;
 
 constexpr const char* kTable = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -26,7 +25,7 @@ Object recorded(const std::string& name) {
   return from_json(test::read_file(test::testdata("kube-1.36/list/" + name)));
 }
 
-/// Puts recorded objects on the server, as far as clients can.
+/// Creates recorded objects on the server, as far as clients can.
 void load(Server& server, const std::string& collection, const Object& list) {
   for (const Value item : list["items"].elements()) {
     auto document = from_json(item.to_json()).to_document();
@@ -54,7 +53,7 @@ struct Recording {
 
 class RecordedTables : public testing::TestWithParam<Recording> {};
 
-TEST_P(RecordedTables, AreWhatTheRealServerShows) {
+TEST_P(RecordedTables, EqualTheRealServers) {
   Server server;
   for (const char* ns : {"shop", "shop2"}) {
     http(server.port(), "POST", "/api/v1/namespaces",
@@ -94,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Kube136, RecordedTables,
                                                    "/apis/apps/v1/namespaces/shop/deployments", 4}),
                          [](const auto& test) { return std::string(test.param.resource); });
 
-TEST(Printers, FillTheirColumns) {
+TEST(Printers, HaveACellForEachColumn) {
   for (const api::ResourceInfo& info : api::builtin_resources()) {
     SCOPED_TRACE(info.plural);
     const auto printer = tables::Printer::of_builtin(info.group, info.plural);
@@ -119,7 +118,7 @@ struct Row {
 
 class Rows : public testing::TestWithParam<Row> {};
 
-TEST_P(Rows, ShowWhatKubernetesShows) {
+TEST_P(Rows, EqualKubernetes) {
   const Row& row = GetParam();
   auto document = from_json(row.object).to_document();
   auto& allocator = document.GetAllocator();
@@ -271,6 +270,19 @@ const Row kRows[] = {
          "status":{"currentReplicas":3,"currentMetrics":[
            {"type":"Resource","resource":{"current":{"averageUtilization":20}}}]}})",
      R"("Deployment/web","cpu: 20%/80%, <unknown>/1k + 1 more...","2",9,3,"90m")"},
+    {"autoscaler_of_other_amounts", "autoscaling", "horizontalpodautoscalers",
+     R"({"spec":{"scaleTargetRef":{"kind":"Deployment","name":"web"},"maxReplicas":9,
+         "metrics":[{"type":"External","external":{"target":{"value":"5"}}},
+                    {"type":"Resource","resource":{"name":"cpu","target":{"averageValue":"1"}}}]},
+         "status":{"currentMetrics":[
+           {"type":"External","external":{"current":{"averageValue":"2"}}},
+           {"type":"Resource","resource":{"current":{"averageUtilization":20}}}]}})",
+     R"("Deployment/web","<nil>/5, cpu: <nil>/1","<unset>",9,0,"90m")"},
+    {"autoscaler_without_status", "autoscaling", "horizontalpodautoscalers",
+     R"({"spec":{"scaleTargetRef":{"kind":"Deployment","name":"web"},"maxReplicas":9,
+         "metrics":[{"type":"External","external":{"target":{"averageValue":"5"}}},
+                    {"type":"Object","object":{"target":{"value":"1k"}}}]}})",
+     R"("Deployment/web","<unknown>/5 (avg), <unknown>/1k","<unset>",9,0,"90m")"},
     {"lease", "coordination.k8s.io", "leases", R"({"spec":{"holderIdentity":"me"}})",
      R"("me","90m")"},
     {"role_binding", "rbac.authorization.k8s.io", "rolebindings",
@@ -306,7 +318,7 @@ class Tables : public ClientTest {
   }
 };
 
-TEST_F(Tables, OfOneObject) {
+TEST_F(Tables, ShowOneObject) {
   const Object created = in(kConfigMaps).create(config_map("c"));
   const Object table = get("/api/v1/namespaces/default/configmaps/c");
   EXPECT_EQ(table["metadata"]["resourceVersion"].as_string(), created.resource_version());
@@ -314,7 +326,7 @@ TEST_F(Tables, OfOneObject) {
   EXPECT_EQ(table["rows"][0]["cells"][0].as_string(), "c");
 }
 
-TEST_F(Tables, ComeWithAsMuchOfTheObjectAsIsWanted) {
+TEST_F(Tables, IncludeTheRequestedPartOfObjects) {
   in(kConfigMaps).create(config_map("c"));
   const std::string path = "/api/v1/namespaces/default/configmaps";
   EXPECT_TRUE(
@@ -332,7 +344,7 @@ TEST_F(Tables, ComeWithAsMuchOfTheObjectAsIsWanted) {
             "be 'Metadata', 'Object', 'None', or empty");
 }
 
-TEST_F(Tables, ArePagedAsListsAre) {
+TEST_F(Tables, ArePagedLikeLists) {
   for (int i = 0; i < 3; ++i) in(kConfigMaps).create(config_map("c" + std::to_string(i)));
   const Object page = get("/api/v1/namespaces/default/configmaps?limit=2");
   EXPECT_EQ(page["rows"].size(), 2u);
@@ -340,7 +352,7 @@ TEST_F(Tables, ArePagedAsListsAre) {
   EXPECT_EQ(page["metadata"]["remainingItemCount"].as_int(), 1);
 }
 
-TEST_F(Tables, ComeInTheVersionThatIsAskedFor) {
+TEST_F(Tables, HaveTheRequestedVersion) {
   const std::string path = "/api/v1/namespaces/default/configmaps";
   EXPECT_EQ(get(path, "application/json;as=Table;v=v1beta1;g=meta.k8s.io").api_version(),
             "meta.k8s.io/v1beta1");
@@ -354,7 +366,7 @@ TEST_F(Tables, ComeInTheVersionThatIsAskedFor) {
             "ConfigMapList");
 }
 
-TEST_F(Tables, AreNotMadeOfFailures) {
+TEST_F(Tables, DoNotReplaceFailures) {
   const Object status = get("/api/v1/namespaces/default/configmaps/nobody");
   EXPECT_EQ(status.kind(), "Status");
   EXPECT_EQ(status["code"].as_int(), 404);
@@ -384,7 +396,7 @@ TEST_F(Tables, InWatchesNameTheirColumnsOnce) {
   EXPECT_EQ(events.back()["object"]["kind"].as_string(), "Table");
 }
 
-TEST_F(Tables, OfCustomResourcesHaveTheColumnsOfTheirDefinition) {
+TEST_F(Tables, UsePrinterColumnsOfDefinition) {
   all(kDefinitions).create(from_json(R"({
     "metadata":{"name":"crontabs.stable.example.com"},
     "spec":{"group":"stable.example.com","scope":"Namespaced",
@@ -433,7 +445,7 @@ struct PathCase {
 
 class JsonPaths : public testing::TestWithParam<PathCase> {};
 
-TEST_P(JsonPaths, LeadWhereTheyLeadInKubernetes) {
+TEST_P(JsonPaths, EqualKubernetes) {
   const Object root =
       from_json(R"({"a":{"b.c":1,"d":[10,20,30]},"l":[{"n":"x","v":1},{"n":"y","v":2}]})");
   const auto path = tables::JsonPath::parse(GetParam().path);

@@ -19,8 +19,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 /// A memory storage that does not respond to some requests for one resource.
 class SilentBackend final : public PassingBackend {
  public:
@@ -30,7 +28,7 @@ class SilentBackend final : public PassingBackend {
 
   /// The next write of the resource fails: it is not executed, or executed without a response.
   void lose_next(Loss loss) { next_ = loss; }
-  /// Until comes_back(), the objects of the resource cannot be read either.
+  /// Objects of the resource cannot be read either until comes_back().
   void goes_away() { is_away_ = true; }
   void comes_back() { is_away_ = false; }
 
@@ -82,6 +80,22 @@ class SilentBackend final : public PassingBackend {
 };
 
 using Loss = SilentBackend::Loss;
+
+TEST(UnansweredWrites, DelayTheInitialObjects) {
+  for (const Loss loss : {Loss::kRequest, Loss::kAnswer}) {
+    const auto storage = std::make_shared<SilentBackend>("clusterroles");
+    storage->lose_next(loss);
+    ServerOptions options;
+    options.storage = storage;
+    options.bootstrap = true;
+    const Server server(options);
+    const rest::Client client(server.client_config());
+    const api::Resource roles("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles",
+                              false);
+    EXPECT_TRUE(client.resource(roles).find("cluster-admin"));
+    EXPECT_TRUE(client.resource(roles).find("view"));
+  }
+}
 
 constexpr const char* kServicesPath = "/api/v1/namespaces/default/services";
 
@@ -161,13 +175,13 @@ TEST_F(UnansweredServiceWrites, ACreatedServiceKeepsItsAddress) {
   EXPECT_EQ(server_.get(path_of("a")).name(), "a");
 }
 
-TEST_F(UnansweredServiceWrites, AServiceThatWasNotCreatedGivesItsAddressBack) {
+TEST_F(UnansweredServiceWrites, AServiceThatWasNotCreatedReleasesItsAddress) {
   server_.storage().lose_next(Loss::kRequest);
   EXPECT_EQ(create(service_at("a", "10.0.0.9")), 500);
   EXPECT_EQ(create(service_at("b", "10.0.0.9")), 201);
 }
 
-TEST_F(UnansweredServiceWrites, AServiceThatNobodyCanLookAtKeepsItsAddress) {
+TEST_F(UnansweredServiceWrites, AnUnreadableServiceKeepsItsAddress) {
   server_.storage().lose_next(Loss::kAnswer);
   server_.storage().goes_away();
   EXPECT_EQ(create(service_at("a", "10.0.0.9")), 500);
@@ -176,7 +190,7 @@ TEST_F(UnansweredServiceWrites, AServiceThatNobodyCanLookAtKeepsItsAddress) {
   EXPECT_EQ(server_.get(path_of("a")).name(), "a");
 }
 
-TEST_F(UnansweredServiceWrites, AnUpdatedServiceHasWhatItAskedFor) {
+TEST_F(UnansweredServiceWrites, AnUpdatedServiceKeepsItsNewAllocations) {
   EXPECT_EQ(create(service_at("a", "10.0.0.9")), 201);
   server_.storage().lose_next(Loss::kAnswer);
   EXPECT_EQ(server_.patch(path_of("a"), with_node_port(30500)), 500);
@@ -188,7 +202,7 @@ TEST_F(UnansweredServiceWrites, AnUpdatedServiceHasWhatItAskedFor) {
   EXPECT_FALSE(is_taken(30500));
 }
 
-TEST_F(UnansweredServiceWrites, AServiceThatWasNotUpdatedKeepsWhatItHad) {
+TEST_F(UnansweredServiceWrites, AServiceThatWasNotUpdatedKeepsItsAllocations) {
   EXPECT_EQ(create(service_json("a", with_node_port(30500))), 201);
   server_.storage().lose_next(Loss::kRequest);
   EXPECT_EQ(server_.patch(path_of("a"), with_node_port(30501)), 500);
@@ -196,7 +210,7 @@ TEST_F(UnansweredServiceWrites, AServiceThatWasNotUpdatedKeepsWhatItHad) {
   EXPECT_FALSE(is_taken(30501));
 }
 
-TEST_F(UnansweredServiceWrites, ADeletedServiceGivesBackWhatItHad) {
+TEST_F(UnansweredServiceWrites, ADeletedServiceReleasesItsAllocations) {
   EXPECT_EQ(create(service_at("a", "10.0.0.9")), 201);
   server_.storage().lose_next(Loss::kRequest);
   EXPECT_EQ(server_.remove(path_of("a")), 500);
@@ -206,7 +220,7 @@ TEST_F(UnansweredServiceWrites, ADeletedServiceGivesBackWhatItHad) {
   EXPECT_EQ(create(service_at("b", "10.0.0.9")), 201);
 }
 
-TEST_F(UnansweredServiceWrites, UpdatesThatWereNotMadeAreNotCharged) {
+TEST_F(UnansweredServiceWrites, FailedUpdatesAreNotCharged) {
   EXPECT_EQ(create(service_at("a", "10.0.0.9")), 201);
   EXPECT_EQ(create(service_at("b", "10.0.0.10")), 201);
   server_.create_quota(R"({"services.nodeports":"1"})");
@@ -219,7 +233,7 @@ TEST_F(UnansweredServiceWrites, UpdatesThatWereNotMadeAreNotCharged) {
   EXPECT_EQ(server_.used("services.nodeports"), "1");
 }
 
-TEST(UnansweredWrites, WhatWasCreatedIsCharged) {
+TEST(UnansweredWrites, CreatedObjectsAreCharged) {
   SilentServer server("configmaps");
   server.create_quota(R"({"configmaps":"1"})");
   server.storage().lose_next(Loss::kRequest);
@@ -231,7 +245,7 @@ TEST(UnansweredWrites, WhatWasCreatedIsCharged) {
   EXPECT_EQ(server.post(kConfigMapsPath, config_map_text("b")), 403);
 }
 
-TEST(UnansweredWrites, WhatNobodyCanLookAtIsCountedAgain) {
+TEST(UnansweredWrites, UnreadableObjectsAreCountedAgain) {
   SilentServer server("configmaps");
   server.create_quota(R"({"configmaps":"2"})");
   server.storage().goes_away();

@@ -11,8 +11,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 class CustomSchema : public ClientTest {
  protected:
   CustomSchema() {
@@ -40,7 +38,7 @@ class CustomSchema : public ClientTest {
   }
 };
 
-TEST_F(CustomSchema, DropsWhatItDoesNotKnowAndFillsInDefaults) {
+TEST_F(CustomSchema, DropsUnknownFieldsAndSetsDefaults) {
   const Object created = in(kThings).create(
       thing(R"({"when":"now","more":1,"list":[{"n":1,"m":2}],"any":{"x":{"y":1}},"map":{"k":1},)"
             R"("maybe":null,"mode":null})"));
@@ -92,7 +90,7 @@ class CombinedSchema : public ClientTest {
   }
 };
 
-TEST_F(CombinedSchema, TakesWhatFits) {
+TEST_F(CombinedSchema, AcceptsValidObjects) {
   const Object created = in(kThings).create(from_json(
       R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"one":"1",)"
       R"("port":"http","even":2,"both":"abc","any":"yes","when":"2026-01-02T03:04:05Z",)"
@@ -102,7 +100,7 @@ TEST_F(CombinedSchema, TakesWhatFits) {
   EXPECT_EQ(created["spec"]["object"]["metadata"]["name"].as_string(), "p");
 }
 
-TEST_F(CombinedSchema, RefusesCombinationsInTheWordsOfKubernetes) {
+TEST_F(CombinedSchema, RejectsCombinationsWithKubernetesMessages) {
   EXPECT_EQ(refused("{}"),
             R"([<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). )"
             R"(Found none valid, spec.one: Required value])");
@@ -121,7 +119,7 @@ TEST_F(CombinedSchema, RefusesCombinationsInTheWordsOfKubernetes) {
             R"(spec.any: Unsupported value: "z": supported values: "x"])");
 }
 
-TEST_F(CombinedSchema, RefusesFormatsAndLists) {
+TEST_F(CombinedSchema, RejectsInvalidFormatsAndLists) {
   EXPECT_EQ(refused(R"({"one":"1","port":true})"),
             R"(spec.port: Invalid value: "boolean": spec.port in body must be of type )"
             R"(integer,string: "boolean")");
@@ -142,7 +140,7 @@ TEST_F(CombinedSchema, RefusesFormatsAndLists) {
             R"(spec.object.kind: Invalid value: "": must not be empty)");
 }
 
-TEST_F(Definitions, HaveToBeStructural) {
+TEST_F(Definitions, MustBeStructural) {
   const auto refused = [&](const std::string& group, const std::string& schema) {
     return status_of([&] {
              all(kDefinitions)
@@ -175,7 +173,7 @@ struct Wrong {
 
 class WrongThings : public CustomSchema, public testing::WithParamInterface<Wrong> {};
 
-TEST_P(WrongThings, AreRefusedInTheWordsOfKubernetes) {
+TEST_P(WrongThings, AreRejectedWithKubernetesMessages) {
   const auto status = status_of([&] { in(kThings).create(thing(GetParam().spec)); });
   EXPECT_EQ(status.code, 422);
   EXPECT_EQ(status.message,
@@ -233,7 +231,7 @@ struct Lacking {
 
 class LackingObjects : public ClientTest, public testing::WithParamInterface<Lacking> {};
 
-TEST_P(LackingObjects, AreRefused) {
+TEST_P(LackingObjects, AreRejected) {
   auto document = from_json(GetParam().body).to_document();
   if (!document.HasMember("metadata"))
     document.AddMember("metadata", rapidjson::Value(rapidjson::kObjectType),
@@ -332,7 +330,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class Status : public ClientTest {};
 
-TEST_F(Status, IsThereFromTheBeginning) {
+TEST_F(Status, IsSetAtCreation) {
   const Object created =
       in(kDeployments)
           .create(from_json(
@@ -368,8 +366,8 @@ TEST(Restart, MakesOldResourceVersionsExpire) {
   EXPECT_EQ(list.code, 410);
 }
 
-// For example, the clock was set back.
-TEST(Restart, AWatchFromAVersionOfAnotherFutureIsToldSo) {
+// The case of a clock that was set back.
+TEST(Restart, AWatchFromAVersionOfAnotherHistoryGetsAnError) {
   ServerOptions options;
   options.first_revision = 100;
   options.future_wait = std::chrono::milliseconds(50);
@@ -388,7 +386,7 @@ TEST(Restart, AWatchFromAVersionOfAnotherFutureIsToldSo) {
   EXPECT_NE(list.body.find("Too large resource version: 5000"), std::string::npos) << list.body;
 }
 
-TEST(Restart, RevisionsOfTimeGrow) {
+TEST(Restart, RevisionsGrowWithTime) {
   using std::chrono::seconds;
   using std::chrono::sys_days;
   using namespace std::chrono_literals;
@@ -396,7 +394,7 @@ TEST(Restart, RevisionsOfTimeGrow) {
   const auto one = storage::revision_of_time(begin);
   // No server makes as many changes in the meantime.
   EXPECT_EQ(storage::revision_of_time(begin + seconds(60)), one + 60'000'000);
-  // It is exact in JavaScript's numbers.
+  // The revision is exact as a JavaScript number.
   EXPECT_LT(storage::revision_of_time(begin + std::chrono::years(200)), 1ull << 53);
   EXPECT_EQ(storage::revision_of_time({}), 1u);
 }

@@ -13,8 +13,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
-
 constexpr const char* kDryRunPods = "/api/v1/namespaces/default/pods?dryRun=All";
 
 /// The text of the last warning of a response; empty if there is none.
@@ -88,14 +86,14 @@ INSTANTIATE_TEST_SUITE_P(
                  "spec.volumes[0].storageOS: deprecated in v1.22, non-functional in v1.25+"},
         Doubtful{"", R"(,"imagePullSecrets":[{"name":"a"},{"name":"a"}])",
                  R"(spec.imagePullSecrets[1].name: duplicate name "a")"},
-        Doubtful{"", R"(,"terminationGracePeriodSeconds":-1)", ""},  // it is 1 by then
+        Doubtful{"", R"(,"terminationGracePeriodSeconds":-1)", ""},  // replaced by 1
         Doubtful{"", R"(,"volumes":[{"name":"g","gitRepo":{"repository":"r"}}])",
                  "spec.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in "
                  "v1.33+"}));
 
 class PodWarnings : public ClientTest {};
 
-TEST_F(PodWarnings, AreAboutTemplatesThatChange) {
+TEST_F(PodWarnings, ConcernChangedTemplates) {
   const std::string labels = R"("labels":{"a":"b"})";
   const auto deployment = [&](const std::string& metadata, const std::string& image) {
     return R"({"metadata":{"name":"d.e")" + metadata +
@@ -117,7 +115,7 @@ TEST_F(PodWarnings, AreAboutTemplatesThatChange) {
   EXPECT_EQ(warning_of(http(server_.port(), "PUT", one, deployment("", "i:2"))), bytes);
 }
 
-TEST_F(PodWarnings, AreAboutNamesThatAreNoHostnames) {
+TEST_F(PodWarnings, ConcernNamesThatAreNotHostnames) {
   const auto answer =
       http(server_.port(), "POST", kDryRunPods,
            R"({"metadata":{"name":"p.q"},"spec":{"containers":[{"name":"c","image":"i"}]}})");
@@ -172,7 +170,7 @@ constexpr const char* kForeignKey =
     "aVpiUysvbENTdXBzV1E2VTJPYVI1ajFxegpLaFlQN1BYTk55cENybU05NzcvRWEzTkJWNUVCcXNmYVFOSlVOaVAy"
     "ZjJlbW1QNElMT3FEUC9hVgotLS0tLUVORCBQUklWQVRFIEtFWS0tLS0tCg==";
 
-TEST_F(DoubtfulObjects, ASecretHasACertificateAndItsKey) {
+TEST_F(DoubtfulObjects, ATlsSecretNeedsAMatchingKey) {
   const auto warning = [&](const std::string& certificate, const std::string& key) {
     const HttpAnswer answer =
         http(server_.port(), "POST", "/api/v1/namespaces/default/secrets?dryRun=All",
@@ -192,7 +190,7 @@ TEST_F(DoubtfulObjects, ASecretHasACertificateAndItsKey) {
             "tls: found a certificate rather than a key in the PEM for the private key");
 }
 
-TEST_F(DoubtfulObjects, AQuotaLimitsWhatIsRequested) {
+TEST_F(DoubtfulObjects, AQuotaOfRequestsAboveItsLimitsCausesAWarning) {
   const auto warning = [&](const std::string& hard) {
     const HttpAnswer answer =
         http(server_.port(), "POST", "/api/v1/namespaces/default/resourcequotas?dryRun=All",
@@ -207,7 +205,7 @@ TEST_F(DoubtfulObjects, AQuotaLimitsWhatIsRequested) {
             "ResourceQuota requests.memory (2Gi) should be less than limits.memory (1Gi)");
 }
 
-TEST_F(DoubtfulObjects, AClaimOfAPodIsForWholeBytes) {
+TEST_F(DoubtfulObjects, FractionalBytesCauseAWarning) {
   const HttpAnswer answer = http(
       server_.port(), "POST", kDryRunPods,
       R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}],"volumes":[)"
@@ -237,6 +235,19 @@ TEST_F(DoubtfulStatus, IsAccepted) {
   EXPECT_EQ(warning("services/s", R"({"loadBalancer":{"ingress":[{"ip":"fd00:0::2"}]}})"),
             R"(status.loadBalancer.ingress[0]: IPv6 address "fd00:0::2" should be in RFC 5952 )"
             R"(canonical format ("fd00::2"))");
+}
+
+TEST_F(PodWarnings, OfJobsBeginWithTheJob) {
+  const HttpAnswer answer =
+      http(server_.port(), "POST", "/apis/batch/v1/namespaces/default/jobs?dryRun=All",
+           R"({"metadata":{"name":"j"},"spec":{"completionMode":"Indexed","completions":200000,)"
+           R"("parallelism":20000,"template":{"spec":{"restartPolicy":"Never",)"
+           R"("containers":[{"name":"c","image":"i"}],)"
+           R"("nodeSelector":{"beta.kubernetes.io/os":"linux"}}}}})");
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  // The warning of the indexes comes before it.
+  EXPECT_THAT(warning_of(answer),
+              testing::StartsWith("spec.template.spec.nodeSelector[beta.kubernetes.io/os]"));
 }
 
 }  // namespace

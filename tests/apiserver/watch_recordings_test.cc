@@ -16,7 +16,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
 using Lines = std::vector<std::string>;
 
 /// The part of an event that is the same on every server: no times, no identities, and only the
@@ -117,7 +116,7 @@ class RecordedWatches : public testing::Test {
   rest::Client client_;
 };
 
-TEST_F(RecordedWatches, TellTheSameAsTheRealServer) {
+TEST_F(RecordedWatches, EqualTheRealServers) {
   make_the_first_changes();
   rest::ListOptions from_version;
   from_version.resource_version = pods().list().resource_version;

@@ -12,7 +12,6 @@
 namespace lookout::apiserver {
 namespace {
 
-using api::Object;
 using Told = std::vector<std::string>;
 
 class Watches : public ClientTest {
@@ -41,7 +40,7 @@ class Watches : public ClientTest {
   }
 };
 
-TEST_F(Watches, BeginWithTheStateOrAtAVersion) {
+TEST_F(Watches, StartWithTheStateOrAtAVersion) {
   in(kConfigMaps).create(config_map("a"));
   const std::string version = in(kConfigMaps).list().resource_version;
   in(kConfigMaps).create(config_map("b"));
@@ -54,7 +53,7 @@ TEST_F(Watches, BeginWithTheStateOrAtAVersion) {
   EXPECT_EQ(take(from_version, 2), (Told{"ADDED b", "DELETED a"}));
 }
 
-TEST_F(Watches, WithoutInitialEventsBeginNow) {
+TEST_F(Watches, StartNowWithoutInitialEvents) {
   in(kConfigMaps).create(config_map("a"));
   rest::ListOptions options;
   options.send_initial_events = false;
@@ -64,7 +63,7 @@ TEST_F(Watches, WithoutInitialEventsBeginNow) {
   EXPECT_EQ(take(watch, 1), Told{"ADDED b"});
 }
 
-TEST_F(Watches, OfOneObjectByFieldOrByPath) {
+TEST_F(Watches, SelectOneObjectByFieldOrPath) {
   in(kConfigMaps).create(config_map("a"));
   in(kConfigMaps).create(config_map("b"));
   rest::ListOptions options;
@@ -80,7 +79,7 @@ TEST_F(Watches, OfOneObjectByFieldOrByPath) {
       "b");
 }
 
-TEST_F(Watches, EndAfterTheirTimeWithABookmark) {
+TEST_F(Watches, EndAtTheirTimeoutWithABookmark) {
   const std::string begin =
       "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&"
       "resourceVersion=" +
@@ -109,7 +108,7 @@ class WatchesWithBookmarks : public Watches {
   WatchesWithBookmarks() : Watches(options()) {}
 };
 
-TEST_F(WatchesWithBookmarks, SayHowFarTheyAreNowAndThen) {
+TEST_F(WatchesWithBookmarks, SendPeriodicBookmarks) {
   rest::ListOptions options;
   options.allow_watch_bookmarks = true;
   options.resource_version = in(kConfigMaps).list().resource_version;
@@ -127,7 +126,7 @@ TEST_F(WatchesWithBookmarks, SayHowFarTheyAreNowAndThen) {
   }
 }
 
-TEST_F(Watches, OfCustomResourcesAndOfTheOtherGroup) {
+TEST_F(Watches, ConvertEventsToTheOtherGroup) {
   const api::Resource core{"", "v1", "Event", "events", true};
   const api::Resource newer{"events.k8s.io", "v1", "Event", "events", true};
   auto watch = in(newer).watch({});
@@ -151,7 +150,7 @@ TEST_F(Watches, EncodeAnEventOnceForAll) {
   EXPECT_TRUE(eventually([&] { return server_.stats().events_sent == 10u * kWatches; }));
 }
 
-TEST_F(Watches, AreForgottenWhenTheClientGoes) {
+TEST_F(Watches, EndWithTheirClient) {
   {
     std::vector<rest::WatchStream> watches;
     for (int i = 0; i < 10; ++i) watches.push_back(in(kConfigMaps).watch({}));
@@ -160,12 +159,12 @@ TEST_F(Watches, AreForgottenWhenTheClientGoes) {
   EXPECT_TRUE(eventually([&] { return server_.stats().watches == 0; }));
 }
 
-TEST_F(Watches, EndInGoodOrderWhenTheServerStops) {
+TEST_F(Watches, EndRegularlyWhenTheServerStops) {
   auto watch = in(kConfigMaps).watch({});
   in(kConfigMaps).create(config_map("a"));
   EXPECT_EQ(take(watch, 1), Told{"ADDED a"});
   std::thread stopper([&] { server_.stop(); });
-  // The end of the stream, and no error.
+  // The stream ends without an error.
   EXPECT_FALSE(watch.next());
   stopper.join();
 }

@@ -24,7 +24,7 @@ std::string reason_of(const HttpAnswer& answer) {
   return std::string(lookout::test::held(api::Object::parse(answer.body))["reason"].as_string());
 }
 
-TEST(WebPages, CannotReadUnderANameOfTheirOwn) {
+TEST(WebPages, CannotReadUnderAForeignHost) {
   ServerOptions options;
   options.allowed_hosts = {"lookout.test"};
   Server server(options);
@@ -85,7 +85,7 @@ TEST(WebPages, CannotWriteWithoutAContentType) {
   EXPECT_EQ(http(server.port(), "DELETE", std::string(kConfigMapsPath) + "/a").code, 200);
 }
 
-/// A server that Ann has the token "secret" for.
+/// A server with the token "secret" for the user ann.
 ServerOptions with_tokens(const test::TempDir& dir) {
   test::write_file(dir / "tokens", "secret,ann,1\n");
   ServerOptions options;
@@ -93,7 +93,7 @@ ServerOptions with_tokens(const test::TempDir& dir) {
   return options;
 }
 
-TEST(WebPages, AreNotLookedForWhereCredentialsAreDemanded) {
+TEST(WebPages, AreNotCheckedWithAuthentication) {
   const test::TempDir dir;
   ServerOptions options = with_tokens(dir);
   Server server(options);
@@ -106,7 +106,7 @@ TEST(WebPages, AreNotLookedForWhereCredentialsAreDemanded) {
 
 // --- Before the body is read --------------------------------------------------------------------
 
-TEST(Bodies, AreNotReadOfWhoHasNoCredentials) {
+TEST(Bodies, AreNotReadWithoutCredentials) {
   const test::TempDir dir;
   ServerOptions options = with_tokens(dir);
   Server server(options);
@@ -138,7 +138,7 @@ TEST(Bodies, AreNotReadOfWhoHasNoCredentials) {
 }
 
 // A trailer arrives after the checks, so it must not set the user.
-TEST(Bodies, TrailersAreNoHeaders) {
+TEST(Bodies, TrailersAreNotHeaders) {
   const test::TempDir dir;
   ServerOptions options = with_tokens(dir);
   Server server(options);

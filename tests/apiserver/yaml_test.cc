@@ -22,7 +22,7 @@ class Yaml : public ClientTest {
   }
 };
 
-TEST_F(Yaml, IsTakenAndGiven) {
+TEST_F(Yaml, IsAcceptedAndReturned) {
   const HttpAnswer created = ask("POST", kConfigMapsPath,
                                  "apiVersion: v1\n"
                                  "kind: ConfigMap\n"
@@ -47,7 +47,7 @@ TEST_F(Yaml, IsTakenAndGiven) {
   EXPECT_EQ(ask("PUT", std::string(kConfigMapsPath) + "/m", created.body).code, 200);
 }
 
-TEST_F(Yaml, ListsAndFailuresComeInIt) {
+TEST_F(Yaml, SupportsListsAndFailures) {
   in(kConfigMaps).create(config_map("m"));
   EXPECT_THAT(
       ask("GET", kConfigMapsPath).body,
@@ -58,13 +58,13 @@ TEST_F(Yaml, ListsAndFailuresComeInIt) {
   EXPECT_THAT(ask("GET", "/apis/apps/v1").body, HasSubstr("groupVersion: apps/v1\n"));
 }
 
-TEST_F(Yaml, IsNotForWatches) {
+TEST_F(Yaml, IsNotSupportedForWatches) {
   const HttpAnswer answer = ask("GET", std::string(kConfigMapsPath) + "?watch=1");
   EXPECT_EQ(answer.code, 406);
   EXPECT_THAT(answer.body, HasSubstr("application/json;stream=watch"));
 }
 
-TEST_F(Yaml, ThatIsNoneIsRefused) {
+TEST_F(Yaml, IsRejectedIfMalformed) {
   const HttpAnswer answer = ask("POST", kConfigMapsPath, "a: [1, 2\nb: {");
   EXPECT_EQ(answer.code, 400);
   EXPECT_THAT(answer.body, HasSubstr("error converting YAML to JSON: yaml: line"));
@@ -74,7 +74,18 @@ TEST_F(Yaml, ThatIsNoneIsRefused) {
             415);
 }
 
-TEST_F(Yaml, IsOneOfSeveralThatAClientTakes) {
+// Watches are not available in YAML, even for clients that also accept JSON.
+TEST_F(Yaml, IsTheEncodingOfARejectedWatch) {
+  for (const char* accept : {"application/yaml", "application/yaml, application/json"}) {
+    const HttpAnswer answer = http(server_.port(), "GET", std::string(kConfigMapsPath) + "?watch=1",
+                                   "", {{"Accept", accept}});
+    EXPECT_EQ(answer.code, 406);
+    EXPECT_EQ(answer.headers.at("content-type"), "application/yaml");
+    EXPECT_THAT(answer.body, HasSubstr("application/json;stream=watch"));
+  }
+}
+
+TEST_F(Yaml, IsNegotiated) {
   in(kConfigMaps).create(config_map("m"));
   const auto type = [&](const std::string& accept) {
     return http(server_.port(), "GET", kConfigMapsPath, "", {{"Accept", accept}})

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 class AlarmTest : public testing::Test {
  protected:
-  /// Runs it on the event loop and waits for its end.
+  /// Runs `what` on the event loop and waits for its end.
   template <class F>
   void on_loop(F what) {
     // Shared: the loop may still be inside set_value() when this has returned.
@@ -55,7 +55,7 @@ TEST_F(AlarmTest, MayBeSetOnTheEventLoop) {
 }
 
 TEST_F(AlarmTest, NeverRingsWithinSet) {
-  std::mutex mutex;  // a lock that `ring` takes, too
+  std::mutex mutex;  // a lock that `ring` also takes
   std::promise<void> rung;
   Alarm alarm(loop_, clock_, [&] {
     const std::lock_guard lock(mutex);
@@ -69,7 +69,7 @@ TEST_F(AlarmTest, NeverRingsWithinSet) {
   on_loop([] {});  // the call has returned
 }
 
-TEST_F(AlarmTest, MayBeSetByWhatItCalls) {
+TEST_F(AlarmTest, MayBeSetByItsOwnCallback) {
   std::atomic<int> rung{0};
   std::unique_ptr<Alarm> alarm;
   alarm = std::make_unique<Alarm>(loop_, clock_, [&] {
@@ -84,7 +84,17 @@ TEST_F(AlarmTest, MayBeSetByWhatItCalls) {
   on_loop([&] { alarm.reset(); });
 }
 
-TEST_F(AlarmTest, RingsAgainAfterARingThatThrew) {
+TEST_F(AlarmTest, ItsEndEndsTheSleepAndReleasesTheCallback) {
+  const auto captured = std::make_shared<int>(0);
+  {
+    Alarm alarm(loop_, clock_, [captured] {});
+    alarm.set(clock_->now() + 1h);
+    expect_sleepers(1);
+  }
+  EXPECT_TRUE(test::eventually([&] { return captured.use_count() == 1; }));
+}
+
+TEST_F(AlarmTest, RingsAgainAfterAnException) {
   std::atomic<int> rung{0};
   Alarm alarm(loop_, clock_, [&] {
     if (++rung == 1) throw std::runtime_error("no");
@@ -98,7 +108,8 @@ TEST_F(AlarmTest, RingsAgainAfterARingThatThrew) {
   }
 }
 
-// The same through its users: a coroutine or a watch error handler that adds with a delay.
+// The same for code that uses an alarm: a coroutine or a watch error handler that adds with a
+// delay.
 TEST_F(AlarmTest, ADelayingQueueMayBeAddedToOnTheEventLoop) {
   workqueue::DelayingQueueOptions<int> options;
   options.clock = clock_;
@@ -133,7 +144,7 @@ class Picky : public workqueue::Order<int> {
   std::vector<int> waiting_;
 };
 
-TEST_F(AlarmTest, AnItemThatCannotBeAddedHoldsUpNoOther) {
+TEST_F(AlarmTest, AnItemThatCannotBeAddedDoesNotDelayOthers) {
   workqueue::DelayingQueueOptions<int> options;
   options.clock = clock_;
   options.loop = loop_;

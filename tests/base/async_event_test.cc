@@ -80,7 +80,7 @@ Awaitable<void> wait_and_note(AsyncEvent event, int number, std::vector<int>& or
   order.push_back(number);
 }
 
-TEST(AsyncEventTest, AllThatAreRungAtOnceWakeInThatOrder) {
+TEST(AsyncEventTest, EventsWakeTheirWaitersInTheOrderOfRings) {
   constexpr int kEvents = 100;
   asio::io_context context(1);
   std::vector<AsyncEvent> events;
@@ -131,7 +131,7 @@ TEST(AsyncEventTest, AWaiterThatWakesMayRingOthers) {
   EXPECT_EQ(rounds_of_b, 2);
 }
 
-TEST(AsyncEventTest, ARingIsLostWhenNobodyWaits) {
+TEST(AsyncEventTest, ARingWithoutAWaiterIsLost) {
   EventLoop loop(1);
   Gate gate(loop);
   std::promise<void> rung;
@@ -147,7 +147,7 @@ TEST(AsyncEventTest, ARingIsLostWhenNobodyWaits) {
   EXPECT_EQ(gate.waits, 1);
 }
 
-TEST(AsyncEventTest, AWaitEndsAtItsTimeWhateverTheWaitsBeforeIt) {
+TEST(AsyncEventTest, AWaitEndsAtItsOwnTime) {
   EventLoop loop(1);
   AsyncEvent event(asio::make_strand(loop.context()));
   const auto wait = [&](SteadyClock::duration time) -> Awaitable<void> {
@@ -179,7 +179,7 @@ TEST(AsyncEventTest, AWaitEndsAtItsTimeWhateverTheWaitsBeforeIt) {
   on_executor(wait(-1h));
 }
 
-TEST(AsyncEventTest, TheEndOfTheEventWakesTheWaiter) {
+TEST(AsyncEventTest, TheDestructorWakesTheWaiter) {
   EventLoop loop(1);
   std::optional<AsyncEvent> event(asio::make_strand(loop.context()));
   std::promise<void> done;
@@ -216,7 +216,7 @@ Awaitable<void> wait_for_ever(AsyncEvent* others, std::atomic<int>& ended) {
   co_await event.wait();
 }
 
-TEST(AsyncEventTest, TheEndOfTheLoopDropsWhatWaits) {
+TEST(AsyncEventTest, TheEndOfTheLoopDropsWaiters) {
   std::atomic<int> ended{0};
   auto loop = std::make_optional<EventLoop>(1u);
   const auto executor = loop->context().get_executor();  // (A strand may not outlive its loop.)
@@ -231,7 +231,7 @@ TEST(AsyncEventTest, TheEndOfTheLoopDropsWhatWaits) {
   outlives.reset();
 }
 
-TEST(AsyncEventTest, TheEndOfTheLoopDropsWhatIsRung) {
+TEST(AsyncEventTest, TheEndOfTheLoopDropsRungWaiters) {
   std::atomic<int> ended{0};
   auto context = std::make_optional<asio::io_context>(1);
   AsyncEvent event(context->get_executor());

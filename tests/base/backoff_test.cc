@@ -27,7 +27,7 @@ TEST_F(BackoffTest, DoublesUpToALimit) {
     EXPECT_EQ(backoff.next(), expected);
 }
 
-TEST_F(BackoffTest, ChanceMakesItLonger) {
+TEST_F(BackoffTest, JitterMakesItLonger) {
   Backoff backoff({}, clock_);
   std::set<Clock::Duration> seen;
   for (int i = 0; i < 100; ++i) {
@@ -39,7 +39,7 @@ TEST_F(BackoffTest, ChanceMakesItLonger) {
   EXPECT_GT(seen.size(), 50u);
 }
 
-TEST_F(BackoffTest, TakesAnyParameters) {
+TEST_F(BackoffTest, AcceptsAnyParameters) {
   BackoffOptions options;
   options.initial = 10ms;
   options.max = 50ms;
@@ -49,7 +49,7 @@ TEST_F(BackoffTest, TakesAnyParameters) {
   for (const auto expected : {10ms, 30ms, 50ms, 50ms}) EXPECT_EQ(backoff.next(), expected);
 }
 
-TEST_F(BackoffTest, ALimitThatNoClockReachesIsNone) {
+TEST_F(BackoffTest, AnUnreachableLimitIsNoLimit) {
   BackoffOptions options;
   options.jitter = 0;
   options.max = std::chrono::milliseconds::max();
@@ -61,7 +61,7 @@ TEST_F(BackoffTest, ALimitThatNoClockReachesIsNone) {
   }
 }
 
-TEST_F(BackoffTest, BeginsAnewAfterAQuietTime) {
+TEST_F(BackoffTest, ResetsAfterAQuietTime) {
   BackoffOptions options;
   options.jitter = 0;
   Backoff backoff(options, clock_);
@@ -72,7 +72,17 @@ TEST_F(BackoffTest, BeginsAnewAfterAQuietTime) {
   EXPECT_EQ(backoff.next(), 800ms);
 }
 
-TEST_F(BackoffTest, BeginsAnewWhenTold) {
+TEST_F(BackoffTest, RegularCallsAreNoQuietTime) {
+  BackoffOptions options;
+  options.jitter = 0;
+  Backoff backoff(options, clock_);
+  for (const auto expected : {800ms, 1600ms, 3200ms, 6400ms}) {
+    clock_->advance(100s);
+    EXPECT_EQ(backoff.next(), expected);
+  }
+}
+
+TEST_F(BackoffTest, ResetsOnRequest) {
   BackoffOptions options;
   options.jitter = 0;
   Backoff backoff(options, clock_);

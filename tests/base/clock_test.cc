@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(ClockTest, TheMachinesClockIsTheSteadyOne) {
+TEST(ClockTest, TheRealClockIsTheSteadyClock) {
   const auto before = std::chrono::steady_clock::now();
   const auto now = Clock::real()->now();
   EXPECT_LE(before, now);

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -46,41 +47,56 @@ std::string next(std::string_view schedule, const std::string& after) {
   return show(CronSchedule::parse(schedule).next(at(after)));
 }
 
+struct NextTime {
+  const char* schedule;
+  const char* after;
+  const char* next;
+};
+void expect_next(std::initializer_list<NextTime> cases) {
+  for (const NextTime& c : cases) EXPECT_EQ(next(c.schedule, c.after), c.next) << c.schedule;
+}
+
 TEST(CronScheduleTest, FindsTheNextTime) {
-  // Strictly after the given time, even if that matches.
-  EXPECT_EQ(next("* * * * *", "2026-03-01T10:00:00"), "2026-03-01T10:01:00");
-  EXPECT_EQ(next("* * * * *", "2026-03-01T10:00:59"), "2026-03-01T10:01:00");
-  EXPECT_EQ(next("*/15 * * * *", "2026-03-01T10:14:59"), "2026-03-01T10:15:00");
-  EXPECT_EQ(next("5/20 * * * *", "2026-03-01T10:26:00"), "2026-03-01T10:45:00");
-  EXPECT_EQ(next("10-20/5,50 * * * *", "2026-03-01T10:15:00"), "2026-03-01T10:20:00");
-  EXPECT_EQ(next("10-20/5,,50 * * * *", "2026-03-01T10:20:00"), "2026-03-01T10:50:00");
-  EXPECT_EQ(next("30 3 * * *", "2026-03-01T10:00:00"), "2026-03-02T03:30:00");
-  EXPECT_EQ(next(" 0\t0 1 jan * ", "2026-03-01T10:00:00"), "2027-01-01T00:00:00");
-  EXPECT_EQ(next("0 0 29 2 ?", "2026-03-01T10:00:00"), "2028-02-29T00:00:00");
-  EXPECT_EQ(next("0 12 * * MON-fri", "2026-03-06T12:00:00"), "2026-03-09T12:00:00");
-  EXPECT_EQ(next("59 23 31 12 *", "2026-12-31T23:59:00"), "2027-12-31T23:59:00");
+  expect_next({
+      // Strictly after the given time, even if that time matches.
+      {"* * * * *", "2026-03-01T10:00:00", "2026-03-01T10:01:00"},
+      {"* * * * *", "2026-03-01T10:00:59", "2026-03-01T10:01:00"},
+      {"*/15 * * * *", "2026-03-01T10:14:59", "2026-03-01T10:15:00"},
+      {"5/20 * * * *", "2026-03-01T10:26:00", "2026-03-01T10:45:00"},
+      {"10-20/5,50 * * * *", "2026-03-01T10:15:00", "2026-03-01T10:20:00"},
+      {"10-20/5,,50 * * * *", "2026-03-01T10:20:00", "2026-03-01T10:50:00"},
+      {"30 3 * * *", "2026-03-01T10:00:00", "2026-03-02T03:30:00"},
+      {" 0\t0 1 jan * ", "2026-03-01T10:00:00", "2027-01-01T00:00:00"},
+      {"0 0 29 2 ?", "2026-03-01T10:00:00", "2028-02-29T00:00:00"},
+      {"0 12 * * MON-fri", "2026-03-06T12:00:00", "2026-03-09T12:00:00"},
+      {"59 23 31 12 *", "2026-12-31T23:59:00", "2027-12-31T23:59:00"},
+  });
 }
 
-TEST(CronScheduleTest, OneOfBothDaysIsEnoughUnlessOneIsAStar) {
-  // The 13th of March 2026 is a Friday.
-  EXPECT_EQ(next("0 0 15 * fri", "2026-03-10T00:00:00"), "2026-03-13T00:00:00");
-  EXPECT_EQ(next("0 0 15 * fri", "2026-03-13T00:00:00"), "2026-03-15T00:00:00");
-  EXPECT_EQ(next("0 0 15 * *", "2026-03-10T00:00:00"), "2026-03-15T00:00:00");
-  EXPECT_EQ(next("0 0 * * fri", "2026-03-13T00:00:00"), "2026-03-20T00:00:00");
+TEST(CronScheduleTest, EitherDayMatchesUnlessOneIsAStar) {
+  expect_next({
+      // The 13th of March 2026 is a Friday.
+      {"0 0 15 * fri", "2026-03-10T00:00:00", "2026-03-13T00:00:00"},
+      {"0 0 15 * fri", "2026-03-13T00:00:00", "2026-03-15T00:00:00"},
+      {"0 0 15 * *", "2026-03-10T00:00:00", "2026-03-15T00:00:00"},
+      {"0 0 * * fri", "2026-03-13T00:00:00", "2026-03-20T00:00:00"},
+  });
 }
 
-TEST(CronScheduleTest, KnowsDescriptors) {
-  EXPECT_EQ(next("@yearly", "2026-03-01T10:00:00"), "2027-01-01T00:00:00");
-  EXPECT_EQ(next("@monthly", "2026-03-01T10:00:00"), "2026-04-01T00:00:00");
-  EXPECT_EQ(next("@weekly", "2026-03-02T10:00:00"), "2026-03-08T00:00:00");
-  EXPECT_EQ(next("@midnight", "2026-03-01T10:00:00"), "2026-03-02T00:00:00");
-  EXPECT_EQ(next("@hourly", "2026-03-01T10:00:00"), "2026-03-01T11:00:00");
-  EXPECT_EQ(next("@every 1h30m", "2026-03-01T10:00:10"), "2026-03-01T11:30:10");
-  EXPECT_EQ(next("@every 0s", "2026-03-01T10:00:10"), "2026-03-01T10:00:11");
+TEST(CronScheduleTest, ParsesDescriptors) {
+  expect_next({
+      {"@yearly", "2026-03-01T10:00:00", "2027-01-01T00:00:00"},
+      {"@monthly", "2026-03-01T10:00:00", "2026-04-01T00:00:00"},
+      {"@weekly", "2026-03-02T10:00:00", "2026-03-08T00:00:00"},
+      {"@midnight", "2026-03-01T10:00:00", "2026-03-02T00:00:00"},
+      {"@hourly", "2026-03-01T10:00:00", "2026-03-01T11:00:00"},
+      {"@every 1h30m", "2026-03-01T10:00:10", "2026-03-01T11:30:10"},
+      {"@every 0s", "2026-03-01T10:00:10", "2026-03-01T10:00:11"},
+  });
 }
 
 // As in Go's time.ParseDuration; less than a second becomes one second.
-TEST(CronScheduleTest, KnowsGoDurations) {
+TEST(CronScheduleTest, ParsesGoDurations) {
   for (const char* second :
        {"500ms", "1us", "1\u00b5s", "3ns", "-1h", "0", "1.9s", "+1s", "0.5s500ms"})
     EXPECT_EQ(next(std::string("@every ") + second, "2026-03-01T10:00:10"), "2026-03-01T10:00:11")
@@ -89,7 +105,7 @@ TEST(CronScheduleTest, KnowsGoDurations) {
   EXPECT_EQ(next("@every .5m1500ms", "2026-03-01T10:00:10"), "2026-03-01T10:00:41");
 }
 
-TEST(CronScheduleTest, NeverComes) {
+TEST(CronScheduleTest, ReportsTimesThatNeverCome) {
   EXPECT_EQ(next("0 0 30 2 *", "2026-03-01T10:00:00"), "never");
   EXPECT_EQ(next(", * * * *", "2026-03-01T10:00:00"), "never");
 }
@@ -113,7 +129,7 @@ TEST(CronScheduleTest, FindsTheLastTime) {
   EXPECT_EQ(last("@every 7s", "2026-03-01T10:00:00", "2026-03-01T10:00:06"), "never");
 }
 
-TEST(CronScheduleTest, FollowsTheClocksOfAZone) {
+TEST(CronScheduleTest, AppliesTheTimeZone) {
   if (!std::filesystem::exists("/usr/share/zoneinfo/America/New_York"))
     GTEST_SKIP() << "no package tzdata";
   const std::string zone = "TZ=America/New_York ";
@@ -141,7 +157,7 @@ TEST(CronScheduleTest, FollowsTheClocksOfAZone) {
   EXPECT_EQ(show(tokyo.next(at("2026-07-01T00:00:00"))), "2026-07-02T00:00:00");
 }
 
-TEST(CronScheduleTest, SaysWhatIsWrong) {
+TEST(CronScheduleTest, ReportsErrors) {
   const auto error = [](std::string_view text) -> std::string {
     try {
       CronSchedule::parse(text);

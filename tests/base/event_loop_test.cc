@@ -1,4 +1,4 @@
-// EventLoop: pending work at its end.
+// EventLoop: pending work at the end of the loop.
 #include "lookout/base/event_loop.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-TEST(EventLoopTest, WhatIsReadyRunsBeforeTheEnd) {
+TEST(EventLoopTest, ReadyTasksRunBeforeTheEnd) {
   std::atomic<int> ran{0};
   auto loop = std::make_unique<EventLoop>(1);
   auto& context = loop->context();
@@ -38,7 +38,7 @@ TEST(EventLoopTest, WhatIsReadyRunsBeforeTheEnd) {
   EXPECT_EQ(ran, 2);
 }
 
-TEST(EventLoopTest, WhatIsReadyRunsWhenTheLoopEndsOnItsOwnThread) {
+TEST(EventLoopTest, ReadyTasksRunIfTheLoopEndsOnItsOwnThread) {
   std::promise<void> ran;
   test::Gate posted;
   auto loop = std::make_unique<EventLoop>(2);
@@ -53,7 +53,7 @@ TEST(EventLoopTest, WhatIsReadyRunsWhenTheLoopEndsOnItsOwnThread) {
   test::get(ran.get_future());
 }
 
-TEST(EventLoopTest, WhoWaitsGetsTheResultOrTheError) {
+TEST(EventLoopTest, RunReturnsTheResultOrThrowsTheError) {
   EventLoop loop(2);
   const auto twice = [](int n) -> Awaitable<int> {
     if (n < 0) throw std::out_of_range("too small");
@@ -63,7 +63,7 @@ TEST(EventLoopTest, WhoWaitsGetsTheResultOrTheError) {
   EXPECT_THROW(loop.run(twice(-1)), std::out_of_range);
 }
 
-TEST(EventLoopTest, WhoWaitsForWorkThatIsDroppedGetsAnError) {
+TEST(EventLoopTest, RunThrowsIfItsTaskIsDropped) {
   auto loop = std::make_unique<EventLoop>(1);
   const auto forever = [](std::promise<void>& begun) -> Awaitable<void> {
     asio::steady_timer timer(co_await asio::this_coro::executor, std::chrono::hours(1));
@@ -77,7 +77,7 @@ TEST(EventLoopTest, WhoWaitsForWorkThatIsDroppedGetsAnError) {
   EXPECT_THROW(test::get(std::move(waiting)), std::future_error);
 }
 
-TEST(EventLoopTest, WorkThatMakesMoreWorkForEverDoesNotHoldUpTheEnd) {
+TEST(EventLoopTest, EndlessTasksDoNotBlockTheEnd) {
   auto loop = std::make_unique<EventLoop>(1);
   struct Again {
     asio::io_context& context;

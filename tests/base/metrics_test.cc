@@ -10,7 +10,7 @@ namespace {
 
 using testing::Pair;
 
-TEST(HistogramTest, CountsWhatIsNotLargerThanEachBound) {
+TEST(HistogramTest, CountsValuesUpToEachBound) {
   static constexpr double kBounds[] = {1, 2.5, 10};
   Histogram histogram(kBounds);
   for (const double value : {0.5, 1.0, 2.0, 11.0}) histogram.observe(value);
@@ -20,14 +20,14 @@ TEST(HistogramTest, CountsWhatIsNotLargerThanEachBound) {
 }
 
 TEST(HistogramTest, HasTheBucketsOfClientGo) {
-  // component-base: ExponentialBuckets(10e-9, 10, 10), and those of its informer metrics.
+  // component-base: ExponentialBuckets(10e-9, 10, 10), and the buckets of its informer metrics.
   EXPECT_THAT(kWorkQueueBuckets, ElementsAre(1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10));
   EXPECT_THAT(kInformerBuckets,
               ElementsAre(0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10));
   EXPECT_EQ(Histogram().cumulative().size(), 10u);
 }
 
-TEST(VersionValueTest, IsAsMuchOfAResourceVersionAsADoubleHolds) {
+TEST(VersionValueTest, KeepsTheDigitsThatADoubleHolds) {
   EXPECT_EQ(version_value("0"), 0);
   EXPECT_EQ(version_value("41101"), 41101);
   EXPECT_EQ(version_value("999999999999999"), 999999999999999);

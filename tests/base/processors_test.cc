@@ -10,7 +10,7 @@
 namespace lookout {
 namespace {
 
-/// A tree with a container's view of /proc and cgroups.
+/// A folder with a container's view of /proc and cgroups.
 class ProcessorsTest : public testing::Test {
  protected:
   void put(const std::string& path, const std::string& text) {
@@ -28,7 +28,7 @@ class ProcessorsTest : public testing::Test {
 constexpr const char* kMountV2 =
     "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
 
-TEST_F(ProcessorsTest, WithoutAQuotaAllCount) {
+TEST_F(ProcessorsTest, WithoutAQuotaCountsAllProcessors) {
   EXPECT_EQ(usable(), all_);
   put("proc/self/cgroup", "0::/\n");
   put("proc/self/mountinfo", kMountV2);
@@ -37,7 +37,7 @@ TEST_F(ProcessorsTest, WithoutAQuotaAllCount) {
   EXPECT_EQ(usable(), all_);
 }
 
-TEST_F(ProcessorsTest, TheQuotaOfAContainerCountsRoundedUp) {
+TEST_F(ProcessorsTest, RoundsTheQuotaOfAContainerUp) {
   put("proc/self/cgroup", "0::/\n");
   put("proc/self/mountinfo", kMountV2);
   put("sys/fs/cgroup/cpu.max", "20000 100000\n");
@@ -48,7 +48,7 @@ TEST_F(ProcessorsTest, TheQuotaOfAContainerCountsRoundedUp) {
   EXPECT_EQ(usable(), all_);
 }
 
-TEST_F(ProcessorsTest, ThoseOfTheGroupsAboveDoToo) {
+TEST_F(ProcessorsTest, AppliesQuotasOfParentGroups) {
   put("proc/self/cgroup", "0::/kubepods/burstable/pod1\n");
   put("proc/self/mountinfo", kMountV2);
   put("sys/fs/cgroup/kubepods/burstable/pod1/cpu.max", "max 100000\n");
@@ -56,7 +56,7 @@ TEST_F(ProcessorsTest, ThoseOfTheGroupsAboveDoToo) {
   EXPECT_EQ(usable(), 1u);
 }
 
-TEST_F(ProcessorsTest, TheFirstVersionOfCgroups) {
+TEST_F(ProcessorsTest, SupportsCgroupsV1) {
   put("proc/self/cgroup", "5:cpuset:/x\n3:cpu,cpuacct:/docker/4711\n1:name=systemd:/\n");
   put("proc/self/mountinfo",
       "40 30 0:34 /docker/4711 /sys/fs/cgroup/cpuset ro - cgroup cgroup rw,cpuset\n"
@@ -69,7 +69,7 @@ TEST_F(ProcessorsTest, TheFirstVersionOfCgroups) {
   EXPECT_EQ(usable(), 1u);
 }
 
-TEST_F(ProcessorsTest, NonsenseIsNoQuota) {
+TEST_F(ProcessorsTest, IgnoresMalformedQuotas) {
   put("proc/self/cgroup", "what\n0::/\n");
   put("proc/self/mountinfo", std::string("- - -\n\n") + kMountV2);
   for (const char* text : {"", "0 0\n", "1\n", "-5 100000\n", "a b\n"}) {

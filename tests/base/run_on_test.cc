@@ -25,7 +25,6 @@ namespace lookout {
 namespace {
 
 namespace asio = boost::asio;
-using namespace std::chrono_literals;
 using detail::run_on;
 
 Awaitable<bool> cancelled() {
@@ -55,13 +54,13 @@ class RunOnTest : public testing::Test {
 
   /// Starts a coroutine on the waiters' context.
   void start(Waiter waiter) {
-    waiter_ = std::move(waiter);  // its frame refers to it
+    waiter_ = std::move(waiter);  // the coroutine's frame refers to it
     asio::co_spawn(waiters_, waiter_(),
                    asio::bind_cancellation_slot(
                        signal_.slot(), [this](const std::exception_ptr&) { ended_ = true; }));
     run(waiters_);
   }
-  /// Cancels it when its context runs.
+  /// Cancels the waiter when its context runs.
   void cancel_soon() {
     asio::post(waiters_, [this] { signal_.emit(asio::cancellation_type::terminal); });
   }
@@ -83,7 +82,7 @@ class RunOnTest : public testing::Test {
   bool ended_ = false;
 };
 
-TEST_F(RunOnTest, BringsTheResultFromThereToHere) {
+TEST_F(RunOnTest, ReturnsTheResultToTheWaitersContext) {
   std::optional<bool> was_cancelled;
   bool threw = false;
   bool here = false;
@@ -118,7 +117,7 @@ TEST_F(RunOnTest, CancelsTheTaskWithTheWaiter) {
 }
 
 // The second wait reuses the memory of the first one.
-TEST_F(RunOnTest, ACancellationThatComesAfterTheEndReachesNothing) {
+TEST_F(RunOnTest, ACancellationAfterTheEndIsIgnored) {
   bool first_ended = false;
   std::optional<bool> second_cancelled;
   start([&]() -> Awaitable<void> {
@@ -137,14 +136,14 @@ TEST_F(RunOnTest, ACancellationThatComesAfterTheEndReachesNothing) {
   EXPECT_EQ(second_cancelled, false);
 }
 
-TEST_F(RunOnTest, IsWorkForTheContextOfTheWaiter) {
+TEST_F(RunOnTest, CountsAsWorkOfTheWaitersContext) {
   start([&]() -> Awaitable<void> { co_await run_on(any(tasks_), look_around()); });
   EXPECT_FALSE(waiters_.stopped());
   run_all();
   EXPECT_TRUE(waiters_.stopped());
 }
 
-TEST_F(RunOnTest, ATaskThatItsContextDropsLetsGoOfItsWaiter) {
+TEST_F(RunOnTest, ADroppedTaskDestroysItsWaiter) {
   auto tasks = std::make_unique<asio::io_context>();
   const auto held = std::make_shared<int>(0);
   start([&]() -> Awaitable<void> {
@@ -162,7 +161,7 @@ Awaitable<void> sleep_for(std::chrono::microseconds time) {
   co_await timer.async_wait(asio::use_awaitable);
 }
 
-TEST(RunOnRaceTest, ATaskAndItsCancellationMayEndTogether) {
+TEST(RunOnRaceTest, ATaskMayEndDuringItsCancellation) {
   using namespace asio::experimental::awaitable_operators;
   constexpr int kRounds = 2000;
   EventLoop loop(2);

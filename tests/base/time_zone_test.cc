@@ -19,7 +19,7 @@ sys_seconds utc(int year, unsigned month, unsigned day, seconds time = 0s) {
   return sys_days(std::chrono::year(year) / static_cast<int>(month) / static_cast<int>(day)) + time;
 }
 
-/// A file with only a rule, as in the "slim" files of the database.
+/// A file with only a rule, like the "slim" files of the database.
 std::string file_of_rule(std::string_view rule, std::int32_t offset = 0) {
   const auto header = [](char types) {
     return std::string("TZif2") + std::string(15 + 4 * 4, '\0') + std::string(3, '\0') + types +
@@ -52,7 +52,7 @@ TEST(TimeZoneTest, IsUtcByDefault) {
   EXPECT_EQ(TimeZone::load("UTC").offset_at(utc(2026, 7, 1)), 0s);
 }
 
-TEST(TimeZoneTest, FollowsTheRuleOfAZone) {
+TEST(TimeZoneTest, AppliesTheRuleOfAZone) {
   constexpr std::string_view kBerlin = "CET-1CEST,M3.5.0,M10.5.0/3";
   // The last Sundays are March 29 and October 25, at 01:00 UTC.
   EXPECT_EQ(offset(kBerlin, utc(2026, 1, 1)), 1h);
@@ -60,11 +60,11 @@ TEST(TimeZoneTest, FollowsTheRuleOfAZone) {
   EXPECT_EQ(offset(kBerlin, utc(2026, 3, 29, 1h)), 2h);
   EXPECT_EQ(offset(kBerlin, utc(2026, 10, 25, 1h - 1s)), 2h);
   EXPECT_EQ(offset(kBerlin, utc(2026, 10, 25, 1h)), 1h);
-  // Summer in the south.
+  // Summer time in the southern hemisphere.
   constexpr std::string_view kLordHowe = "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0";
   EXPECT_EQ(offset(kLordHowe, utc(2026, 1, 1)), 11h);
   EXPECT_EQ(offset(kLordHowe, utc(2026, 7, 1)), 10h + 30min);
-  // At an hour before the day, and at days of the year.
+  // Times before the day (a negative hour), and days of the year.
   EXPECT_EQ(offset("<-02>2<-01>,M3.5.0/-1,M10.5.0/0", utc(2026, 3, 29, 1h - 1s)), -2h);
   EXPECT_EQ(offset("<-02>2<-01>,M3.5.0/-1,M10.5.0/0", utc(2026, 3, 29, 1h)), -1h);
   EXPECT_EQ(offset("A0B,J60/0,J300/0", utc(2028, 2, 29, 12h)), 0h) << "March 1, in leap years, too";
@@ -85,7 +85,7 @@ TEST(TimeZoneTest, ReadsTheSystemsDatabase) {
   EXPECT_EQ(TimeZone::load("Asia/Kathmandu").offset_at(utc(2026, 7, 1)), 5h + 45min);
 }
 
-TEST(TimeZoneTest, SaysThatAZoneIsUnknown) {
+TEST(TimeZoneTest, ReportsAnUnknownZone) {
   const auto load = [](std::string_view name) -> std::string {
     try {
       TimeZone::load(name);
@@ -100,7 +100,7 @@ TEST(TimeZoneTest, SaysThatAZoneIsUnknown) {
   EXPECT_EQ(load(""), "time: invalid location name");
 }
 
-TEST(TimeZoneTest, RefusesMalformedFiles) {
+TEST(TimeZoneTest, RejectsMalformedFiles) {
   const std::string whole = file_of_rule("CET-1CEST,M3.5.0,M10.5.0/3");
   ASSERT_EQ(error(whole), "none");
   for (std::size_t size = 0; size < whole.size() - 28; ++size)

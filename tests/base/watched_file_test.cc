@@ -15,8 +15,8 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-// As the kubelet updates mounted volumes: FILE -> ..data/FILE, ..data -> a folder.
-TEST(WatchedFileTest, AFolderIsReplacedByALink) {
+// The kubelet updates mounted volumes like this: FILE -> ..data/FILE, ..data -> a folder.
+TEST(WatchedFileTest, SeesAReplacedLink) {
   const test::TempDir folder;
   const fs::path root = folder.path();
   for (const char* version : {"1", "2"}) {
@@ -35,7 +35,7 @@ TEST(WatchedFileTest, AFolderIsReplacedByALink) {
   EXPECT_EQ(file.text(), "2");
 }
 
-TEST(WatchedFileTest, AnErrorEndsWhenTheSameFileIsBack) {
+TEST(WatchedFileTest, RecoversWhenTheSameFileReturns) {
   const test::TempDir folder;
   const fs::path root = folder.path();
   test::write_file(root / "target", "text");

@@ -12,23 +12,23 @@ namespace {
 
 std::string json_of(std::string_view yaml) { return to_json(YamlTree(yaml).root()); }
 
-TEST(YamlTreeTest, EscapesAreTheCharactersThatYamlNames) {
+TEST(YamlTreeTest, DecodesTheEscapesOfYaml) {
   EXPECT_EQ(json_of(R"("\0\a\b\t\n\v\f\r\e")"), R"("\u0000\u0007\b\t\n\u000B\f\r\u001B")");
   EXPECT_EQ(json_of(R"("\ \"\/\\")"), R"(" \"/\\")");
   EXPECT_EQ(json_of(R"("\x41\xe9\u20ac\U0001F600")"), "\"A\u00e9\u20ac\U0001F600\"");
   EXPECT_EQ(json_of(R"("\L\P")"), "\"\u2028\u2029\"");
 }
 
-// yaml-cpp decodes each to one byte, which is invalid UTF-8.
-TEST(YamlTreeTest, ANextLineAndANoBreakSpaceAreUtf8) {
+// yaml-cpp decodes each of them to one byte, which is invalid UTF-8.
+TEST(YamlTreeTest, EncodesNextLineAndNoBreakSpaceAsUtf8) {
   EXPECT_EQ(json_of(R"(a: "x\Ny")"), "{\"a\":\"x\u0085y\"}");
   EXPECT_EQ(json_of(R"(a: "\_")"), "{\"a\":\"\u00a0\"}");
   EXPECT_EQ(json_of("\"\u00e9\\N\\_\u20ac\\N\": 1"), "{\"\u00e9\u0085\u00a0\u20ac\u0085\":1}");
   EXPECT_EQ(json_of("a: 'x\\Ny'"), R"({"a":"x\\Ny"})") << "no escape between single quotes";
 }
 
-// kubectl's results.
-TEST(YamlTreeTest, NumbersAreReadAsYaml11HasThem) {
+// The results equal those of kubectl.
+TEST(YamlTreeTest, ReadsNumbersOfYaml11) {
   EXPECT_EQ(json_of("[0400, 0644, -07, 0o17, 0b11, -0b1, 0x1F, 0X1f]"),
             "[256,420,-7,15,3,-1,31,31]");
   EXPECT_EQ(json_of("[+5, 1_000, 0, -0, 08, 0_7]"), "[5,1000,0,0,8,7]");
@@ -40,7 +40,7 @@ TEST(YamlTreeTest, NumbersAreReadAsYaml11HasThem) {
             "[18446744073709551616,-9223372036854775808]");
 }
 
-TEST(YamlTreeTest, WhatOnlyBeginsLikeANumberIsText) {
+TEST(YamlTreeTest, APrefixOfANumberIsText) {
   for (const char* text : {"12e3456", "1.2.3", "10.0.0.1", "2026-11-27", "12:30",    "0x",  "0b2",
                            "0xG",     "1e",    "+",        ".",          "..",       "+-1", "._5",
                            "5m",      "1Gi",   "1_0x",     "08x",        "Infinity", ".in"}) {
@@ -49,7 +49,7 @@ TEST(YamlTreeTest, WhatOnlyBeginsLikeANumberIsText) {
   EXPECT_EQ(json_of(R"(["0400", '1', !!str 5])"), R"(["0400","1","5"])");
 }
 
-TEST(YamlTreeTest, NamesOfFieldsAreText) {
+TEST(YamlTreeTest, FieldNamesAreText) {
   EXPECT_EQ(json_of("{0400: a, 1.50: b, yes: c, Off: d, 'on': e, 1.2.3: f}"),
             R"({"1.2.3":"f","1.5":"b","256":"a","false":"d","on":"e","true":"c"})");
   for (const char* text : {"~: 1", "{[a]: 1}", "? {a: b}\n: 1"}) {
@@ -58,7 +58,7 @@ TEST(YamlTreeTest, NamesOfFieldsAreText) {
 }
 
 // The following results equal those of sigs.k8s.io/yaml.
-TEST(YamlTreeTest, InfinityIsNoJson) {
+TEST(YamlTreeTest, RejectsInfinity) {
   for (const char* text : {".inf", "-.Inf", "[+.INF]", "a: .nan"})
     EXPECT_THROW(json_of(text), YamlError) << text;
   EXPECT_EQ(json_of("'.inf'"), R"(".inf")");
@@ -73,7 +73,7 @@ TEST(YamlTreeTest, TagsGiveScalarsTheirType) {
     EXPECT_THROW(json_of(std::string("a: ") + text), YamlError) << text;
 }
 
-TEST(YamlTreeTest, MergedFieldsReplaceThoseBeforeThem) {
+TEST(YamlTreeTest, MergedFieldsReplaceEarlierOnes) {
   EXPECT_EQ(json_of("{a: 1, <<: {a: 2, b: 2}}"), R"({"a":2,"b":2})");
   EXPECT_EQ(json_of("{<<: {a: 2, b: 2}, a: 1}"), R"({"a":1,"b":2})");
   EXPECT_EQ(json_of("{<<: [{a: 1}, {a: 2, b: 2}]}"), R"({"a":1,"b":2})");
@@ -99,7 +99,29 @@ TEST(YamlTreeTest, AQuoteNeedsItsEnd) {
   EXPECT_EQ(json_of("# none\n"), "null");
 }
 
-TEST(YamlTreeTest, NothingOfABlockIsLeftOut) {
+TEST(YamlTreeTest, AQuoteBeforeBlanksNeedsItsEnd) {
+  for (const char* text : {"a: \"b ", "a: 'b\t", "a: \"b\n  ", "a: 'b\n \t", "- \"b\n- c\n  "})
+    EXPECT_THROW(json_of(text), YamlError) << text;
+  EXPECT_EQ(json_of("a: \"b\"  "), R"({"a":"b"})");
+  EXPECT_EQ(json_of("a: b  "), R"({"a":"b"})");
+  EXPECT_EQ(json_of("a: |\n  b\n  "), R"({"a":"b\n"})");
+}
+
+TEST(YamlTreeTest, ReadsYaml11Only) {
+  EXPECT_EQ(json_of("%YAML 1.1\n---\na: yes\n"), R"({"a":true})");
+  EXPECT_EQ(json_of("# x\n%YAML 1.1  # x\n---\na: b\n"), R"({"a":"b"})");
+  for (const char* text : {"%YAML 1.2\n---\na: yes\n", "# x\n\n%YAML 1.2\n---\na: yes\n",
+                           "%YAML 1.2", "%YAML\n---\na: b\n"})
+    EXPECT_THROW(json_of(text), YamlError) << text;
+}
+
+TEST(YamlTreeTest, ACarriageReturnIsALineBreak) {
+  EXPECT_EQ(json_of("a: 1\rb:\r- c\r- d\r"), R"({"a":1,"b":["c","d"]})");
+  EXPECT_EQ(json_of("a: 1\r\nb: 2\r\n"), R"({"a":1,"b":2})");
+  EXPECT_EQ(json_of("a: |\r  b\r  c\r"), R"({"a":"b\nc\n"})");
+}
+
+TEST(YamlTreeTest, NeverDropsPartsOfADocument) {
   for (const char* text : {"- a\nb: c", "- a\n- b\n-c", "a: 1\n%b: 2\n", "m:\n% a: |\n  x\nb: 1"})
     EXPECT_THROW(json_of(text), YamlError) << text;
   for (const char* text : {"a: 1\n---\nb: 2", "a: 1\n...\nb: 2", "a: 1\n---\n@", "  a: 1\nb: 2"})
@@ -114,7 +136,7 @@ TEST(YamlTreeTest, NothingOfABlockIsLeftOut) {
   EXPECT_THROW(json_of("a: 1\r\nb: [1,\r\n,1]\r\n"), YamlError);
 }
 
-TEST(YamlTreeTest, ControlCharactersAreRefused) {
+TEST(YamlTreeTest, RejectsControlCharacters) {
   for (const char* text :
        {"a: \x01", "a: \"\x1F\"", "a: \x7F", "a: \u0080", "a: \uFFFE", "a: \uFFFF"})
     EXPECT_THROW(json_of(text), YamlError) << text;
@@ -130,7 +152,7 @@ std::vector<std::string> documents_of(std::string_view text) {
   return out;
 }
 
-TEST(YamlDocumentsTest, JsonObjectsThatFollowEachOtherAreDocuments) {
+TEST(YamlDocumentsTest, ConsecutiveJsonObjectsAreDocuments) {
   const std::vector<std::string> wanted = {R"(1:{"a":1})", R"(2:{"b":{}})", R"(4:{"c":"}"})"};
   EXPECT_EQ(documents_of("{\"a\":1}\n{\"b\":\n{}}\n{\"c\":\"}\"}\n"), wanted);
   EXPECT_EQ(documents_of(R"({"a":1}{"b":2} {"c":3})"),
@@ -147,7 +169,7 @@ TEST(YamlDocumentsTest, OneJsonObjectMayBeFollowedByYaml) {
   EXPECT_EQ(documents_of("{a: yes, b: 0400}"), std::vector<std::string>{R"(1:{"a":true,"b":256})"});
 }
 
-TEST(YamlDocumentsTest, NothingIsLeftOut) {
+TEST(YamlDocumentsTest, RejectsTextBetweenDocuments) {
   for (const char* text : {"{\"a\":1},\n{\"b\":2}", "{\"a\":1} b: [", "{\"a\":1}{\"b\":2}\nc: 3",
                            "{\"a\":1}{\"b\":2}{c: 3}", "{\"a\":1}{\"b\":2}{\"c\":"}) {
     EXPECT_THROW(documents_of(text), YamlError) << text;
@@ -171,7 +193,7 @@ TEST(YamlDocumentsTest, JsonIsReadAsJson) {
       std::vector<std::string>{R"(1:{"0400":true,"<<":null,"n":[1000,0,2,1.5,"1"],"yes":"yes"})"});
 }
 
-TEST(YamlDocumentsTest, JsonKnowsItsLines) {
+TEST(YamlDocumentsTest, JsonErrorsNameTheLine) {
   const auto documents = split_yaml_documents("\n{\n\"a\":\n{\"b\":\n1}}");
   const YamlTree tree(documents.front());
   EXPECT_EQ(documents.front().first_line, 2);

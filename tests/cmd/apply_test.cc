@@ -53,7 +53,7 @@ TEST_F(Apply, CreatesAndChanges) {
   }
 }
 
-TEST_F(Apply, RemovesTheFieldsThatItNoLongerSets) {
+TEST_F(Apply, RemovesOmittedFields) {
   apply({"-f", file("a.yaml", map("settings", "blue") + "binaryData: {more: aGVsbG8=}\n")});
   const auto result = apply({"-f", file("a.yaml", map("settings", "blue"))});
   EXPECT_EQ(result.status, 0) << result.errors;
@@ -61,7 +61,7 @@ TEST_F(Apply, RemovesTheFieldsThatItNoLongerSets) {
   EXPECT_TRUE(stored.binary_data().empty());
 }
 
-TEST_F(Apply, TakesSeveralDocumentsListsAndFiles) {
+TEST_F(Apply, AcceptsSeveralDocumentsListsAndFiles) {
   const std::string several = file("several.yaml", "# two of them\n---\n" + map("one", "red") +
                                                        "---\n" + map("two", "blue") + "---\n");
   const std::string list =
@@ -77,7 +77,7 @@ TEST_F(Apply, TakesSeveralDocumentsListsAndFiles) {
   EXPECT_EQ(colour("three"), "yes");
 }
 
-TEST_F(Apply, TakesAStreamOfJsonObjects) {
+TEST_F(Apply, AcceptsAStreamOfJsonObjects) {
   const auto json = [](const std::string& name) {
     return R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")" + name +
            R"("},"data":{"colour":"\ud83d\ude80"}})";
@@ -92,7 +92,7 @@ TEST_F(Apply, TakesAStreamOfJsonObjects) {
   EXPECT_EQ(colour("four"), "\U0001F680");
 }
 
-TEST_F(Apply, TakesTheFilesOfAFolderInTheOrderOfTheirNames) {
+TEST_F(Apply, AppliesTheFilesOfAFolderByName) {
   file("20-b.yml", map("b", "red"));
   file("10-a.yaml", map("a", "red"));
   file("README.md", "not a manifest");
@@ -101,7 +101,7 @@ TEST_F(Apply, TakesTheFilesOfAFolderInTheOrderOfTheirNames) {
   EXPECT_EQ(result.output, "configmap/a serverside-applied\nconfigmap/b serverside-applied\n");
 }
 
-TEST_F(Apply, PutsObjectsWithoutANamespaceWhereItIsTold) {
+TEST_F(Apply, AppliesObjectsWithoutANamespaceToTheGivenOne) {
   create("namespaces", "", R"({"metadata":{"name":"shop"}})");
   EXPECT_EQ(apply({"-n", "shop", "-f", file("a.yaml", map("a", "red"))}).status, 0);
   EXPECT_EQ(colour("a", "shop"), "red");
@@ -113,7 +113,7 @@ TEST_F(Apply, PutsObjectsWithoutANamespaceWhereItIsTold) {
   EXPECT_THAT(other.errors, AllOf(HasSubstr("c.yaml:1: "), HasSubstr("namespace")));
 }
 
-TEST_F(Apply, ReportsConflictsAndTakesFieldsOverOnDemand) {
+TEST_F(Apply, ReportsConflictsAndForcesThem) {
   client_.resource<ConfigMap>("default").apply(
       api::Object::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},)"
                          R"("data":{"colour":"red"}})"),
@@ -136,7 +136,7 @@ TEST_F(Apply, ChangesNothingInADryRun) {
   EXPECT_EQ(colour("a"), "none");
 }
 
-TEST_F(Apply, GoesOnAfterAnError) {
+TEST_F(Apply, ContinuesAfterAnError) {
   const auto result =
       apply({"-f", file("all.yaml", map("Bad_Name", "red") + "---\n" + map("good", "blue"))});
   EXPECT_EQ(result.status, 1);
@@ -144,7 +144,7 @@ TEST_F(Apply, GoesOnAfterAnError) {
   EXPECT_EQ(colour("good"), "blue");
 }
 
-TEST_F(Apply, TakesAKindTogetherWithItsDefinition) {
+TEST_F(Apply, AppliesADefinitionAndItsObjectsTogether) {
   const auto result = apply(
       {"-f",
        file("all.yaml",
@@ -166,7 +166,7 @@ TEST_F(Apply, TakesAKindTogetherWithItsDefinition) {
   EXPECT_THAT(result.output, HasSubstr("widget.example.com/small serverside-applied\n"));
 }
 
-TEST_F(Apply, SaysThatAKindIsMissing) {
+TEST_F(Apply, ReportsAMissingKind) {
   const auto result =
       apply({"-f", file("a.yaml",
                         "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: small}\n")});
@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(
                                 "bad.yaml:1: kind must be a string, but is of type bool"}),
     [](const auto& test) { return test.param.name; });
 
-// The same objects and messages as kubectl for the same folder.
+// The same objects and messages as those of kubectl for the same folder.
 TEST_F(Apply, ReportsEachBadFileOfAFolderAndAppliesTheOthers) {
   file("a.yaml", map("a", "red"));
   file("b.yaml", map("b", "red") + "---\nc: [\n---\n" + map("c", "red"));
@@ -226,7 +226,7 @@ TEST_F(Apply, ReportsEachBadFileOfAFolderAndAppliesTheOthers) {
                                    HasSubstr("e.yaml cannot be read: No such file or directory")));
 }
 
-TEST_F(Apply, TakesListsOfAKindWhoseItemsDoNotNameIt) {
+TEST_F(Apply, AcceptsListsOfItemsWithoutKind) {
   const auto result =
       apply({"-f", file("list.yaml",
                         "apiVersion: v1\nkind: ConfigMapList\nitems:\n"

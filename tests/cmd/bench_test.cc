@@ -20,7 +20,7 @@ class Bench : public testing::Test {
     arguments.insert(arguments.begin(), "bench");
     return environment_.run(test::lookout_program(), arguments);
   }
-  /// The output of a run that must succeed.
+  /// Runs a benchmark that must succeed; returns its output.
   api::Object measure(std::vector<std::string> arguments) const {
     arguments.insert(arguments.end(), {"-o", "json"});
     const auto result = lookout(std::move(arguments));
@@ -43,7 +43,7 @@ TEST_F(Bench, SyncsEachTypeOfObjectByListAndAsAStream) {
   }
 }
 
-TEST_F(Bench, KeepsWhatItIsToldTo) {
+TEST_F(Bench, KeepsTheSelectedFields) {
   const auto bytes = [&](const char* keep) {
     return lookout::test::held(measure({"sync", "--objects", "50", "--keep", keep}))["object_bytes"]
         .as_int();
@@ -72,7 +72,7 @@ TEST_F(Bench, RunsAControllerOverAllObjects) {
   EXPECT_THAT(figures["waiting_threads"].as_int(), Gt(0));
 }
 
-TEST_F(Bench, PutsAFleetThroughFaults) {
+TEST_F(Bench, RunsAFleetWithFaults) {
   const auto lines = [&](const char* policies, const char* faults) {
     const auto result = lookout({"fleet", "--instances", "6", "--callers", "3", "--rate", "300",
                                  "--for", "300ms", "--waves", "1", "--faulty", "1", "-o", "json",
@@ -101,19 +101,19 @@ TEST_F(Bench, PutsAFleetThroughFaults) {
   EXPECT_THAT(kratos.at("kill")["failed"].as_int(), Gt(0));
 }
 
-TEST_F(Bench, AFleetNamesAFaultThatThereIsNone) {
+TEST_F(Bench, AFleetRejectsUnknownFaults) {
   const auto result = lookout({"fleet", "--fault", "rain"});
   EXPECT_EQ(result.status, 2);
   EXPECT_THAT(result.errors, testing::HasSubstr("rain"));
 }
 
-TEST_F(Bench, LoadsAServerOnEtcdAndMissesNothing) {
+TEST_F(Bench, LoadsAServerOnEtcdWithoutLostEvents) {
   if (test::find_program("etcd").empty()) GTEST_SKIP() << "*** no etcd here ***";
   for (const char* resource : {"pods", "configmaps"}) {
     const auto figures = measure({"storage", "--watchers", "3", "--rate", "200", "--for", "1s",
                                   "--objects", "5", "--resource", resource});
     EXPECT_THAT(figures["writes"].as_int(), Gt(0));
-    // An etcd without enough CPU time rejects some.
+    // An etcd without enough CPU time rejects some writes.
     EXPECT_LT(figures["writes_refused"].as_int(), figures["writes"].as_int());
     EXPECT_EQ(figures["events"].as_int(), 3 * figures["writes"].as_int());
     EXPECT_EQ(figures["events_missing"].as_int(), 0);
@@ -136,7 +136,7 @@ TEST_F(Bench, MeasuresTheStore) {
   EXPECT_EQ(lookout::test::held(measure({"store", "--objects", "1000"}))["objects"].as_int(), 1000);
 }
 
-TEST_F(Bench, AServerThatIsNotThereIsAnErrorAtOnce) {
+TEST_F(Bench, AnUnreachableServerIsAnErrorAtOnce) {
   const std::string nobody = "http://127.0.0.1:" + std::to_string(test::free_port());
   for (const char* job : {"sync", "events", "informers", "soak"}) {
     const auto result = lookout({job, "--server", nobody});
@@ -146,7 +146,7 @@ TEST_F(Bench, AServerThatIsNotThereIsAnErrorAtOnce) {
   }
 }
 
-TEST_F(Bench, KeepsNamesAndFiguresApart) {
+TEST_F(Bench, SeparatesNamesFromFigures) {
   const auto result = lookout({"store", "--objects", "200"});
   EXPECT_EQ(result.status, 0) << result.errors;
   const auto lines = test::lines(result.output);
@@ -155,7 +155,7 @@ TEST_F(Bench, KeepsNamesAndFiguresApart) {
   EXPECT_THAT(lines, testing::Each(testing::MatchesRegex("[a-z0-9_]+  +[^ ]+")));
 }
 
-TEST_F(Bench, RefusesWhatThereIsNot) {
+TEST_F(Bench, RejectsUnknownArguments) {
   EXPECT_EQ(lookout({}).status, 2);
   EXPECT_EQ(lookout({"speed"}).status, 2);
   const auto result = lookout({"sync", "--keep", "half"});

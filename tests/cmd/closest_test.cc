@@ -15,7 +15,9 @@ struct Case {
 };
 class Closest : public testing::TestWithParam<Case> {};
 
-TEST_P(Closest, IsWhatWasMeant) { EXPECT_EQ(closest(GetParam().word, kKnown), GetParam().meant); }
+TEST_P(Closest, IsTheIntendedWord) {
+  EXPECT_EQ(closest(GetParam().word, kKnown), GetParam().meant);
+}
 
 INSTANTIATE_TEST_SUITE_P(Cmd, Closest,
                          testing::Values(Case{"podz", "pods"}, Case{"pdos", "pods"},

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cmd/cluster/jobs.h"
+#include "cmd/cluster/names.h"
 #include "cmd/cluster/simulated_cluster.h"
 #include "lookout/api/time.h"
 #include "lookout/controller/owner_references.h"
@@ -23,11 +24,9 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-using namespace std::chrono_literals;
 using k8s::batch::v1::CronJob;
-using k8s::batch::v1::Job;
 
-/// A world has its own process, which returns only exceptions.
+/// A world runs in its own process, which returns only exceptions.
 void expect(bool holds, std::string_view what) {
   if (!holds) throw sim::Violation(std::string(what));
 }
@@ -37,7 +36,7 @@ void expect_equal(const A& actual, const B& expected, std::string_view what) {
     throw sim::Violation(fmt::format("{}: {}, not {}", what, actual, expected));
 }
 
-/// Without faults, as these tests check times.
+/// No faults, because these tests check times.
 sim::ExploreOptions calm() {
   sim::ExploreOptions out;
   out.seeds = 1;
@@ -81,7 +80,7 @@ std::vector<std::string> scheduled(sim::World& world) {
   return out;
 }
 
-/// The UIDs of the jobs that the status calls active.
+/// The UIDs of status.active.
 std::vector<std::string> active(sim::World& world) {
   std::vector<std::string> out;
   const CronJob now = cron_job(world);
@@ -89,20 +88,20 @@ std::vector<std::string> active(sim::World& world) {
   return out;
 }
 
-/// To 30 s after the next full hour.
+/// Sleeps until 30 s after the next full hour.
 void sleep_past_hour(sim::World& world) {
   const auto now = std::chrono::system_clock::now();
   const auto hour = std::chrono::ceil<std::chrono::hours>(now);
   world.sleep(std::chrono::ceil<std::chrono::milliseconds>(hour - now) + 30s);
 }
 
-/// The last time of "*/10 * * * *".
+/// The last time that "*/10 * * * *" matches.
 std::string last_tenth_minute() {
   using TenMinutes = std::chrono::duration<int, std::ratio<600>>;
   return api::format_time(std::chrono::floor<TenMinutes>(std::chrono::system_clock::now()));
 }
 
-LOOKOUT_SIM_TEST(CronJobWorlds, JobsRunAtTheirTimesAndOldOnesGo, calm()) {
+LOOKOUT_SIM_TEST(CronJobWorlds, RunJobsOnScheduleAndDeleteOldOnes, calm()) {
   world.start("cluster", run_cluster);
   sleep_past_hour(world);
   const CronJob tick = create(world, "*/5 * * * *");
@@ -120,7 +119,7 @@ LOOKOUT_SIM_TEST(CronJobWorlds, JobsRunAtTheirTimesAndOldOnesGo, calm()) {
     const auto owner = controller::controller_of(job);
     expect(owner && owner->uid() == tick.uid() && owner->kind() == "CronJob", "a controller");
   }
-  const std::string last = last_tenth_minute();  // it is just after a full hour
+  const std::string last = last_tenth_minute();  // just after a full hour
   expect_equal(scheduled(world).back(), last, "the last job's time");
   const CronJob now = cron_job(world);
   const auto status = now.status();
@@ -213,7 +212,7 @@ LOOKOUT_SIM_TEST(CronJobWorlds, LetOthersStartAJobInTheirName, calm()) {
   world.start("cluster", run_cluster);
   sleep_past_hour(world);
   const CronJob tick = create(world, "@hourly", R"(,"suspend":true)", true);
-  // As `kubectl create job by-hand --from=cronjob/tick` does.
+  // Like `kubectl create job by-hand --from=cronjob/tick`.
   const auto draft = Job::draft("by-hand", "default");
   draft["spec"].set(tick.spec().job_template().spec());
   draft.metadata().annotations().set("cronjob.kubernetes.io/instantiate", "manual");

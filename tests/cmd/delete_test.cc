@@ -1,4 +1,8 @@
 // lookout delete.
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "lookout/k8s/core/v1.h"
 #include "tests/cmd/cmd_fixture.h"
 #include "tests/support/eventually.h"
@@ -9,17 +13,24 @@ namespace {
 using k8s::core::v1::ConfigMap;
 using testing::HasSubstr;
 
-class Delete : public CmdTest {};
+class Delete : public CmdTest {
+ protected:
+  /// The output of a deletion that succeeds.
+  std::string deleted(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "delete");
+    const auto result = lookout(std::move(arguments));
+    EXPECT_EQ(result.status, 0) << result.errors;
+    return result.output;
+  }
+};
 
 TEST_F(Delete, DeletesAnObject) {
   create("configmaps", "default", R"({"metadata":{"name":"settings"}})");
-  const auto result = lookout({"delete", "cm", "settings"});
-  EXPECT_EQ(result.status, 0) << result.errors;
-  EXPECT_EQ(result.output, "configmap/settings deleted\n");
+  EXPECT_EQ(deleted({"cm", "settings"}), "configmap/settings deleted\n");
   EXPECT_FALSE(client_.resource<ConfigMap>("default").find("settings"));
 }
 
-TEST_F(Delete, LooksInTheNamespaceThatItIsTold) {
+TEST_F(Delete, UsesTheGivenNamespace) {
   create("namespaces", "", R"({"metadata":{"name":"shop"}})");
   create("configmaps", "shop", R"({"metadata":{"name":"settings"}})");
   const auto missing = lookout({"delete", "cm", "settings"});
@@ -28,39 +39,34 @@ TEST_F(Delete, LooksInTheNamespaceThatItIsTold) {
   EXPECT_EQ(lookout({"delete", "cm", "settings", "-n", "shop"}).status, 0);
 }
 
-TEST_F(Delete, SaysWhyAnObjectIsStillThere) {
+TEST_F(Delete, ReportsWhyAnObjectStillExists) {
   create("configmaps", "default",
          R"({"metadata":{"name":"settings","finalizers":["example.com/keep"]}})");
-  const auto result = lookout({"delete", "cm", "settings"});
-  EXPECT_EQ(result.status, 0) << result.errors;
-  EXPECT_EQ(result.output,
+  EXPECT_EQ(deleted({"cm", "settings"}),
             "configmap/settings is being deleted: it waits for finalizers example.com/keep\n");
 }
 
 TEST_F(Delete, ANamespaceWaitsForItsContents) {
   create("namespaces", "", R"({"metadata":{"name":"shop"}})");
-  const auto result = lookout({"delete", "ns", "shop"});
-  EXPECT_EQ(result.status, 0) << result.errors;
-  EXPECT_EQ(result.output,
+  EXPECT_EQ(deleted({"ns", "shop"}),
             "namespace/shop is being deleted: it waits until its contents are deleted\n");
 }
 
 TEST_F(Delete, ChangesNothingInADryRun) {
   create("configmaps", "default", R"({"metadata":{"name":"settings"}})");
-  const auto result = lookout({"delete", "cm", "settings", "--dry-run"});
-  EXPECT_EQ(result.output, "configmap/settings deleted (server dry run)\n");
+  EXPECT_EQ(deleted({"cm", "settings", "--dry-run"}),
+            "configmap/settings deleted (server dry run)\n");
   EXPECT_TRUE(client_.resource<ConfigMap>("default").find("settings"));
 }
 
-TEST_F(Delete, KeepsWhatTheObjectOwnsIfItIsTold) {
+TEST_F(Delete, OrphansDependentsIfRequested) {
   create("configmaps", "default", R"({"metadata":{"name":"owner"}})");
   const auto owner = client_.resource<ConfigMap>("default").get("owner");
   create("configmaps", "default",
          R"({"metadata":{"name":"owned","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap",)"
          R"("name":"owner","uid":")" +
              std::string(owner.uid()) + R"("}]}})");
-  const auto result = lookout({"delete", "cm", "owner", "--cascade", "orphan"});
-  EXPECT_EQ(result.status, 0) << result.errors;
+  deleted({"cm", "owner", "--cascade", "orphan"});
   // The server removes the reference before it deletes the owner.
   ASSERT_TRUE(
       test::eventually([&] { return !client_.resource<ConfigMap>("default").find("owner"); }));
@@ -69,7 +75,7 @@ TEST_F(Delete, KeepsWhatTheObjectOwnsIfItIsTold) {
   EXPECT_TRUE(owned.metadata().owner_references().empty());
 }
 
-TEST_F(Delete, RefusesWrongUsage) {
+TEST_F(Delete, RejectsWrongUsage) {
   EXPECT_EQ(lookout({"delete", "cm"}).status, 2);
   EXPECT_EQ(lookout({"delete", "cm", "a", "--cascade", "maybe"}).status, 2);
   EXPECT_EQ(lookout({"delete", "cm", "a", "--grace-period=-1"}).status, 2);

@@ -17,7 +17,7 @@ using testing::ContainsRegex;
 constexpr const char* kEvent =
     "[0-9:]{8} (ADDED|MODIFIED|DELETED) +(Pod|Deployment|Service) +shop/.*";
 
-TEST(Demo, TellsOfTheWorkloadAndEndsWithACacheThatEqualsTheServer) {
+TEST(Demo, ShowsTheWorkloadAndEndsWithACacheThatEqualsTheServer) {
   const test::ProgramEnvironment environment;
   const auto result = environment.run(test::lookout_program(), {"demo", "--for", "2s"});
   EXPECT_EQ(result.status, 0) << result.errors;
@@ -37,7 +37,7 @@ TEST(Demo, TellsOfTheWorkloadAndEndsWithACacheThatEqualsTheServer) {
   EXPECT_THAT(lines, testing::Contains(ContainsRegex("^[0-9:]{8} CACHE +[0-9]+ pods,")));
 }
 
-TEST(Demo, EndsInTheSameWayWhenItIsInterrupted) {
+TEST(Demo, EndsInTheSameWayOnAnInterrupt) {
   const test::ProgramEnvironment environment;
   const test::TempDir dir;
   const auto log = dir / "log";
@@ -49,7 +49,7 @@ TEST(Demo, EndsInTheSameWayWhenItIsInterrupted) {
   EXPECT_THAT(test::read_file(log), HasSubstr("equal, byte by byte"));
 }
 
-TEST(Demo, EndsWhenNobodyReads) {
+TEST(Demo, EndsWhenItsReaderEnds) {
   const test::ProgramEnvironment environment;
   const auto result =
       environment.run("sh", {"-c", R"({ timeout 60 "$0" demo; echo "status $?" >&2; } | head -n 1)",
@@ -93,7 +93,7 @@ TEST(Demo, FitsASmallTerminal) {
   for (const std::string& line : lines) EXPECT_LE(columns_of(line), 40u) << line;
 }
 
-TEST(Demo, UsesNoColoursWhereNoneAreWanted) {
+TEST(Demo, HonoursNoColor) {
   const std::string live = on_a_terminal("xterm", "1");
   EXPECT_THAT(live, HasSubstr("\x1b[?1049h"));
   EXPECT_THAT(live, Not(ContainsRegex("\x1b\\[[0-9]+m")));

@@ -72,7 +72,7 @@ TEST_F(Generate, WritesAFile) {
   EXPECT_THAT(text, HasSubstr("namespace acme::apis::v1 {"));
 }
 
-TEST_F(Generate, WritesIntoAPipeAndLeavesIt) {
+TEST_F(Generate, WritesToAPipeWithoutReplacingIt) {
   const std::filesystem::path pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   auto header = std::async(std::launch::async, [&] { return test::read_file(pipe); });
@@ -82,7 +82,7 @@ TEST_F(Generate, WritesIntoAPipeAndLeavesIt) {
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
-TEST_F(Generate, TheDefaultNamespaceIsOneThatLookoutAndTheCLibraryLeaveFree) {
+TEST_F(Generate, TheDefaultNamespaceIsUnusedByLookoutAndTheCLibrary) {
   for (const std::string group : {"time", "std", "rest"}) {
     std::string text = kDefinition;
     for (std::size_t at = 0; (at = text.find("example.com", at)) != std::string::npos;
@@ -94,7 +94,7 @@ TEST_F(Generate, TheDefaultNamespaceIsOneThatLookoutAndTheCLibraryLeaveFree) {
   }
 }
 
-TEST_F(Generate, SaysWhatIsWrongAndWritesNothing) {
+TEST_F(Generate, ReportsErrorsAndWritesNothing) {
   std::string text = kDefinition;
   text.replace(text.find("integer"), 7, "whole");
   const std::string header = (folder_ / "widget.h").string();
@@ -113,7 +113,7 @@ TEST_F(Generate, SaysWhatIsWrongAndWritesNothing) {
   EXPECT_EQ(generate({}).status, 2);
 }
 
-TEST_F(Generate, KeepsItsInputAndLeavesNothingHalf) {
+TEST_F(Generate, KeepsItsInputAndWritesNoPartialFiles) {
   const std::string widget = file("widget.yaml", kDefinition);
   std::filesystem::create_symlink(widget, folder_ / "link.yaml");
   for (const std::string& output : {widget, (folder_ / "link.yaml").string()}) {
@@ -128,8 +128,8 @@ TEST_F(Generate, KeepsItsInputAndLeavesNothingHalf) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "folder.partial"));
 }
 
-// As for `get` and --help.
-TEST_F(Generate, SaysNothingIfItsReaderHasGone) {
+// Like `get` and --help.
+TEST_F(Generate, PrintsNoErrorAfterItsReaderHasClosed) {
   const std::string pipe = (folder_ / "pipe").string();
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   // The reader has closed the pipe when the program writes.

@@ -51,7 +51,7 @@ TEST_F(Get, ShowsTheColumnsOfItsKind) {
               testing::Contains(MatchesRegex("default +Active +[0-9]+s")));
 }
 
-TEST_F(Get, ShowsNamespacesWhenItShowsAll) {
+TEST_F(Get, ShowsNamespacesWithAllNamespaces) {
   const auto lines = test::lines(lookout({"get", "po", "-A"}).output);
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_EQ(lines[0], "NAMESPACE     NAME    READY   STATUS    RESTARTS   AGE");
@@ -108,7 +108,7 @@ TEST_F(Get, ShowsJson) {
   EXPECT_EQ(list.kind(), "List");
   EXPECT_EQ(list["items"].size(), 3u);
   EXPECT_EQ(list["items"][1].to_json(), object.to_json());
-  // Also when there is nothing.
+  // The same without objects.
   const auto none = lookout({"get", "pods", "-l", "app=none", "-o", "json"});
   EXPECT_EQ(none.status, 0);
   EXPECT_EQ(lookout::test::held(api::Object::parse(none.output))["items"].size(), 0u);
@@ -153,7 +153,7 @@ TEST_F(Get, FailsIfItsOutputCannotBeWritten) {
 }
 
 // Far more than a pipe's buffer: the program still writes after the reader has closed it.
-TEST_F(Get, SaysNothingIfItsReaderHasGone) {
+TEST_F(Get, PrintsNoErrorAfterItsReaderHasClosed) {
   const std::string text(1000, 'x');
   for (int i = 0; i < 300; ++i)
     create("configmaps", "default",
@@ -166,8 +166,8 @@ TEST_F(Get, SaysNothingIfItsReaderHasGone) {
   EXPECT_EQ(result.errors, "status 0\n");
 }
 
-// As Go's fmt.Fprint(os.Stderr), whose errors kubectl ignores.
-TEST_F(Get, EndsAsItWouldIfNobodyReadsItsMessages) {
+// Like Go's fmt.Fprint(os.Stderr), whose errors kubectl ignores.
+TEST_F(Get, IgnoresErrorsOfStandardError) {
   for (const char* const errors : {"2>&-", "2>/dev/full"}) {
     for (const auto& [resource, status] : {std::pair{"secrets", 0}, std::pair{"nothings", 1}}) {
       const auto result = environment_.run(
@@ -178,7 +178,7 @@ TEST_F(Get, EndsAsItWouldIfNobodyReadsItsMessages) {
   }
 }
 
-TEST_F(Get, TakesTheValuesOfShortOptionsAsKubectlDoes) {
+TEST_F(Get, ParsesShortOptionsLikeKubectl) {
   for (const std::vector<std::string>& flags :
        {std::vector<std::string>{"-n=kube-system", "-o=name"},
         {"-nkube-system", "-oname"},
@@ -192,7 +192,7 @@ TEST_F(Get, TakesTheValuesOfShortOptionsAsKubectlDoes) {
   }
 }
 
-TEST_F(Get, TakesNoOrdersForTheTerminalFromObjects) {
+TEST_F(Get, EscapesControlCharactersOfObjects) {
   create("events", "default",
          R"({"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"type":"Normal",)"
          R"("message":"a\u001b]0;title\u0007\u009b2Jb"})");
@@ -204,7 +204,7 @@ TEST_F(Get, TakesNoOrdersForTheTerminalFromObjects) {
   }
 }
 
-TEST_F(Get, SaysWhenThereIsNothing) {
+TEST_F(Get, ReportsThatThereAreNoObjects) {
   const auto result = lookout({"get", "secrets"});
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.output, "");
@@ -226,7 +226,7 @@ TEST_F(Get, FindsCustomResources) {
     EXPECT_EQ(lookout({"get", name, "-o", "name"}).output, "tab.shop.example/mine\n") << name;
 }
 
-TEST_F(Get, FailsInWords) {
+TEST_F(Get, ReportsErrors) {
   const auto missing = lookout({"get", "pods", "nobody"});
   EXPECT_EQ(missing.status, 1);
   EXPECT_EQ(missing.output, "");

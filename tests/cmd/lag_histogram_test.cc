@@ -18,7 +18,7 @@ TEST(LagHistogramTest, IsWithinThreePerCent) {
   EXPECT_EQ(lags.max_ms(), 1000.0);
 }
 
-TEST(LagHistogramTest, TakesAnyDuration) {
+TEST(LagHistogramTest, AcceptsAnyDuration) {
   LagHistogram lags;
   EXPECT_EQ(lags.quantile_ms(0.99), 0.0);
   lags.add(-5);  // a clock that was set back

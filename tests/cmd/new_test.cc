@@ -41,7 +41,7 @@ class New : public testing::Test {
   test::ProgramEnvironment environment_;
 };
 
-TEST_F(New, MakesAProjectAndSaysWhatIsNext) {
+TEST_F(New, CreatesAProjectAndPrintsTheNextSteps) {
   const auto result =
       make({"website", "--kind", "Website", "--group", "example.com", "-o", folder()});
   EXPECT_EQ(result.status, 0) << result.errors;
@@ -69,14 +69,14 @@ TEST_F(New, DerivesNames) {
   EXPECT_THAT(text("config/deployment.yaml"), HasSubstr("namespace: my-proxy-system"));
 }
 
-TEST_F(New, TakesTheKindFromTheName) {
+TEST_F(New, DerivesTheKindFromTheName) {
   ASSERT_EQ(make({"class", "-o", folder()}).status, 0);
   EXPECT_THAT(text("src/class_controller.cc"),
               AllOf(HasSubstr("namespace class_ {"), HasSubstr("v1::Class")));
   EXPECT_THAT(text("config/crd.yaml"), HasSubstr("name: classes.example.com"));
 }
 
-TEST_F(New, TakesANamespaceThatLookoutAndTheCLibraryLeaveFree) {
+TEST_F(New, TheNamespaceIsUnusedByLookoutAndTheCLibrary) {
   for (const char* name : {"controller", "k8s", "time", "sync", "stdin", "v1"}) {
     const auto result = make({name, "--kind", "Site", "-o", folder(name)});
     ASSERT_EQ(result.status, 0) << result.errors;
@@ -87,7 +87,7 @@ TEST_F(New, TakesANamespaceThatLookoutAndTheCLibraryLeaveFree) {
   }
 }
 
-TEST_F(New, AServerTakesItsManifests) {
+TEST_F(New, AServerAcceptsItsManifests) {
   ASSERT_EQ(make({"website", "-o", folder()}).status, 0);
   const apiserver::Server server;
   const rest::Client client{server.client_config()};
@@ -104,7 +104,7 @@ TEST_F(New, AServerTakesItsManifests) {
       .create(object("config/deployment.yaml"));
 }
 
-TEST_F(New, WritesNothingIntoAFolderThatHasSomethingInIt) {
+TEST_F(New, WritesNothingIntoANonEmptyFolder) {
   std::filesystem::create_directories(folder());
   test::write_file(std::filesystem::path(folder()) / "README.md", "mine");
   const auto result = make({"website", "-o", folder()});
@@ -115,7 +115,7 @@ TEST_F(New, WritesNothingIntoAFolderThatHasSomethingInIt) {
 }
 
 // (A file size limit simulates a full disk.)
-TEST_F(New, LeavesNothingOfAProjectThatCannotBeWritten) {
+TEST_F(New, RemovesAProjectThatCannotBeWritten) {
   const auto try_to = [&] {
     return environment_.run("/bin/sh", {"-c", R"(trap '' XFSZ; ulimit -f 1; exec "$@")", "sh",
                                         test::lookout_program(), "new", "website", "-o", folder()});
@@ -127,12 +127,12 @@ TEST_F(New, LeavesNothingOfAProjectThatCannotBeWritten) {
   EXPECT_TRUE(std::filesystem::is_empty(folder()));
 }
 
-TEST_F(New, TakesAnEmptyFolder) {
+TEST_F(New, AcceptsAnEmptyFolder) {
   std::filesystem::create_directories(folder());
   EXPECT_EQ(make({"website", "-o", folder()}).status, 0);
 }
 
-TEST_F(New, SaysWhichNameIsWrong) {
+TEST_F(New, NamesTheInvalidName) {
   const auto wrong = [&](std::vector<std::string> arguments, const std::string& message) {
     arguments.insert(arguments.end(), {"-o", folder()});
     const auto result = make(arguments);

@@ -50,7 +50,7 @@ ServeProcess::ServeProcess(const ProgramEnvironment& environment,
   const auto says_where = [&] {
     const std::string text = output();
     const std::size_t at = text.find(" at http");
-    const std::size_t end = text.find(',', at);
+    const std::size_t end = text.find_first_of(" \n", at + 4);
     if (at == std::string::npos || end == std::string::npos) return false;
     url_ = text.substr(at + 4, end - at - 4);
     return true;

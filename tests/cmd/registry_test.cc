@@ -1,4 +1,4 @@
-// lookout registry: as a new user runs it.
+// lookout registry.
 #include <rapidjson/document.h>
 
 #include <csignal>
@@ -55,7 +55,7 @@ class RegistryCmd : public CmdTest {
   }
 };
 
-TEST_F(RegistryCmd, AnnouncesFindsAndTakesBackAKratosService) {
+TEST_F(RegistryCmd, RegistersFindsAndDeregistersAKratosService) {
   run_pod("web-1", "10.0.0.1");
   run_pod("web-2", "10.0.0.2", false);
   auto result = registry({"register", "web", "--pod", "web-1", "--id", "1", "--service-version",
@@ -92,7 +92,7 @@ TEST_F(RegistryCmd, AnnouncesFindsAndTakesBackAKratosService) {
   EXPECT_EQ(parse(registry({"get", "web", "-o", "json"}).output)["instances"].Size(), 0u);
 }
 
-TEST_F(RegistryCmd, AnnouncesFindsAndTakesBackADubboService) {
+TEST_F(RegistryCmd, RegistersFindsAndDeregistersADubboService) {
   run_pod("user-1", "10.0.0.1");
   auto result = registry({"register", "--style", "dubbo", "--pod", "user-1", kUserKey});
   EXPECT_EQ(result.output, std::string(kUserKey) + " registered on default/user-1\n")
@@ -131,7 +131,7 @@ TEST_F(RegistryCmd, AnnouncesFindsAndTakesBackADubboService) {
   EXPECT_EQ(registry(taken_back).status, 1);
 }
 
-TEST_F(RegistryCmd, WhereThereIsNoSuchRecordNothingIsTakenBackAndNothingChanged) {
+TEST_F(RegistryCmd, DeregisteringAnAbsentRecordChangesNothing) {
   run_pod("user-1", "10.0.0.1");
   const auto version = [&] {
     const api::Object object = client_.resource(kPods, "default").get("user-1");
@@ -165,7 +165,7 @@ TEST_F(RegistryCmd, WhereThereIsNoSuchRecordNothingIsTakenBackAndNothingChanged)
                                    HasSubstr("only others were changed")));
 }
 
-TEST_F(RegistryCmd, DubboRecordsThatAreNotUtf8AreToldOfAndLeftOut) {
+TEST_F(RegistryCmd, DubboRecordsThatAreNotUtf8AreReportedAndOmitted) {
   run_pod("user-1", "10.0.0.1");
   for (const char* key :
        {"/dubbo/com.example.X%FF/providers/tri%3A%2F%2F10.0.0.1%3A1%2FX",
@@ -179,7 +179,7 @@ TEST_F(RegistryCmd, DubboRecordsThatAreNotUtf8AreToldOfAndLeftOut) {
                     HasSubstr("its escapes do not stand for UTF-8 text")));
 }
 
-TEST_F(RegistryCmd, SaysWhyNothingIsFound) {
+TEST_F(RegistryCmd, ReportsWhyNothingIsFound) {
   auto result = registry({"ls"});
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.output, "");
@@ -197,7 +197,7 @@ TEST_F(RegistryCmd, SaysWhyNothingIsFound) {
   EXPECT_THAT(registry({"get", "other", "-A"}).errors, HasSubstr("`lookout registry ls -A`"));
 }
 
-TEST_F(RegistryCmd, TellsOfAnnouncementsThatCannotBeRead) {
+TEST_F(RegistryCmd, ReportsMalformedAnnouncements) {
   run_pod("web-1", "10.0.0.1");
   EXPECT_EQ(registry({"register", "web", "--pod", "web-1"}).status, 0);
   client_.resource(kPods, "default")
@@ -211,14 +211,14 @@ TEST_F(RegistryCmd, TellsOfAnnouncementsThatCannotBeRead) {
   }
 }
 
-TEST_F(RegistryCmd, TextOfPodsGivesTheTerminalNoOrders) {
+TEST_F(RegistryCmd, EscapesControlCharactersOfPods) {
   run_pod("web-1", "10.0.0.1");
   EXPECT_EQ(registry({"register", "web", "--pod", "web-1", "--metadata", "a=\x1b[2J"}).status, 0);
   const auto result = registry({"get", "web"});
   EXPECT_THAT(result.output, AllOf(HasSubstr("a=?[2J"), Not(HasSubstr("\x1b"))));
 }
 
-TEST_F(RegistryCmd, NamesOfServicesAndWhatIsWrongWithPodsGiveTheTerminalNoOrders) {
+TEST_F(RegistryCmd, EscapesControlCharactersOfServicesAndErrors) {
   run_pod("user-1", "10.0.0.1");
   EXPECT_EQ(
       registry({"register", "--style", "dubbo", "--pod", "user-1",
@@ -249,7 +249,7 @@ void PrintTo(const WrongCall& wrong, std::ostream* out) {
 }
 class WrongRegistryCmd : public RegistryCmd, public testing::WithParamInterface<WrongCall> {};
 
-TEST_P(WrongRegistryCmd, SaysWhatIsWrong) {
+TEST_P(WrongRegistryCmd, ReportsTheError) {
   run_pod("web-1", "10.0.0.1");
   environment_.set("HOSTNAME", "");
   const auto result = registry(GetParam().arguments);
@@ -258,7 +258,6 @@ TEST_P(WrongRegistryCmd, SaysWhatIsWrong) {
   EXPECT_THAT(result.errors, HasSubstr(GetParam().message));
 }
 
-using Arguments = std::vector<std::string>;
 INSTANTIATE_TEST_SUITE_P(
     , WrongRegistryCmd,
     testing::Values(
@@ -299,7 +298,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{
             {"serve", "--listen", "no.such.address:0"}, 2, "is not an address to listen on"}));
 
-TEST_F(RegistryCmd, WatchTellsEachChange) {
+TEST_F(RegistryCmd, WatchPrintsEachChange) {
   const auto log = environment_.home() / "watch.log";
   auto watch = start_with_one_instance({"watch", "web", "-o", "json"}, log);
   const auto said = [&](const std::string& text) {
@@ -312,7 +311,7 @@ TEST_F(RegistryCmd, WatchTellsEachChange) {
   EXPECT_EQ(watch.wait(), 0);
 }
 
-TEST_F(RegistryCmd, ServesXdsUntilItIsTold) {
+TEST_F(RegistryCmd, ServesXdsUntilASignal) {
   const auto log = environment_.home() / "xds.log";
   auto serve = start_with_one_instance({"xds", "--listen", "127.0.0.1:0"}, log);
   if (!LOOKOUT_HAS_XDS) {
@@ -328,8 +327,8 @@ TEST_F(RegistryCmd, ServesXdsUntilItIsTold) {
   EXPECT_EQ(serve.wait(), 0);
 }
 
-TEST(RegistryWithoutXds, SaysWhatToInstall) {
-  // In a folder without the program for xDS, as where gRPC was not there.
+TEST(RegistryWithoutXds, NamesTheMissingPackage) {
+  // In a folder without the xDS program, like a build without gRPC.
   const test::TempDir folder;
   const std::filesystem::path built = std::filesystem::path(test::lookout_program()).parent_path();
   for (const char* const program : {"lookout", "lookout-registry"})
@@ -339,7 +338,7 @@ TEST(RegistryWithoutXds, SaysWhatToInstall) {
   EXPECT_THAT(result.errors, HasSubstr("install libgrpc++-dev"));
 }
 
-TEST_F(RegistryCmd, ServesAPageUntilItIsTold) {
+TEST_F(RegistryCmd, ServesAPageUntilASignal) {
   const auto log = environment_.home() / "serve.log";
   auto serve = start_with_one_instance({"serve", "--listen", "127.0.0.1:0"}, log);
   ASSERT_TRUE(eventually([&] { return test::read_file(log).ends_with("/\n"); }));

@@ -27,11 +27,10 @@ class Serve : public testing::Test {
   test::TempDir dir_;
 };
 
-TEST_F(Serve, SaysWhereAndServesUntilItIsToldToEnd) {
+TEST_F(Serve, PrintsItsUrlAndServesUntilASignal) {
   test::ServeProcess serve(environment_);
-  EXPECT_THAT(serve.output(),
-              MatchesRegex("Serving the Kubernetes API at http://127.0.0.1:[0-9]+, objects are "
-                           "kept in memory.\n"));
+  EXPECT_THAT(serve.output(), MatchesRegex("Serving the Kubernetes API at http://127.0.0.1:[0-9]+\n"
+                                           "Objects are kept in memory\n"));
   const auto result = lookout({"get", "ns", "-o", "name", "--server", serve.url()});
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_THAT(result.output, HasSubstr("namespace/default\n"));
@@ -39,7 +38,7 @@ TEST_F(Serve, SaysWhereAndServesUntilItIsToldToEnd) {
   EXPECT_EQ(lookout({"get", "ns", "--server", serve.url()}).status, 1);
 }
 
-TEST_F(Serve, EndsInGoodOrderWithWatchesOpen) {
+TEST_F(Serve, EndsRegularlyWithOpenWatches) {
   test::ServeProcess serve(environment_);
   rest::Config config;
   config.server = serve.url();
@@ -82,12 +81,12 @@ TEST_F(Serve, WritesAKubeconfig) {
             "namespace/default\n");
   EXPECT_EQ(lookout({"get", "ns", "--context", "nobody"}).status, 1);
   EXPECT_EQ(serve.terminate(), 0);
-  // Its own file is replaced.
+  // A second run replaces its own file.
   test::ServeProcess again(environment_, {"--write-kubeconfig", kubeconfig});
   EXPECT_EQ(rest::Kubeconfig::read(kubeconfig).clusters.begin()->second.server, again.url());
 }
 
-TEST_F(Serve, KeepsAKubeconfigOfOthers) {
+TEST_F(Serve, KeepsAForeignKubeconfig) {
   const std::string text =
       "apiVersion: v1\nkind: Config\nclusters:\n- name: production\n  cluster: {server: "
       "'https://example.test'}\n";
@@ -103,7 +102,7 @@ TEST_F(Serve, KeepsAKubeconfigOfOthers) {
   EXPECT_EQ(test::read_file(notes), "- buy milk\n");
 }
 
-TEST_F(Serve, SpeaksTlsAndKnowsTokens) {
+TEST_F(Serve, SupportsTlsAndTokens) {
   const test::CertificateAuthority authority;
   const test::KeyPair pair = authority.issue_local();
   const std::string kubeconfig = (dir_ / "config").string();
@@ -148,7 +147,7 @@ void PrintTo(const WrongFlags& flags, std::ostream* out) { *out << flags.name; }
 
 class WrongServe : public Serve, public testing::WithParamInterface<WrongFlags> {};
 
-TEST_P(WrongServe, EndsAtOnceInWords) {
+TEST_P(WrongServe, EndsAtOnceWithAnError) {
   const std::vector<std::string>& flags = GetParam().flags;
   std::vector<std::string> arguments{"serve"};
   if (flags[0] != "--listen") arguments.insert(arguments.end(), {"--listen", "127.0.0.1:0"});
@@ -236,8 +235,8 @@ INSTANTIATE_TEST_SUITE_P(
         WrongFlags{"NoKeyThere", {"--service-account-key-file", "/none.pem"}, 1, "/none.pem"}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
-// It tries for ten seconds: etcd may be starting, too.
-TEST_F(Serve, SaysThatNoEtcdAnswers) {
+// It retries for ten seconds, because etcd may be starting.
+TEST_F(Serve, ReportsAnUnreachableEtcd) {
   const std::string url = "http://127.0.0.1:" + std::to_string(test::free_port());
   const auto result =
       lookout({"serve", "--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-endpoints", url});
@@ -250,14 +249,14 @@ TEST_F(Serve, SaysThatNoEtcdAnswers) {
                     Not(HasSubstr("StorageError")), Not(HasSubstr("watch cache"))));
 }
 
-TEST_F(Serve, DecidesByRolesAndWritesAnAuditLog) {
+TEST_F(Serve, AuthorizesByRolesAndWritesAnAuditLog) {
   const std::string audit = (dir_ / "audit").string();
   test::ServeProcess serve(environment_,
                            {"--authorization-mode", "RBAC", "--audit-log-path", audit});
   rest::Config config;
   config.server = serve.url();
   EXPECT_NO_THROW(rest::Client(config).get_raw("/api/v1/pods"));
-  // There since the start, as the bootstrap roles are.
+  // The service exists from the start, like the bootstrap roles.
   EXPECT_NO_THROW(rest::Client(config).get_raw("/api/v1/namespaces/default/services/kubernetes"));
   config.as.user = "ann";
   EXPECT_THROW(rest::Client(config).get_raw("/api/v1/pods"), api::StatusError);
@@ -270,7 +269,7 @@ TEST_F(Serve, WarnsThatNoCredentialsAreRequired) {
   for (const char* listen : {":0", "0.0.0.0:0"}) {
     test::ServeProcess open(environment_, {}, listen);
     EXPECT_THAT(open.output(), HasSubstr("no credentials are required"));
-    EXPECT_THAT(open.output(), HasSubstr(", and at every other address of this machine, objects"));
+    EXPECT_THAT(open.output(), HasSubstr(" and at every other address of this machine\n"));
     // The printed address works.
     EXPECT_THAT(open.url(), StartsWith("http://127.0.0.1:"));
     const auto result = lookout({"get", "ns", "default", "-o", "name", "--server", open.url()});
@@ -281,7 +280,7 @@ TEST_F(Serve, WarnsThatNoCredentialsAreRequired) {
   EXPECT_THAT(with_tokens.output(), Not(HasSubstr("credentials")));
 }
 
-TEST_F(Serve, IsServedUnderNamesThatAreAllowed) {
+TEST_F(Serve, AcceptsAllowedHostNames) {
   test::ServeProcess serve(environment_,
                            {"--allow-host", "lookout.test", "--allow-host", "other.test"});
   const auto code_of = [&](const std::string& host) {
@@ -294,7 +293,7 @@ TEST_F(Serve, IsServedUnderNamesThatAreAllowed) {
   EXPECT_EQ(code_of("evil.test"), "403");
 }
 
-TEST_F(Serve, SaysThatThePortIsTaken) {
+TEST_F(Serve, ReportsAPortInUse) {
   const apiserver::Server server;
   const std::string address = "127.0.0.1:" + std::to_string(server.port());
   const auto result = lookout({"serve", "--listen", address});
@@ -303,7 +302,7 @@ TEST_F(Serve, SaysThatThePortIsTaken) {
   EXPECT_THAT(result.errors, HasSubstr("in use"));
 }
 
-TEST_F(Serve, TakesAnAddressOfIpVersion6) {
+TEST_F(Serve, ListensOnAnIpv6Address) {
   std::optional<test::ServeProcess> serve;
   try {
     serve.emplace(environment_, std::vector<std::string>{}, "[::1]:0");

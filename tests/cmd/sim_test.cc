@@ -31,7 +31,7 @@ TEST(SimSeeds, AreANumberOrARange) {
     EXPECT_FALSE(parse_seeds(wrong)) << wrong;
 }
 
-TEST(SimSeeds, AreTakenFromTheFront) {
+TEST(SimSeeds, AreSplitFromTheFront) {
   Seeds seeds{1, 5};
   EXPECT_EQ(seeds.take(3), (Seeds{1, 3}));
   EXPECT_EQ(seeds.take(3), (Seeds{4, 5}));
@@ -50,7 +50,7 @@ TEST(SimTestProgram, ListsItsTests) {
               ElementsAre("Worlds.Rest", "Worlds.DISABLED_Work", "P/Many.Each/0"));
 }
 
-TEST(SimTestProgram, SaysHowATestHasEnded) {
+TEST(SimTestProgram, ReportsHowATestHasEnded) {
   const auto result = parse_result(
       R"({"testsuites": [{"testsuite": [{"worlds": "17", "requests": "400", "failures": [
           {"failure": "a/b.cc:12\nFailed\nW.T: seed 23: it broke\n", "type": ""}]}]}]})");
@@ -73,7 +73,7 @@ class Sim : public testing::Test {
   test::ProgramEnvironment environment_;
 };
 
-TEST_F(Sim, RunsEachSeedOfEachTestThatHasWorlds) {
+TEST_F(Sim, RunsEachSeedOfEachWorldTest) {
   const std::string seeds = test::kSanitized ? "12" : "120";
   const auto result = sim({"--filter", "Good*:Other*", "--seeds", seeds, "--jobs", "2"});
   EXPECT_EQ(result.status, 0) << result.output << result.errors;
@@ -93,7 +93,7 @@ TEST_F(Sim, EndsWithTheFirstFailureAndPrintsIt) {
   EXPECT_THAT(result.output, Not(HasSubstr("seed 13:")));
 }
 
-TEST_F(Sim, CountsFailuresIfItIsToKeepGoing) {
+TEST_F(Sim, CountsFailuresWithKeepGoing) {
   const auto result = sim({"--filter", "Unlucky*", "--seeds", "30", "--keep-going"});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.output, HasSubstr("  seeds 6, 13, 20, 27\n"));
@@ -106,14 +106,14 @@ TEST_F(Sim, RunsOtherSeeds) {
   EXPECT_THAT(result.output, ContainsRegex("FailNowAndThen +6 "));
 }
 
-TEST_F(Sim, EndsWhenTheTimeIsOver) {
+TEST_F(Sim, EndsAfterTheGivenTime) {
   const auto result = sim({"--filter", "Good*", "--for", "500ms"});
   EXPECT_EQ(result.status, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("all passed"));
 }
 
-// One process at a time, and no time for a second one.
-TEST_F(Sim, ATestThatHasRunNoWorldHasNotPassed) {
+// One process at a time, and no time for a second process.
+TEST_F(Sim, ATestWithoutWorldsHasNotPassed) {
   const auto result = sim({"--filter", "Good*:Unlucky*", "--for", "1ms", "--jobs", "1"});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.output, AllOf(HasSubstr("UnluckyWorlds.FailNowAndThen was run"),
@@ -127,7 +127,7 @@ TEST_F(Sim, TriesATestThatFailsWithoutFaultsOnlyOnce) {
                                    ContainsRegex("AlwaysFail +1 ")));
 }
 
-TEST_F(Sim, ShowsTheLastWordsOfAProgramThatCrashes) {
+TEST_F(Sim, ShowsTheLastOutputOfACrashedProgram) {
   const auto result = sim({"--filter", "Crashing*", "--seeds", "10", "--keep-going"});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.output, AllOf(HasSubstr("signal 6"), HasSubstr("sim: seed 3: the last words"),
@@ -150,7 +150,7 @@ TEST_F(Sim, AWorldThatEndsItsProgramFails) {
   }
 }
 
-TEST_F(Sim, SaysThatThereIsNothingToRun) {
+TEST_F(Sim, ReportsThatThereIsNothingToRun) {
   const auto none = sim({"--filter", "Nothing.*"});
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.errors, HasSubstr("has no test that passes the filter Nothing.*"));

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/cluster/names.h"
 #include "lookout/api/status.h"
 #include "lookout/apiserver/server.h"
 #include "lookout/k8s/apps/v1_draft.h"
@@ -25,16 +26,6 @@ namespace lookout::cmd::cluster {
 namespace {
 
 using k8s::apps::v1::ControllerRevision;
-using k8s::apps::v1::DaemonSet;
-using k8s::apps::v1::Deployment;
-using k8s::apps::v1::ReplicaSet;
-using k8s::apps::v1::StatefulSet;
-using k8s::batch::v1::Job;
-using k8s::core::v1::Node;
-using k8s::core::v1::Pod;
-using k8s::core::v1::Service;
-using k8s::core::v1::ServiceAccount;
-using k8s::discovery::v1::EndpointSlice;
 using test::eventually;
 using test::held;
 
@@ -69,7 +60,7 @@ class SimulatedClusterTest : public testing::Test {
         R"("ports":[{{"name":"http","containerPort":8080}}]}}]{1}}}}})",
         app, more);
   }
-  /// As `kubectl set image` does.
+  /// Like `kubectl set image`.
   template <class T>
   void set_image(const std::string& name, const std::string& image) const {
     in<T>().patch(
@@ -81,7 +72,7 @@ class SimulatedClusterTest : public testing::Test {
   std::vector<Pod> pods(const std::string& app) const {
     return in<Pod>().list({.label_selector = "app=" + app}).items;
   }
-  /// As `kubectl rollout status` decides.
+  /// Decides like `kubectl rollout status`.
   bool is_rolled_out(const std::string& name) const {
     const Deployment d = in<Deployment>().get(name);
     const auto status = d.status();
@@ -116,7 +107,7 @@ TEST_F(SimulatedClusterTest, NodesAreReadyAndPodsRunOnThem) {
   EXPECT_THAT(nodes, UnorderedElementsAre("node-1", "node-2", "node-3"));
 }
 
-TEST_F(SimulatedClusterTest, ADeploymentRollsForthAndBack) {
+TEST_F(SimulatedClusterTest, ADeploymentIsRolledOutAndBack) {
   create<Deployment>("web", workload("web", 3));
   ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
   set_image<Deployment>("web", "web:2");
@@ -147,7 +138,7 @@ TEST_F(SimulatedClusterTest, ADeploymentRollsForthAndBack) {
   EXPECT_TRUE(eventually([&] { return revision() == "3"; }));
 }
 
-TEST_F(SimulatedClusterTest, ADeploymentThatIsPausedIsScaledOnly) {
+TEST_F(SimulatedClusterTest, APausedDeploymentIsOnlyScaled) {
   create<Deployment>("web", workload("web", 2));
   ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
   in<Deployment>().patch("web", rest::PatchType::kMerge,
@@ -160,7 +151,7 @@ TEST_F(SimulatedClusterTest, ADeploymentThatIsPausedIsScaledOnly) {
   EXPECT_TRUE(eventually([&] { return is_rolled_out("web"); }));
 }
 
-TEST_F(SimulatedClusterTest, RecreateHasNeverPodsOfTwoTemplates) {
+TEST_F(SimulatedClusterTest, RecreateNeverRunsPodsOfTwoTemplates) {
   create<Deployment>("web", workload("web", 3, R"(,"strategy":{"type":"Recreate"})"));
   ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
   set_image<Deployment>("web", "web:2");
@@ -172,7 +163,7 @@ TEST_F(SimulatedClusterTest, RecreateHasNeverPodsOfTwoTemplates) {
   }));
 }
 
-TEST_F(SimulatedClusterTest, OldReplicaSetsAreForgotten) {
+TEST_F(SimulatedClusterTest, OldReplicaSetsAreDeleted) {
   create<Deployment>("web", workload("web", 1, R"(,"revisionHistoryLimit":1)"));
   for (int i = 2; i <= 4; ++i) {
     ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
@@ -181,7 +172,7 @@ TEST_F(SimulatedClusterTest, OldReplicaSetsAreForgotten) {
   EXPECT_TRUE(eventually([&] { return is_rolled_out("web") && sets().size() == 2; }));
 }
 
-TEST_F(SimulatedClusterTest, ADeletedDeploymentTakesItsPodsAlong) {
+TEST_F(SimulatedClusterTest, ADeletedDeploymentDeletesItsPods) {
   create<Deployment>("web", workload("web", 2));
   ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
   in<Deployment>().remove("web");
@@ -220,7 +211,7 @@ TEST_F(SimulatedClusterTest, AStatefulSetStartsAndEndsInOrder) {
 }
 
 // `kubectl rollout undo` patches the set with the data of a revision.
-TEST_F(SimulatedClusterTest, AStatefulSetGoesBackToARevision) {
+TEST_F(SimulatedClusterTest, AStatefulSetIsRolledBackToARevision) {
   create<StatefulSet>("db", workload("db", 2, R"(,"serviceName":"db","revisionHistoryLimit":1)"));
   const auto runs = [&](const std::string& wanted) {
     const StatefulSet set = in<StatefulSet>().get("db");
@@ -257,7 +248,7 @@ TEST_F(SimulatedClusterTest, AStatefulSetGoesBackToARevision) {
   })) << "one old revision is kept";
 }
 
-TEST_F(SimulatedClusterTest, ADaemonSetGoesBackToARevision) {
+TEST_F(SimulatedClusterTest, ADaemonSetIsRolledBackToARevision) {
   create<DaemonSet>(
       "agent", fmt::format(R"({{"selector":{{"matchLabels":{{"app":"agent"}}}},"template":{}}})",
                            pod_template("agent")));
@@ -278,7 +269,7 @@ TEST_F(SimulatedClusterTest, ADaemonSetGoesBackToARevision) {
   EXPECT_TRUE(eventually([&] { return runs("agent:1"); }));
 }
 
-TEST_F(SimulatedClusterTest, ADeploymentThatMakesNoProgressSaysSo) {
+TEST_F(SimulatedClusterTest, AStuckDeploymentReportsIt) {
   const auto progressing = [&] {
     const Deployment d = in<Deployment>().get("web");
     for (const auto condition : d.status().conditions()) {
@@ -294,7 +285,7 @@ TEST_F(SimulatedClusterTest, ADeploymentThatMakesNoProgressSaysSo) {
         "web", rest::PatchType::kMerge,
         fmt::format(R"({{"spec":{{"template":{{"spec":{{"nodeSelector":{}}}}}}}}})", selector));
   };
-  // No node is like that.
+  // No node has this label.
   select(R"({"disk":"fast"})");
   ASSERT_TRUE(eventually([&] { return progressing() == "False ProgressDeadlineExceeded"; }));
   select("null");
@@ -314,7 +305,7 @@ TEST_F(SimulatedClusterTest, ADaemonSetHasAPodOnEachNode) {
   EXPECT_TRUE(eventually([&] { return pods("agent").size() == 3; }));
 }
 
-TEST_F(SimulatedClusterTest, AJobEndsWhenEnoughPodsHave) {
+TEST_F(SimulatedClusterTest, AJobCompletesWithItsPods) {
   create<Job>("sum", fmt::format(R"({{"completions":3,"parallelism":2,"template":{}}})",
                                  pod_template("sum", R"(,"restartPolicy":"Never")")));
   ASSERT_TRUE(eventually(
@@ -323,7 +314,7 @@ TEST_F(SimulatedClusterTest, AJobEndsWhenEnoughPodsHave) {
   EXPECT_THAT(pods("sum"), SizeIs(3));
 }
 
-TEST_F(SimulatedClusterTest, AJobIsGivenUpAfterFailures) {
+TEST_F(SimulatedClusterTest, AJobFailsAfterItsBackoffLimit) {
   const std::string fails = fmt::format(
       R"({{"metadata":{{"labels":{{"app":"sum"}},"annotations":{{"{}":"3"}}}},
           "spec":{{"restartPolicy":"Never","containers":[{{"name":"c","image":"i"}}]}}}})",
@@ -363,7 +354,7 @@ TEST_F(SimulatedClusterTest, AServiceHasItsReadyPodsAsEndpoints) {
   EXPECT_TRUE(eventually([&] { return ready() == 1; }));
 }
 
-TEST_F(SimulatedClusterTest, APodThatNoNodeAdmitsSaysSo) {
+TEST_F(SimulatedClusterTest, AnUnschedulablePodReportsIt) {
   create<Pod>("picky",
               R"({"nodeSelector":{"disk":"fast"},"containers":[{"name":"c","image":"i"}]})");
   const auto reason = [&] {

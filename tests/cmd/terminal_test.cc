@@ -12,7 +12,7 @@
 namespace lookout::cmd {
 namespace {
 
-TEST(Terminal, TextIsMadeToFit) {
+TEST(Terminal, TextIsTruncatedOrPadded) {
   EXPECT_EQ(fitted("one\ntwo\nthree\n", 3, 80), "one\ntwo\nthree\n");
   EXPECT_EQ(fitted("one\ntwo\nthree\nfour\n", 3, 80), "one\ntwo\n... and 2 more\n");
   EXPECT_EQ(fitted("one\nthree\n", 5, 3), "one\nthr\n");
@@ -31,7 +31,7 @@ TEST(Terminal, WideCharactersTakeTwoColumns) {
             "ZONE   READY\n東京   true\nü      true\n");
 }
 
-TEST(Terminal, ColoursTakeNoRoomAndEndBehindTheCut) {
+TEST(Terminal, ColoursHaveNoWidthAndEndAfterTruncation) {
   EXPECT_EQ(fitted("\x1b[1mone\x1b[0m two\n", 5, 7), "\x1b[1mone\x1b[0m two\n");
   EXPECT_EQ(fitted("\x1b[31mthree\x1b[0m four\n", 5, 3), "\x1b[31mthr\x1b[0m\n");
 }
@@ -52,7 +52,7 @@ TEST(Terminal, TheEnvironmentDecidesAboutColoursAndCursor) {
   EXPECT_TRUE(use_colours());
 }
 
-TEST(Terminal, TakesNoOrdersFromText) {
+TEST(Terminal, EscapesControlCharacters) {
   EXPECT_EQ(printable("a\x1b[2Jb\nc\x7f\td"), "a?[2Jb?c??d");
   EXPECT_EQ(printable("\u00e4 \u0085 \u009b1m \u20ac \u00c2"), "\u00e4 ? ?1m \u20ac \u00c2");
   EXPECT_EQ(printable(""), "");

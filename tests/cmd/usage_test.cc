@@ -63,13 +63,13 @@ TEST_F(Usage, HelpOfEveryCommandHasExamples) {
   }
 }
 
-TEST_F(Usage, HelpSaysWhichServerIsUsedByDefault) {
+TEST_F(Usage, HelpNamesTheDefaultServer) {
   EXPECT_THAT(lookout({"--help"}).output,
               AllOf(HasSubstr("http://127.0.0.1:8001"), HasSubstr("~/.kube/config is not read")));
 }
 
-// Scripts rely on these.
-TEST_F(Usage, EveryFlagIsThere) {
+// Scripts depend on these flags.
+TEST_F(Usage, EveryFlagExists) {
   const std::map<std::string, Arguments> flags = {
       {"serve",
        {"--listen", "--storage", "--etcd-endpoints", "--etcd-prefix", "--tls-cert", "--tls-key",
@@ -99,7 +99,7 @@ TEST_F(Usage, EveryFlagIsThere) {
 }
 
 // With only `lookout` built, the error names the missing executable.
-TEST_F(Usage, ACommandWhoseProgramIsNotThereSaysSo) {
+TEST_F(Usage, AMissingProgramOfACommandIsReported) {
   const std::string alone = environment_.home() / "lookout";
   std::filesystem::copy_file(test::lookout_program(), alone);
   for (const char* const command : {"bench", "registry"}) {
@@ -113,7 +113,7 @@ TEST_F(Usage, ACommandWhoseProgramIsNotThereSaysSo) {
   }
 }
 
-TEST_F(Usage, OutputThatCannotBeWrittenIsAnError) {
+TEST_F(Usage, UnwritableOutputIsAnError) {
   for (const char* const option : {"--version", "--help"}) {
     const auto result = environment_.run(
         "sh", {"-c", R"(exec "$0" "$@" > /dev/full)", test::lookout_program(), option});
@@ -122,7 +122,7 @@ TEST_F(Usage, OutputThatCannotBeWrittenIsAnError) {
   }
 }
 
-TEST_F(Usage, SaysItsVersion) {
+TEST_F(Usage, PrintsItsVersion) {
   const auto result = lookout({"--version"});
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.output, testing::MatchesRegex("lookout [0-9]+\\.[0-9]+\\.[0-9]+\n"));
@@ -153,7 +153,7 @@ std::vector<Arguments> commands() {
           {"bench", "server"}};
 }
 
-TEST_F(Usage, AnOptionThatACommandDoesNotHaveIsWrongUsage) {
+TEST_F(Usage, AnUnknownOptionIsWrongUsage) {
   for (const auto& command : commands()) {
     const bool client = command[0] != "serve" && command[0] != "demo" && command[1] != "store" &&
                         command[1] != "storage" && command[1] != "controller" &&
@@ -184,7 +184,7 @@ TEST_F(Usage, AnOptionThatACommandDoesNotHaveIsWrongUsage) {
   }
 }
 
-TEST_F(Usage, TheVersionOfAServiceIsNotThatOfTheProgram) {
+TEST_F(Usage, ServiceVersionIsNotTheProgramsVersion) {
   const auto result = lookout({"registry", "register", "web", "--pod", "p", "--version", "v1"});
   EXPECT_EQ(result.status, 2);
   EXPECT_EQ(result.output, "");
@@ -265,7 +265,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongArguments{{"demo", "--for", "99999999999h"}, "not a duration such as"},
         WrongArguments{{"-v", "loud", "get", "pods"}, "log-level"}));
 
-TEST_F(Usage, AServerThatIsNotThereIsAnErrorThatSaysWhatToDo) {
+TEST_F(Usage, AnUnreachableServerIsAnErrorWithAHint) {
   const std::string nobody = "http://127.0.0.1:" + std::to_string(test::free_port());
   for (const char* command : {"get", "watch"}) {
     const auto result = lookout({command, "pods", "--server", nobody});
@@ -277,14 +277,14 @@ TEST_F(Usage, AServerThatIsNotThereIsAnErrorThatSaysWhatToDo) {
   }
 }
 
-TEST_F(Usage, AnAnswerThatIsNoJsonIsShown) {
+TEST_F(Usage, AResponseThatIsNotJsonIsQuoted) {
   const test::HttpServer server(
       test::HttpServer::answering([](const test::HttpRequest&) -> test::HttpResponse {
         return {.body = "<html>hello</html>", .content_type = "text/html"};
       }));
   const std::string manifest = (environment_.home() / "a.yaml").string();
   test::write_file(manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
-  // A table, discovery, and discovery for a manifest that is not to blame.
+  // A table, discovery, and discovery for a valid manifest.
   for (const Arguments& arguments :
        {Arguments{"get", "pods"}, Arguments{"get", "pods", "web"}, Arguments{"get", "deploy"},
         Arguments{"apply", "-f", manifest}}) {
@@ -306,8 +306,8 @@ test::HttpResponse half_of_a_list(const test::HttpRequest& request) {
                   R"("items":[{"metadata":{"name":"a","namespace":"default"}}]})"};
 }
 
-// kubectl, too, prints nothing before it has all pages.
-TEST_F(Usage, AnAnswerOfWhichAPageIsMissingIsNotShown) {
+// Like kubectl, prints nothing before it has all pages.
+TEST_F(Usage, AnIncompleteListIsNotShown) {
   const test::HttpServer server(test::HttpServer::answering(half_of_a_list));
   for (const char* const format : {"table", "json", "yaml", "name"}) {
     const auto result = lookout({"get", "cm", "-o", format, "--server", server.url()});
@@ -316,7 +316,7 @@ TEST_F(Usage, AnAnswerOfWhichAPageIsMissingIsNotShown) {
   }
 }
 
-TEST_F(Usage, AnAnswerWithAnotherKindIsNoRowOfATable) {
+TEST_F(Usage, AnotherKindInATableIsAnError) {
   const test::HttpServer server(
       test::HttpServer::answering([](const test::HttpRequest&) -> test::HttpResponse {
         return {.body = R"({"kind":"APIVersions","versions":["v1"]})"};
@@ -327,7 +327,7 @@ TEST_F(Usage, AnAnswerWithAnotherKindIsNoRowOfATable) {
   EXPECT_THAT(result.errors, HasSubstr("the answer has neither a table nor configmaps"));
 }
 
-TEST_F(Usage, AServerWithoutTlsIsAnErrorThatSaysSo) {
+TEST_F(Usage, AServerWithoutTlsIsReported) {
   const test::HttpServer server([](test::HttpConnection& connection) {
     connection.write("HTTP/1.1 400 Bad Request\r\n\r\n");
     connection.wait_for_close();
@@ -340,7 +340,7 @@ TEST_F(Usage, AServerWithoutTlsIsAnErrorThatSaysSo) {
   EXPECT_THAT(result.errors, Not(HasSubstr("kubeconfig")));
 }
 
-TEST_F(Usage, AnAddressForMetricsThatIsTakenIsAnErrorWithAReason) {
+TEST_F(Usage, AMetricsAddressInUseIsReported) {
   const apiserver::Server server;
   const std::string address = "127.0.0.1:" + std::to_string(server.port());
   const auto result =
@@ -350,7 +350,7 @@ TEST_F(Usage, AnAddressForMetricsThatIsTakenIsAnErrorWithAReason) {
                                        address + ": Address already in use\n"));
 }
 
-TEST_F(Usage, AKubeconfigThatCannotBeUsedIsNamed) {
+TEST_F(Usage, AnUnusableKubeconfigIsNamed) {
   const auto missing = lookout({"get", "pods", "--kubeconfig", "/none/config"});
   EXPECT_EQ(missing.status, 1);
   EXPECT_THAT(missing.errors, HasSubstr("/none/config"));
@@ -364,7 +364,7 @@ TEST_F(Usage, AKubeconfigThatCannotBeUsedIsNamed) {
   EXPECT_EQ(server.status, 1);
 }
 
-TEST_F(Usage, NothingIsColouredOnAPipe) {
+TEST_F(Usage, APipeGetsNoColours) {
   const std::string nobody = "http://127.0.0.1:" + std::to_string(test::free_port());
   environment_.set("TERM", "xterm-256color");
   for (const Arguments& arguments :

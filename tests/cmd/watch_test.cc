@@ -36,7 +36,7 @@ class Watch : public CmdTest {
   void label(const std::string& name, const std::string& labels) const {
     pods().patch(name, rest::PatchType::kMerge, R"({"metadata":{"labels":{)" + labels + "}}}");
   }
-  /// "TYPE key", with "initial" if it is set.
+  /// "TYPE key", with "initial" for initial events.
   static Lines events(const std::string& output) {
     Lines out;
     for (const auto& line : test::lines(output)) {
@@ -53,7 +53,7 @@ class Watch : public CmdTest {
   std::optional<test::Process> process_;
 };
 
-TEST_F(Watch, ShowsATableThatGoesOn) {
+TEST_F(Watch, ShowsAGrowingTable) {
   watch({"pods", "-l", "app=web"});
   ASSERT_TRUE(says("SYNCED\n"));
   label("web", R"("x":"y")");
@@ -64,7 +64,7 @@ TEST_F(Watch, ShowsATableThatGoesOn) {
   ASSERT_TRUE(says("DELETED"));
   process_->signal(SIGTERM);
   EXPECT_EQ(process_->wait(), 0);
-  // Columns stay where they are.
+  // Columns keep their positions.
   const auto row = [](std::string_view event, std::string_view name, std::string_view status) {
     return MatchesRegex(
         fmt::format("{:<11}{:<31}0/1     {:<20}0          [0-9]+s", event, name, status));
@@ -124,7 +124,7 @@ void PrintTo(const WatchSelection& selection, std::ostream* out) {
 }
 class WatchSelections : public Watch, public testing::WithParamInterface<WatchSelection> {};
 
-TEST_P(WatchSelections, ShowWhatIsThereAndEnd) {
+TEST_P(WatchSelections, ShowExistingObjectsAndEnd) {
   Lines arguments{"watch", "pods", "-o", "json", "--exit-after-sync"};
   arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
   const auto result = lookout(arguments);
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
                                    {"default/web", "kube-system/dns"}},
                     WatchSelection{{"api", "--field-selector", "spec.nodeName=node-1"}, {}}));
 
-TEST_F(Watch, LeavesASelectionAsADeletion) {
+TEST_F(Watch, ShowsAnObjectThatLeavesTheSelectionAsDeleted) {
   watch({"pods", "-l", "app=web", "-o", "json"});
   ASSERT_TRUE(says("SYNCED"));
   label("web", R"("app":"other")");
@@ -161,7 +161,7 @@ TEST_F(Watch, LeavesASelectionAsADeletion) {
                           "ADDED default/web"));
 }
 
-TEST_F(Watch, ShowsEverythingAgainNowAndThen) {
+TEST_F(Watch, ShowsEverythingAgainAtAResync) {
   watch({"pods", "web", "-o", "json", "--resync", "1s"});
   ASSERT_TRUE(test::eventually([&] { return printed().size() >= 4; }));
   process_->signal(SIGTERM);
@@ -182,7 +182,7 @@ TEST_F(Watch, ServesMetrics) {
   EXPECT_THAT(metrics.get_raw("/metrics"), HasSubstr("informer_stored_items{name=\"pods\"} 3"));
 }
 
-TEST_F(Watch, EndsWhenNobodyReads) {
+TEST_F(Watch, EndsWhenItsReaderEnds) {
   const auto result = environment_.run(
       "sh", {"-c", R"({ "$0" "$@"; echo "status $?" >&2; } | head -n 1)", test::lookout_program(),
              "--server", server_.url(), "watch", "pods", "-o", "json", "--resync", "10ms"});
@@ -190,7 +190,7 @@ TEST_F(Watch, EndsWhenNobodyReads) {
   EXPECT_THAT(result.errors, HasSubstr("status "));
 }
 
-TEST_F(Watch, WhatIsWrongFromTheStartIsSaidAtOnce) {
+TEST_F(Watch, InitialErrorsAreReportedAtOnce) {
   const auto unknown = lookout({"watch", "podz"});
   EXPECT_EQ(unknown.status, 1);
   EXPECT_THAT(unknown.errors, HasSubstr("no resource \"podz\": did you mean \"pods\"?"));
@@ -200,7 +200,7 @@ TEST_F(Watch, WhatIsWrongFromTheStartIsSaidAtOnce) {
   EXPECT_THAT(field.errors, HasSubstr("spec.nothing"));
 }
 
-TEST_F(Watch, ContinuesWhenTheServerComesBack) {
+TEST_F(Watch, ContinuesWhenTheServerReturns) {
   apiserver::ServerOptions options;
   options.storage = std::make_shared<apiserver::storage::MemoryBackend>();
   auto first = std::make_unique<apiserver::Server>(options);

@@ -1,4 +1,4 @@
-// Servers that refuse, go away or lose a kind, and reconcilers that misbehave.
+// Servers that reject requests, disappear or stop serving a kind, and reconcilers that hang.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ class BadInputTest : public ManagerFixture {
         std::string(R"([{"op":"replace","path":"/spec/versions/0/served","value":)") +
             (served ? "true" : "false") + "}]");
   }
-  /// A definition takes a moment to be served.
+  /// A definition is not served at once.
   void put_site(const std::string& name) const {
     const auto site = api::Object::parse(
         R"({"apiVersion":"example.com/v1","kind":"Website","metadata":{"name":")" + name +
@@ -78,7 +78,7 @@ class BadInputTest : public ManagerFixture {
       client_.resource<CustomResourceDefinition>();
 };
 
-TEST_F(BadInputTest, ADefinitionThatIsNotThereAtTheStartIsNamedWithWhatToDo) {
+TEST_F(BadInputTest, AMissingDefinitionIsNamedWithAHint) {
   ManagerOptions options;
   options.cache.sync_timeout = 300ms;
   Manager manager{client_, options};
@@ -94,13 +94,10 @@ TEST_F(BadInputTest, ADefinitionThatIsNotThereAtTheStartIsNamedWithWhatToDo) {
   }
 }
 
-TEST_F(BadInputTest, ADefinitionThatComesWhileTheManagerWaitsIsInTime) {
+TEST_F(BadInputTest, ADefinitionMayBeCreatedDuringTheStart) {
   Manager manager{client_};
   std::atomic<int> runs{0};
-  Builder<Website>(manager).reconcile([&](Request, Context&) -> Result {
-    ++runs;
-    return {};
-  });
+  Builder<Website>(manager).reconcile(counting(runs));
   const Running running(manager);
   ASSERT_TRUE(eventually(
       [&] { return check(manager).find("CustomResourceDefinition") != std::string::npos; }));
@@ -109,7 +106,7 @@ TEST_F(BadInputTest, ADefinitionThatComesWhileTheManagerWaitsIsInTime) {
   EXPECT_TRUE(eventually([&] { return runs == 1; }));
 }
 
-/// A kind that is no longer served, and then served again.
+/// A kind that disappears from the server and returns.
 class LostKindTest : public BadInputTest {
  protected:
   void expect_recovery(const std::function<void()>& lose, const std::function<void()>& regain) {
@@ -140,7 +137,7 @@ class LostKindTest : public BadInputTest {
 
     lose();
     ASSERT_TRUE(eventually([&] { return !served(); }));
-    // The watch ends, and no other can begin.
+    // The watch ends, and a new one fails.
     relay.cut();
     relay.mend();
     EXPECT_TRUE(eventually([&] {
@@ -165,7 +162,7 @@ class LostKindTest : public BadInputTest {
   }
 };
 
-TEST_F(LostKindTest, ADefinitionThatGoesAwayIsSeenAndComesBack) {
+TEST_F(LostKindTest, ADeletedDefinitionIsReportedAndRecovers) {
   expect_recovery(
       [&] { definitions_.remove("websites.example.com"); },
       [&] {
@@ -174,11 +171,11 @@ TEST_F(LostKindTest, ADefinitionThatGoesAwayIsSeenAndComesBack) {
       });
 }
 
-TEST_F(LostKindTest, AVersionThatIsNoLongerServedIsSeenAndComesBack) {
+TEST_F(LostKindTest, AnUnservedVersionIsReportedAndRecovers) {
   expect_recovery([&] { serve_v1(false); }, [&] { serve_v1(true); });
 }
 
-TEST_F(BadInputTest, AServerThatIsGoneMakesTheCachesStaleWithinTheBound) {
+TEST_F(BadInputTest, AnUnreachableServerMakesTheCachesStale) {
   auto server = std::make_unique<apiserver::Server>();
   const rest::Client client{server->client_config()};
   const auto clock = std::make_shared<test::FakeClock>();
@@ -201,7 +198,7 @@ TEST_F(BadInputTest, AServerThatIsGoneMakesTheCachesStaleWithinTheBound) {
   EXPECT_NO_THROW(manager.cache().view().list<ConfigMap>());
 }
 
-TEST_F(BadInputTest, AReconcilerThatNeverReturnsIsNamed) {
+TEST_F(BadInputTest, AHangingReconcilerIsReportedByName) {
   put("stuck", "1");
   const auto clock = std::make_shared<test::FakeClock>();
   std::atomic<bool> inside{false};
@@ -218,7 +215,7 @@ TEST_F(BadInputTest, AReconcilerThatNeverReturnsIsNamed) {
   });
   Running running(manager);
   ASSERT_TRUE(eventually([&] { return inside.load(); }));
-  // Counted when the time is over, not when it returns.
+  // Counted when the timeout expires, not when the reconciler returns.
   EXPECT_EQ(metric(manager, "controller_runtime_reconcile_timeouts_total"), 0);
   EXPECT_TRUE(eventually([&] {
     clock->advance(1s);
@@ -240,7 +237,7 @@ TEST_F(BadInputTest, AReconcilerThatNeverReturnsIsNamed) {
   }
 }
 
-TEST_F(BadInputTest, AReconcileThatIsStuckMakesTheProgramUnhealthyIfTheUserWants) {
+TEST_F(BadInputTest, AHangingReconcileMakesTheProgramUnhealthyIfConfigured) {
   put("one", "1");
   put("two", "1");
   const auto clock = std::make_shared<test::FakeClock>();
@@ -285,9 +282,9 @@ TEST_F(BadInputTest, AReconcileThatIsStuckMakesTheProgramUnhealthyIfTheUserWants
   EXPECT_TRUE(eventually([&] { return get("/healthz") == "ok"; }));
 }
 
-// ------------------------------------------------------------------------ servers that refuse
+// ------------------------------------------------------------------------ rejected requests
 
-/// A server of ConfigMaps that does not change, but for what a test has it answer.
+/// A server of fixed ConfigMaps; a test can replace its responses.
 class FakeApi {
  public:
   using Fault = std::function<std::optional<test::HttpResponse>(const test::HttpRequest&)>;
@@ -353,7 +350,21 @@ class FakeApi {
 
 class RefusalTest : public ManagerFixture {};
 
-TEST_F(RefusalTest, ANamespaceThatIsForbiddenHoldsNoOtherBack) {
+// Unlike a forbidden namespace, which the cache works without.
+TEST_F(RefusalTest, AnInvalidTokenFailsTheFirstList) {
+  const FakeApi fake([](const test::HttpRequest&) {
+    return std::optional(FakeApi::refusal(401, "Unauthorized", "Unauthorized"));
+  });
+  ManagerOptions options;
+  options.cache.namespaces = {"a", "b"};
+  options.cache.sync_timeout = 300ms;
+  Manager manager{fake.client(), options};
+  Builder<ConfigMap>(manager).reconcile([](Request, Context&) -> Result { return {}; });
+  Running running(manager);
+  EXPECT_THAT(error_of(running), HasSubstr("configmaps in a"));
+}
+
+TEST_F(RefusalTest, AForbiddenNamespaceDoesNotAffectOthers) {
   std::atomic<bool> forbidden{true};
   const FakeApi fake([&](const test::HttpRequest& request) -> std::optional<test::HttpResponse> {
     if (!forbidden || request.target.find("/namespaces/secret/") == std::string::npos)
@@ -370,7 +381,7 @@ TEST_F(RefusalTest, ANamespaceThatIsForbiddenHoldsNoOtherBack) {
   std::atomic<int> of_secret{0};
   std::atomic<std::size_t> seen{0};
   Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
-    // The other namespace is read as ever. A list of all would leave out what cannot be read.
+    // The other namespace is readable. A list of all namespaces would omit the forbidden one.
     seen = context.list<ConfigMap>("open").size();
     if (forbidden) {
       EXPECT_THROW(context.list<ConfigMap>(), NotCachedError);
@@ -391,17 +402,17 @@ TEST_F(RefusalTest, ANamespaceThatIsForbiddenHoldsNoOtherBack) {
   EXPECT_THAT(wrong, HasSubstr("configmaps in secret: "));
   EXPECT_THAT(wrong, HasSubstr("does the role of this program allow it to list and watch?"));
   EXPECT_THAT(wrong, testing::Not(HasSubstr("configmaps in open")));
-  // Once it is allowed, it joins.
+  // Once access is granted, the namespace is read.
   forbidden = false;
   EXPECT_TRUE(eventually([&] {
     clock->advance(1s);
     return of_secret == 2;
   }));
-  // (Its objects are handed out as they come; the list is complete a little later.)
+  // (Its objects are visible as they arrive; the list is complete a little later.)
   EXPECT_TRUE(eventually([&] { return !manager.cache().check(); }));
 }
 
-TEST_F(RefusalTest, APageOfAProxyDoesNotMeanThatAnObjectHasGone) {
+TEST_F(RefusalTest, A404OfAProxyIsNotAnAbsentObject) {
   std::atomic<bool> proxy{true};
   const FakeApi fake([&](const test::HttpRequest& request) -> std::optional<test::HttpResponse> {
     if (request.method == "GET") return std::nullopt;
@@ -424,7 +435,7 @@ TEST_F(RefusalTest, APageOfAProxyDoesNotMeanThatAnObjectHasGone) {
     if (request.name != "one" || done) return {};
     const auto one = context.get<ConfigMap>(request);
     EXPECT_THROW(context.remove(one), api::StatusError);
-    // Nobody would remove the finalizer later.
+    // Otherwise the finalizer would stay for ever.
     EXPECT_THROW(context.finalize(deleted, "example.com/x", [] {}), api::StatusError);
     proxy = false;
     EXPECT_FALSE(context.remove(one));
@@ -436,8 +447,8 @@ TEST_F(RefusalTest, APageOfAProxyDoesNotMeanThatAnObjectHasGone) {
   EXPECT_TRUE(eventually([&] { return done.load(); }));
 }
 
-/// A manager whose reconciler writes object "one" each time, and counts the objects that need no
-/// write.
+/// A manager whose reconciler writes object "one" in each run, and counts its runs for other
+/// objects, which need no write.
 struct OneWriter {
   explicit OneWriter(const rest::Client& client, std::shared_ptr<Clock> clock = Clock::real())
       : manager(client, options(std::move(clock))) {
@@ -468,7 +479,7 @@ struct OneWriter {
   std::optional<Running> running;
 };
 
-TEST_F(RefusalTest, AServerThatRefusesWritesForAMinuteIsAskedLessAndLess) {
+TEST_F(RefusalTest, RejectedWritesAreRetriedWithBackoff) {
   std::atomic<int> code{409};
   std::atomic<int> attempts{0};
   const FakeApi fake([&](const test::HttpRequest& request) -> std::optional<test::HttpResponse> {
@@ -501,14 +512,14 @@ TEST_F(RefusalTest, AServerThatRefusesWritesForAMinuteIsAskedLessAndLess) {
   }));
 }
 
-/// The answer of a server that asks to retry later.
+/// A response with Retry-After.
 test::HttpResponse come_back_in(int seconds) {
   auto out = FakeApi::refusal(429, "TooManyRequests", "please try again later");
   out.headers.push_back("Retry-After: " + std::to_string(seconds));
   return out;
 }
 
-TEST_F(RefusalTest, AServerThatAsksForTimeGetsItAndTheWriteIsNotLost) {
+TEST_F(RefusalTest, RetryAfterIsHonouredAndTheWriteIsNotLost) {
   std::atomic<bool> busy{true};
   std::mutex mutex;
   std::vector<std::chrono::steady_clock::time_point> attempts;
@@ -537,7 +548,7 @@ TEST_F(RefusalTest, AServerThatAsksForTimeGetsItAndTheWriteIsNotLost) {
   EXPECT_THAT(last_body, HasSubstr(R"("a":"b")"));
 }
 
-TEST_F(RefusalTest, APauseThatTheClientHasNoTimeForIsKeptByTheController) {
+TEST_F(RefusalTest, TheControllerHonoursRetryAfterBeyondTheClientsDeadline) {
   std::atomic<int> pause{45};
   std::atomic<int> attempts{0};
   const FakeApi fake([&](const test::HttpRequest& request) -> std::optional<test::HttpResponse> {
@@ -560,10 +571,10 @@ TEST_F(RefusalTest, APauseThatTheClientHasNoTimeForIsKeptByTheController) {
     clock->advance(500ms);
     return errors() == 3;
   }));
-  // Two pauses, not two milliseconds; and another one for as long as that.
+  // Two pauses of the server's length, and a third one of the same length.
   EXPECT_GE(clock->now() - begin, 80s);
   EXPECT_EQ(attempts, 3);
-  // A server cannot hold a request back for good.
+  // A server cannot delay a request without limit.
   pause = 1'000'000;
   EXPECT_TRUE(eventually([&] {
     clock->advance(1s);
@@ -581,7 +592,7 @@ TEST_F(RefusalTest, APauseThatTheClientHasNoTimeForIsKeptByTheController) {
 
 // ------------------------------------------------------------------------ servers that hang
 
-/// A server that answers nothing, which breaks no connection.
+/// A server that never responds and keeps its connections open.
 class FrozenServerTest : public ManagerFixture {
  protected:
   rest::Client through_the_relay(std::chrono::milliseconds timeout) const {
@@ -608,7 +619,7 @@ class FrozenServerTest : public ManagerFixture {
   test::TcpRelay relay_{server_.port()};
 };
 
-TEST_F(FrozenServerTest, CallsEndByTheirDeadlineReadinessSaysItAndTheControllerGoesOn) {
+TEST_F(FrozenServerTest, CallsTimeOutReadinessFailsAndTheControllerContinues) {
   put("one", "1");
   const auto clock = std::make_shared<test::FakeClock>();
   ManagerOptions options;
@@ -639,7 +650,7 @@ TEST_F(FrozenServerTest, CallsEndByTheirDeadlineReadinessSaysItAndTheControllerG
   relay_.freeze();
   ask = true;
   channel->send(Request("default", "one"));
-  change("one", "2");  // which nobody hears of
+  change("one", "2");  // the watch does not deliver it
   EXPECT_TRUE(eventually([&] {
     clock->advance(100ms);
     return timeouts >= 2;
@@ -664,12 +675,12 @@ TEST_F(FrozenServerTest, CallsEndByTheirDeadlineReadinessSaysItAndTheControllerG
   }));
 }
 
-TEST_F(FrozenServerTest, AStopTakesNoLongerThanItMayWhileTheServerHangs) {
+TEST_F(FrozenServerTest, AStopIsBoundedWhileTheServerHangs) {
   put("one", "1");
   ManagerOptions options;
   options.graceful_shutdown_timeout = 1500ms;
   options.leader_election = LeaderElection{.name = "lease", .ns = "default"};
-  // A single request of the election may then take longer than the stop.
+  // Then a single request of the election may take longer than the stop.
   options.leader_election->lease_duration = 90s;
   options.leader_election->renew_deadline = 60s;
   Manager manager{through_the_relay(1min), options};
@@ -687,7 +698,7 @@ TEST_F(FrozenServerTest, AStopTakesNoLongerThanItMayWhileTheServerHangs) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s);
 }
 
-TEST_F(FrozenServerTest, AWriteThatHangsEndsWithTheStop) {
+TEST_F(FrozenServerTest, AStopEndsAHangingWrite) {
   put("one", "1");
   ManagerOptions options;
   options.graceful_shutdown_timeout = 30s;

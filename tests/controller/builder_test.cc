@@ -3,62 +3,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <limits>
-#include <map>
+#include <functional>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "lookout/controller/conditions.h"
 #include "lookout/controller/owner_references.h"
-#include "lookout/k8s/apps/v1_draft.h"
+#include "tests/controller/calls.h"
 #include "tests/controller/manager_fixture.h"
 #include "tests/support/gate.h"
-#include "tests/support/held.h"
-#include "tests/support/notes.h"
-#include "tests/support/own_resources.h"
 
 namespace lookout::controller {
 namespace {
 
-/// The requests that a reconciler got.
-class Calls {
- public:
-  void note(const Request& request) {
-    const std::lock_guard lock(mutex_);
-    ++counts_[request.key()];
-    order_.push_back(request.key());
-  }
-  int of(const std::string& key) const {
-    const std::lock_guard lock(mutex_);
-    const auto at = counts_.find(key);
-    return at == counts_.end() ? 0 : at->second;
-  }
-  std::size_t keys() const {
-    const std::lock_guard lock(mutex_);
-    return counts_.size();
-  }
-  std::vector<std::string> order() const {
-    const std::lock_guard lock(mutex_);
-    return order_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::map<std::string, int> counts_;
-  std::vector<std::string> order_;
-};
-
 class BuilderTest : public ManagerFixture {};
 
-TEST_F(BuilderTest, ReconcilesWhatIsThereAndWhatChanges) {
+TEST_F(BuilderTest, ReconcilesExistingAndChangedObjects) {
   put("before", "1");
   Calls calls;
   Manager manager{client_};
@@ -79,7 +42,7 @@ TEST_F(BuilderTest, ReconcilesWhatIsThereAndWhatChanges) {
   EXPECT_EQ(calls.of("default/before"), 1);
 }
 
-TEST_F(BuilderTest, AnOwnedObjectLeadsToItsOwner) {
+TEST_F(BuilderTest, AnOwnedObjectEnqueuesItsOwner) {
   Calls calls;
   Manager manager{client_};
   Builder<ConfigMap>(manager).owns<Secret>().reconcile(
@@ -97,7 +60,7 @@ TEST_F(BuilderTest, AnOwnedObjectLeadsToItsOwner) {
   put("site", "1");
   const auto secrets = client_.resource<Secret>("default");
   ASSERT_TRUE(eventually([&] { return static_cast<bool>(secrets.find("site")); }));
-  // The reference is there without a word.
+  // The owner reference is set without code in the reconciler.
   const auto secret = secrets.get("site");
   const auto controller = controller_of(secret);
   ASSERT_TRUE(controller);
@@ -111,25 +74,15 @@ TEST_F(BuilderTest, AnOwnedObjectLeadsToItsOwner) {
   }));
 }
 
-TEST_F(BuilderTest, OnlyTheControllingOwnerCountsUnlessAnyDoes) {
+TEST_F(BuilderTest, OnlyTheControllerOwnerIsEnqueuedUnlessAnyOwnerIs) {
   const auto site = put("site", "1");
   Calls controlling;
   Calls any;
   Manager manager{client_};
-  Builder<ConfigMap>(manager)
-      .named("controlling")
-      .owns<Secret>()
-      .reconcile([&](Request request, Context&) -> Result {
-        controlling.note(request);
-        return {};
-      });
+  Builder<ConfigMap>(manager).named("controlling").owns<Secret>().reconcile(noting(controlling));
   WatchOptions every;
   every.match_any_owner = true;
-  Builder<ConfigMap>(manager).named("any").owns<Secret>(every).reconcile(
-      [&](Request request, Context&) -> Result {
-        any.note(request);
-        return {};
-      });
+  Builder<ConfigMap>(manager).named("any").owns<Secret>(every).reconcile(noting(any));
   const Running running(manager);
   ASSERT_TRUE(eventually(
       [&] { return controlling.of("default/site") == 1 && any.of("default/site") == 1; }));
@@ -147,10 +100,7 @@ TEST_F(BuilderTest, MapFunctionsSeeBothVersionsOfAnUpdate) {
       .watches<ConfigMap>([](const auto& map, auto& enqueue) {
         enqueue({map.ns(), map.labels()["website"]});
       })
-      .reconcile([&](Request request, Context&) -> Result {
-        calls.note(request);
-        return {};
-      });
+      .reconcile(noting(calls));
   const Running running(manager);
   const auto draft = ConfigMap::draft("m", "default");
   draft.metadata().labels().set("website", "old");
@@ -162,17 +112,14 @@ TEST_F(BuilderTest, MapFunctionsSeeBothVersionsOfAnUpdate) {
   EXPECT_EQ(calls.keys(), 2u);
 }
 
-TEST_F(BuilderTest, PredicatesHoldEventsBack) {
+TEST_F(BuilderTest, PredicatesFilterEvents) {
   Calls calls;
   Manager manager{client_};
   WatchOptions options;
   options.predicate = label_selector("app=web");
   Builder<ConfigMap>(manager, options)
       .when(labels_changed() || annotations_changed())
-      .reconcile([&](Request request, Context&) -> Result {
-        calls.note(request);
-        return {};
-      });
+      .reconcile(noting(calls));
   const Running running(manager);
   put("plain", "1");
   const auto draft = ConfigMap::draft("web", "default");
@@ -186,7 +133,7 @@ TEST_F(BuilderTest, PredicatesHoldEventsBack) {
   EXPECT_EQ(calls.of("default/web"), 2);
 }
 
-TEST_F(BuilderTest, RawSourcesLeadToRequests) {
+TEST_F(BuilderTest, RawSourcesEnqueueRequests) {
   Calls calls;
   const auto channel = std::make_shared<Channel>();
   channel->send({"default", "early"});
@@ -199,10 +146,7 @@ TEST_F(BuilderTest, RawSourcesLeadToRequests) {
                       enqueue({"default", "tick"});
                     }))
       .when(Predicate([](const Event&) { return false; }))
-      .reconcile([&](Request request, Context&) -> Result {
-        calls.note(request);
-        return {};
-      });
+      .reconcile(noting(calls));
   Running running(manager);
   EXPECT_TRUE(eventually([&] { return calls.of("default/early") == 1; }));
   EXPECT_TRUE(eventually([&] { return calls.of("default/tick") == 1; }));
@@ -213,7 +157,7 @@ TEST_F(BuilderTest, RawSourcesLeadToRequests) {
   EXPECT_EQ(calls.of("default/never"), 0);
 }
 
-/// A source that is ready when a test says so.
+/// A source that becomes ready on command.
 class SlowSource : public Source {
  public:
   void start(const SourceContext& context, std::function<void()> ready) override {
@@ -232,7 +176,7 @@ class SlowSource : public Source {
   test::Gate started_;
 };
 
-TEST_F(BuilderTest, NothingIsReconciledBeforeAllSourcesAreReady) {
+TEST_F(BuilderTest, WaitsForAllSourcesBeforeReconciling) {
   put("map", "1");
   Calls calls;
   std::atomic<bool> ready{false};
@@ -251,7 +195,7 @@ TEST_F(BuilderTest, NothingIsReconciledBeforeAllSourcesAreReady) {
   ready = true;
   slow->become_ready();
   EXPECT_TRUE(eventually([&] { return calls.keys() == 3; }));
-  // Requests that came again while they waited are one.
+  // Requests that were added again while they were queued run once.
   EXPECT_EQ(calls.of("default/a"), 1);
   EXPECT_EQ(calls.of("default/b"), 1);
 }
@@ -263,10 +207,7 @@ TEST_F(BuilderTest, ASourceThatIsNeverReadyFailsTheRun) {
   Builder<ConfigMap>(manager)
       .source(slow)
       .options([](ControllerOptions& options) { options.sync_timeout = 50ms; })
-      .reconcile([&](Request, Context&) -> Result {
-        ++runs;
-        return {};
-      });
+      .reconcile(counting(runs));
   Running running(manager);
   try {
     running.end();
@@ -277,7 +218,7 @@ TEST_F(BuilderTest, ASourceThatIsNeverReadyFailsTheRun) {
   EXPECT_EQ(runs, 0);
 }
 
-TEST_F(BuilderTest, OnlyMetadataIsEnoughForOwners) {
+TEST_F(BuilderTest, OwnersCanBeFoundFromMetadataOnly) {
   Calls calls;
   WatchOptions metadata;
   metadata.only_metadata = true;
@@ -299,7 +240,7 @@ TEST_F(BuilderTest, OnlyMetadataIsEnoughForOwners) {
   EXPECT_TRUE(eventually([&] { return calls.of("metadata") > 0; }));
 }
 
-TEST_F(BuilderTest, TheMetadataOfTheOwnerIsEnoughForAReferenceToIt) {
+TEST_F(BuilderTest, AnOwnerReferenceNeedsOnlyTheOwnersMetadata) {
   std::atomic<bool> done{false};
   WatchOptions metadata;
   metadata.only_metadata = true;
@@ -335,368 +276,6 @@ TEST_F(BuilderTest, TheMetadataOfTheOwnerIsEnoughForAReferenceToIt) {
   }
 }
 
-TEST_F(BuilderTest, RetriesWhatThrowsAndStopsAtTerminalErrors) {
-  put("fails", "1");
-  put("terminal", "1");
-  put("nested", "1");
-  put("odd", "1");
-  Calls calls;
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).reconcile([&](Request request, Context&) -> Result {
-    calls.note(request);
-    if (request.name == "terminal") throw TerminalError("an invalid spec");
-    if (request.name == "nested") {
-      try {
-        throw TerminalError("an invalid spec");
-      } catch (...) {
-        std::throw_with_nested(std::runtime_error("while it was read"));
-      }
-    }
-    if (calls.of(request.key()) < 4) {
-      if (request.name == "odd") throw 42;  // NOLINT: what a program should not do
-      if (request.name == "fails") throw std::runtime_error("not yet");
-    }
-    return {};
-  });
-  const Running running(manager);
-  EXPECT_TRUE(eventually([&] { return calls.of("default/fails") == 4; }));
-  EXPECT_TRUE(eventually([&] { return calls.of("default/odd") == 4; }));
-  EXPECT_TRUE(eventually(
-      [&] { return metric(manager, "controller_runtime_reconcile_total", "success") == 2; }));
-  EXPECT_EQ(calls.of("default/terminal"), 1);
-  EXPECT_EQ(calls.of("default/nested"), 1);
-  EXPECT_EQ(metric(manager, "controller_runtime_reconcile_errors_total"), 8);
-  EXPECT_EQ(metric(manager, "controller_runtime_terminal_reconcile_errors_total"), 2);
-  EXPECT_EQ(metric(manager, "controller_runtime_reconcile_panics_total"), 3);
-}
-
-TEST_F(BuilderTest, ResultsLeadToLaterRuns) {
-  put("after", "1");
-  put("again", "1");
-  Calls calls;
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).reconcile([&](Request request, Context&) -> Result {
-    calls.note(request);
-    if (calls.of(request.key()) > 2) return done();
-    return request.name == "after" ? requeue_after(1ms) : requeue();
-  });
-  const Running running(manager);
-  EXPECT_TRUE(eventually([&] { return calls.of("default/after") == 3; }));
-  EXPECT_TRUE(eventually([&] { return calls.of("default/again") == 3; }));
-  EXPECT_TRUE(eventually(
-      [&] { return metric(manager, "controller_runtime_reconcile_total", "success") == 2; }));
-  EXPECT_EQ(metric(manager, "controller_runtime_reconcile_total", "requeue_after"), 2);
-  EXPECT_EQ(metric(manager, "controller_runtime_reconcile_total", "requeue"), 2);
-}
-
-TEST_F(BuilderTest, ManyRequestsThatComeAgainAtOnceDoNotBlockEachOther) {
-  constexpr int kCount = 5'000;
-  const auto channel = std::make_shared<Channel>();
-  for (int i = 0; i < kCount; ++i) channel->send({"default", "key-" + std::to_string(i)});
-  std::atomic<int> runs{0};
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).source(channel).concurrency(2).reconcile(
-      [&](Request, Context&) -> Result {
-        ++runs;
-        return requeue_after(1us);
-      });
-  Running running(manager);
-  EXPECT_TRUE(eventually([&] { return runs >= 3 * kCount; }));
-  running.stop();
-  const int at_the_end = runs;
-  std::this_thread::sleep_for(10ms);
-  EXPECT_EQ(runs, at_the_end);
-}
-
-TEST_F(BuilderTest, AReconcileTimeoutStopsTheContext) {
-  put("slow", "1");
-  std::atomic<bool> stopped{false};
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).reconcile_timeout(20ms).reconcile(
-      [&](Request, Context& context) -> Result {
-        if (stopped) return {};
-        stopped = eventually([&] { return context.stop().stop_requested(); });
-        // A call ends at once, too.
-        EXPECT_THROW(context.uncached().resource<ConfigMap>("default").get("slow"), Error);
-        throw std::runtime_error("out of time");
-      });
-  const Running running(manager);
-  EXPECT_TRUE(eventually(
-      [&] { return metric(manager, "controller_runtime_reconcile_timeouts_total") == 1; }));
-  EXPECT_TRUE(eventually([&] { return stopped.load(); }));
-}
-
-TEST_F(BuilderTest, AsManyRequestsAreReconciledAtATimeAsAsked) {
-  for (int i = 0; i < 8; ++i) put("m" + std::to_string(i), "1");
-  std::atomic<int> active{0};
-  std::atomic<int> most{0};
-  std::atomic<int> done_count{0};
-  test::Gate three;
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).concurrency(3).reconcile([&](Request, Context&) -> Result {
-    const int now = ++active;
-    int seen = most;
-    while (seen < now && !most.compare_exchange_weak(seen, now)) {
-    }
-    if (now == 3) three.open();
-    EXPECT_TRUE(three.wait());
-    --active;
-    ++done_count;
-    return {};
-  });
-  const Running running(manager);
-  EXPECT_TRUE(eventually([&] { return done_count == 8; }));
-  EXPECT_EQ(most, 3);
-}
-
-TEST_F(BuilderTest, OneKeyIsNeverReconciledTwiceAtATime) {
-  put("m", "0");
-  std::atomic<int> active{0};
-  std::atomic<int> overlaps{0};
-  std::atomic<int> runs{0};
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).concurrency(4).reconcile([&](Request, Context&) -> Result {
-    if (++active > 1) ++overlaps;
-    std::this_thread::sleep_for(2ms);
-    --active;
-    ++runs;
-    return {};
-  });
-  const Running running(manager);
-  ASSERT_TRUE(eventually([&] { return runs > 0; }));
-  for (int i = 1; i < 30; ++i) change("m", std::to_string(i));
-  EXPECT_TRUE(eventually([&] { return runs > 2; }));
-  EXPECT_EQ(overlaps, 0);
-}
-
-TEST_F(BuilderTest, ThousandsOfCoroutinesWaitAtOnceOnAFewThreads) {
-  constexpr unsigned kCount = 10'000;
-  std::atomic<unsigned> waiting{0};
-  std::atomic<unsigned> ended{0};
-  std::atomic<std::size_t> threads{0};
-  const auto channel = std::make_shared<Channel>();
-  for (unsigned i = 0; i < kCount; ++i) channel->send({"default", "key-" + std::to_string(i)});
-  std::stop_source go_on;
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).source(channel).concurrency(kCount).reconcile(
-      [&](Request, Context&) -> Awaitable<Result> {
-        if (++waiting == kCount) threads = test::thread_count();
-        while (!go_on.stop_requested())
-          co_await Clock::real()->sleep(std::chrono::minutes(1), go_on.get_token());
-        ++ended;
-        co_return Result();
-      });
-  const std::size_t before = test::thread_count();
-  const std::size_t memory = test::resident_bytes();
-  const Running running(manager);
-  EXPECT_TRUE(eventually([&] { return waiting == kCount && threads > 0; }));
-  // Those of the test, the test's server and the event loop are there before.
-  EXPECT_LE(threads, before + 8);
-  RecordProperty("threads", static_cast<int>(threads));
-  RecordProperty("bytes_per_waiting_reconcile",
-                 static_cast<int>(
-                     (test::resident_bytes() - std::min(memory, test::resident_bytes())) / kCount));
-  go_on.request_stop();
-  EXPECT_TRUE(eventually([&] { return ended == kCount; }));
-}
-
-TEST_F(BuilderTest, CoroutinesThatNeverWaitLeaveTheThreadToOthers) {
-  const auto loop = std::make_shared<EventLoop>(1u);
-  const rest::Client client{server_.client_config(), loop};
-  const auto channel = std::make_shared<Channel>();
-  channel->send({"default", "again-and-again"});
-  std::atomic<unsigned> runs{0};
-  Manager manager{client};
-  Builder<ConfigMap>(manager)
-      .source(channel)
-      .options([](ControllerOptions& options) { options.hot_loop = 0; })
-      .reconcile([&](Request request, Context&) -> Awaitable<Result> {
-        ++runs;
-        channel->send(std::move(request));
-        co_return Result();
-      });
-  const Running running(manager);
-  EXPECT_TRUE(eventually([&] { return runs > 1000; }));
-  EXPECT_FALSE(client.resource<ConfigMap>("default").find("another"));
-}
-
-TEST_F(BuilderTest, CoroutinesReadAndWrite) {
-  put("site", "1");
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).owns<Secret>().concurrency(10).reconcile(
-      [&](Request request, Context& context) -> Awaitable<Result> {
-        const auto map = context.find<ConfigMap>(request);
-        if (!map) co_return Result();
-        const auto fill = [&](const k8s::core::v1::SecretDraft& secret) {
-          secret.string_data().set("value", map->data()["value"]);
-        };
-        const auto made = co_await context.async_create_or_update<Secret>(request, fill);
-        if (made.written == Written::kCreated) {
-          const auto note = map->edit();
-          note.data().set("made", "yes");
-          co_await context.async_patch(note);
-        }
-        co_return Result();
-      });
-  const Running running(manager);
-  EXPECT_TRUE(eventually([&] {
-    const auto map = maps_.get("site");
-    return map.data()["made"] == "yes";
-  }));
-  EXPECT_TRUE(client_.resource<Secret>("default").find("site"));
-}
-
-TEST_F(BuilderTest, ACallSeesOneStateOfTheCaches) {
-  put("m", "1");
-  std::atomic<bool> checked{false};
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
-    if (checked) return {};
-    const auto before = context.get<ConfigMap>(request);
-    put("other", "1");
-    change("m", "2");
-    EXPECT_TRUE(eventually([&] {
-      auto now = manager.cache().view();
-      return now.find<ConfigMap>({"default", "other"}) &&
-             now.find<ConfigMap>(request)->data()["value"] == "2";
-    }));
-    EXPECT_EQ(lookout::test::held(context.get<ConfigMap>(request)).data()["value"], "1");
-    EXPECT_FALSE(context.find<ConfigMap>("default", "other"));
-    EXPECT_EQ(context.list<ConfigMap>("default").size(), 1u);
-    EXPECT_THROW(context.get<ConfigMap>({"default", "other"}), api::StatusError);
-    checked = true;
-    return {};
-  });
-  const Running running(manager);
-  EXPECT_TRUE(eventually([&] { return checked.load(); }));
-}
-
-TEST_F(BuilderTest, LiveEventsPassTheFirstList) {
-  for (int i = 0; i < 200; ++i) put("old-" + std::to_string(i), "1");
-  Calls calls;
-  test::Gate go_on;
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).reconcile([&](Request request, Context&) -> Result {
-    calls.note(request);
-    EXPECT_TRUE(go_on.wait());
-    return {};
-  });
-  const Running running(manager);
-  ASSERT_TRUE(eventually([&] { return metric(manager, "workqueue_depth", "-100") == 199; }));
-  put("live", "1");
-  ASSERT_TRUE(eventually([&] { return metric(manager, "workqueue_depth", "0") == 1; }));
-  go_on.open();
-  ASSERT_TRUE(eventually([&] { return calls.keys() == 201; }));
-  const auto order = calls.order();
-  EXPECT_EQ(order[1], "default/live");
-}
-
-TEST_F(BuilderTest, AHotLoopIsSaidOnce) {
-  put("m", "1");
-  constexpr int kMore = 40;
-  std::atomic<int> runs{0};
-  std::atomic<int> last{std::numeric_limits<int>::max()};
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
-    const auto map = context.find<ConfigMap>(request);
-    if (!map || ++runs > last) return {};
-    const auto change = map->edit();
-    change.data().set("runs", std::to_string(runs.load()));
-    context.update(change);
-    return {};
-  });
-  const Running running(manager);
-  // Until it was quick enough: 20 within a second.
-  EXPECT_TRUE(eventually([&] { return metric(manager, "controller_hot_loops_total") == 1; }));
-  last = runs + kMore;
-  EXPECT_TRUE(eventually([&] { return runs > last; }));
-  EXPECT_EQ(metric(manager, "controller_hot_loops_total"), 1);
-}
-
-/// Keeps what it is told.
-class FakeSink : public EventSink {
- public:
-  void event(const api::Object& regarding, EventType type, std::string_view reason,
-             const std::string& message, std::string_view controller) override {
-    events_.add(std::string(type == EventType::kWarning ? "Warning " : "Normal ") +
-                std::string(reason) + " " + regarding.key() + ": " + message + " by " +
-                std::string(controller));
-  }
-  std::vector<std::string> events() const { return events_.all(); }
-
- private:
-  test::Notes events_;
-};
-
-TEST_F(BuilderTest, EventsGoToTheSink) {
-  put("m", "1");
-  ManagerOptions options;
-  const auto sink = std::make_shared<FakeSink>();
-  options.events = sink;
-  Manager manager{client_, options};
-  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
-    const auto map = context.get<ConfigMap>(request);
-    context.event(map, "Created", "{} of {}", 1, 2);
-    context.warning(map, "Late", "by a second");
-    return {};
-  });
-  const Running running(manager);
-  EXPECT_TRUE(eventually([&] { return sink->events().size() == 2; }));
-  EXPECT_THAT(sink->events(),
-              testing::ElementsAre("Normal Created default/m: 1 of 2 by configmap",
-                                   "Warning Late default/m: by a second by configmap"));
-}
-
-TEST_F(BuilderTest, AFinalizerRunsBeforeTheObjectGoes) {
-  put("site", "1");
-  std::atomic<int> cleaned{0};
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
-    const auto map = context.find<ConfigMap>(request);
-    if (!map) return {};
-    const bool deleted = context.finalize(*map, "example.com/site", [&] {
-      if (++cleaned == 1) throw std::runtime_error("not yet");
-      // Somebody else writes in between: the finalizer goes all the same.
-      change("site", "3");
-    });
-    if (deleted) return {};
-    return {};
-  });
-  const Running running(manager);
-  ASSERT_TRUE(eventually(
-      [&] { return lookout::test::held(maps_.get("site")).metadata().finalizers().size() == 1; }));
-  maps_.remove("site");
-  EXPECT_TRUE(eventually([&] { return !maps_.find("site"); }));
-  EXPECT_EQ(cleaned, 2);
-}
-
-TEST_F(BuilderTest, ACoroutineFinalizesAsWell) {
-  put("site", "1");
-  std::atomic<int> cleaned{0};
-  std::atomic<int> live{0};
-  Manager manager{client_};
-  const std::function<Awaitable<void>()> clean_up = [&]() -> Awaitable<void> {
-    if (++cleaned == 1) throw std::runtime_error("not yet");
-    co_return;
-  };
-  Builder<ConfigMap>(manager).reconcile(
-      [&](Request request, Context& context) -> Awaitable<Result> {
-        const auto map = context.find<ConfigMap>(request);
-        if (!map) co_return Result{};
-        const bool deleted = co_await context.async_finalize(*map, "example.com/site", clean_up);
-        if (!deleted) ++live;
-        co_return Result{};
-      });
-  const Running running(manager);
-  ASSERT_TRUE(eventually(
-      [&] { return lookout::test::held(maps_.get("site")).metadata().finalizers().size() == 1; }));
-  EXPECT_EQ(cleaned, 0);
-  EXPECT_TRUE(eventually([&] { return live > 0; }));
-  maps_.remove("site");
-  EXPECT_TRUE(eventually([&] { return !maps_.find("site"); }));
-  EXPECT_EQ(cleaned, 2);
-}
-
 TEST_F(BuilderTest, NamesAreUnique) {
   Manager manager{client_};
   const auto nothing = [](Request, Context&) -> Result { return {}; };
@@ -705,12 +284,9 @@ TEST_F(BuilderTest, NamesAreUnique) {
   Builder<ConfigMap>(manager).named("other").reconcile(nothing);
 }
 
-TEST_F(BuilderTest, AControllerNeedsNoKindButAName) {
+TEST_F(BuilderTest, AControllerWithoutAKindNeedsAName) {
   Calls calls;
-  const auto note = [&](Request request, Context&) -> Result {
-    calls.note(request);
-    return {};
-  };
+  const auto note = noting(calls);
   const auto shard = [](const ConfigMap&, Enqueue& enqueue) { enqueue(Request("", "shard-1")); };
   Manager manager{client_};
   EXPECT_THROW(Builder(manager).watches<ConfigMap>(shard).reconcile(note), InvalidArgument);
@@ -725,7 +301,40 @@ TEST_F(BuilderTest, AControllerNeedsNoKindButAName) {
   EXPECT_EQ(calls.keys(), 1u);
 }
 
-TEST_F(BuilderTest, AControllerThatCannotWorkIsRefused) {
+TEST_F(BuilderTest, BeginsWithTheDefaultsOfTheManager) {
+  ManagerOptions options = elected("one");
+  options.controllers.needs_leader_election = false;
+  options.controllers.reconcile_timeout = 20ms;
+  options.controllers.hot_loop = 7;
+  Manager manager{client_, options};
+  put("a", "1");
+  std::atomic<unsigned> hot_loop{0};
+  std::atomic<bool> own_timeout{false};
+  Builder<ConfigMap>(manager)
+      .options([&](ControllerOptions& seen) { hot_loop = seen.hot_loop; })
+      .reconcile([](Request, Context& context) -> Result {
+        EXPECT_TRUE(eventually([&] { return context.stop().stop_requested(); }));
+        return {};
+      });
+  Builder<ConfigMap>(manager)
+      .named("leader")
+      .needs_leader_election(true)
+      .reconcile_timeout(1h)
+      .options([&](ControllerOptions& seen) { own_timeout = seen.reconcile_timeout == 1h; })
+      .reconcile([](Request, Context&) -> Result { return {}; });
+  EXPECT_EQ(hot_loop, 7u);
+  EXPECT_TRUE(own_timeout);
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] {
+    return metric(manager, "controller_runtime_reconcile_timeouts_total", "configmap") == 1;
+  }));
+
+  ManagerOptions shared;
+  shared.controllers.name = "website";
+  EXPECT_THROW(Manager(client_, shared), InvalidArgument);
+}
+
+TEST_F(BuilderTest, RejectsInvalidControllers) {
   Manager manager{client_};
   const auto nothing = [](Request, Context&) -> Result { return {}; };
   const auto message = [&](auto make) {
@@ -746,11 +355,11 @@ TEST_F(BuilderTest, AControllerThatCannotWorkIsRefused) {
               testing::HasSubstr("controller configmap: its reconciler is empty"));
   EXPECT_THAT(message([&] { Builder<ConfigMap>(manager).source(nullptr).reconcile(nothing); }),
               testing::HasSubstr("controller configmap: a source is null"));
-  // None of them has taken the name.
+  // None of them has reserved the name.
   Builder<ConfigMap>(manager).reconcile(nothing);
 }
 
-/// Fails to start, or ends by itself.
+/// A source that fails to start, or that ends.
 class ShortSource : public Source {
  public:
   explicit ShortSource(bool fails) : fails_(fails) {}
@@ -768,12 +377,9 @@ class ShortSource : public Source {
   const bool fails_;
 };
 
-TEST_F(BuilderTest, ASourceMayEndAndOneThatCannotStartEndsTheManager) {
+TEST_F(BuilderTest, ASourceThatCannotStartEndsTheManager) {
   Calls calls;
-  const auto note = [&](Request request, Context&) -> Result {
-    calls.note(request);
-    return {};
-  };
+  const auto note = noting(calls);
   const auto ends = std::make_shared<ShortSource>(false);
   const auto channel = std::make_shared<Channel>();
   {
@@ -799,14 +405,8 @@ TEST_F(BuilderTest, SeveralControllersReconcileOneKind) {
   Calls first;
   Calls second;
   Manager manager{client_};
-  Builder<ConfigMap>(manager).reconcile([&](Request request, Context&) -> Result {
-    first.note(request);
-    return {};
-  });
-  Builder<ConfigMap>(manager).named("other").reconcile([&](Request request, Context&) -> Result {
-    second.note(request);
-    return {};
-  });
+  Builder<ConfigMap>(manager).reconcile(noting(first));
+  Builder<ConfigMap>(manager).named("other").reconcile(noting(second));
   const Running running(manager);
   EXPECT_TRUE(eventually([&] { return first.keys() == 1 && second.keys() == 1; }));
   // They share the informer.
@@ -819,10 +419,7 @@ TEST_F(BuilderTest, AControllerMayBeAddedWhileTheManagerRuns) {
   Calls calls;
   Manager manager{client_};
   Running running(manager);
-  Builder<ConfigMap>(manager).reconcile([&](Request request, Context&) -> Result {
-    calls.note(request);
-    return {};
-  });
+  Builder<ConfigMap>(manager).reconcile(noting(calls));
   EXPECT_TRUE(eventually([&] { return calls.of("default/m") == 1; }));
   running.stop();
   EXPECT_THROW(Builder<Secret>(manager).reconcile([](Request, Context&) -> Result { return {}; }),

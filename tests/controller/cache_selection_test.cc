@@ -1,4 +1,4 @@
-// Which objects a cache holds, and how they are read: typed, untyped and as metadata.
+// The objects that a cache holds, and reads of them: typed, untyped and as metadata.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ class CacheSelectionTest : public ManagerFixture {
   }
 };
 
-TEST_F(CacheSelectionTest, SelectorsAreTheKindsOrTheCaches) {
+TEST_F(CacheSelectionTest, SelectorsComeFromTheKindOrTheCache) {
   struct Case {
     std::string labels;
     std::string fields;
@@ -91,7 +91,27 @@ TEST_F(CacheSelectionTest, SelectorsAreTheKindsOrTheCaches) {
   }
 }
 
-TEST_F(CacheSelectionTest, WhatAKindSaysCountsMoreThanWhatTheCacheSays) {
+TEST_F(CacheSelectionTest, ProjectionsComeFromTheKindOrTheCache) {
+  ManagerOptions options;
+  options.cache.projection = api::Projection::drop({"data"});
+  Manager manager{client_, options};
+  manager.cache().declare<ConfigMap>();
+  KindOptions whole;
+  whole.projection = api::Projection();
+  manager.cache().declare<Namespace>(whole);
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.cache().unsynced().empty(); }));
+  auto view = manager.cache().view();
+  const auto map = view.find<ConfigMap>({"a", "x"});
+  ASSERT_TRUE(map);
+  EXPECT_EQ(map->metadata().labels()["app"], "web");
+  EXPECT_FALSE((*map)["data"].exists());
+  const auto ns = view.find<Namespace>({"", "a"});
+  ASSERT_TRUE(ns);
+  EXPECT_TRUE((*ns)["spec"].exists());
+}
+
+TEST_F(CacheSelectionTest, OptionsOfAKindOverrideThoseOfTheCache) {
   CacheOptions cache;
   cache.namespaces = {"a"};
   cache.label_selector = "app=web";
@@ -102,7 +122,7 @@ TEST_F(CacheSelectionTest, WhatAKindSaysCountsMoreThanWhatTheCacheSays) {
   KindOptions another;
   another.namespaces = {{"b"}};
   EXPECT_THAT(held(cache, another), ElementsAre("b/x"));
-  // Both mean all namespaces.
+  // Both select all namespaces.
   KindOptions everywhere;
   everywhere.namespaces = {{""}};
   EXPECT_THAT(held(cache, everywhere), UnorderedElementsAre("a/x", "b/x"));
@@ -110,13 +130,13 @@ TEST_F(CacheSelectionTest, WhatAKindSaysCountsMoreThanWhatTheCacheSays) {
   EXPECT_THAT(held(cache, everywhere), UnorderedElementsAre("a/x", "b/x"));
 }
 
-TEST_F(CacheSelectionTest, AllNamespacesByDefaultMayBeNamed) {
+TEST_F(CacheSelectionTest, TheDefaultOfAllNamespacesMayBeExplicit) {
   CacheOptions cache;
   cache.namespaces = {""};
   EXPECT_EQ(held(cache, KindOptions()).size(), 4u);
 }
 
-/// Reads what is in a cache in three ways.
+/// Reads the content of a cache in three ways.
 class CacheReadTest : public CacheSelectionTest {
  protected:
   void start(const KindOptions& options = {}) {
@@ -169,7 +189,7 @@ TEST_F(CacheReadTest, FindsByNamespaceAndName) {
   EXPECT_FALSE(view.find(resource, false, {"a", "none"}));
 }
 
-TEST_F(CacheReadTest, ANamespaceThatIsNotWatchedIsAnErrorInAllWays) {
+TEST_F(CacheReadTest, AnUnwatchedNamespaceIsAnErrorForEveryRead) {
   KindOptions options;
   options.namespaces = {{"a", "b"}};
   start(options);
@@ -213,12 +233,12 @@ TEST_F(CacheReadTest, AnIndexMayBeAddedWhileTheManagerRuns) {
   EXPECT_TRUE(
       eventually([&] { return caches.view().by_index<ConfigMap>("app", "web").size() == 3; }));
   EXPECT_THROW(caches.view().by_index<ConfigMap>("none", "web"), InvalidArgument);
-  // A kind that the server does not have keeps nobody waiting.
+  // A kind that the server does not serve delays nothing.
   caches.add_index(api::Resource("example.com", "v1", "Website", "websites", true), "host",
                    [](const api::Object&, cache::IndexValues&) {});
 }
 
-TEST_F(CacheReadTest, AnIndexOfWhatLivesInNoNamespace) {
+TEST_F(CacheReadTest, IndexesClusterScopedObjects) {
   Manager manager{client_};
   manager.cache().add_index<Namespace>("fixed", [](const Namespace&) {
     return std::vector<std::string>{"a", "b", "c"};

@@ -49,7 +49,7 @@ TEST_F(CacheTest, AnUndeclaredKindIsAClearError) {
               HasSubstr("use find()"));
 }
 
-TEST_F(CacheTest, ALazyCacheIsMadeByTheFirstRead) {
+TEST_F(CacheTest, TheFirstReadStartsALazyCache) {
   put("m", "1");
   ManagerOptions options;
   options.cache.lazy = true;
@@ -59,7 +59,7 @@ TEST_F(CacheTest, ALazyCacheIsMadeByTheFirstRead) {
   EXPECT_EQ(manager.cache().view().list<ConfigMap>("default").size(), 1u);
 }
 
-TEST_F(CacheTest, NothingIsReadBeforeTheFirstListIsComplete) {
+TEST_F(CacheTest, RefusesReadsBeforeFirstCompleteList) {
   Manager manager{client_};
   manager.cache().declare<ConfigMap>();
   std::stop_source stopped;
@@ -80,7 +80,7 @@ TEST_F(CacheTest, AReadBeforeTheRunDoesNotWait) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 1min);
 }
 
-TEST_F(CacheTest, SeveralNamespacesAreOne) {
+TEST_F(CacheTest, SeveralNamespacesAreReadAsOne) {
   for (const char* ns : {"a", "b", "c"}) {
     make_namespace(ns);
     put("m", ns, ns);
@@ -99,7 +99,7 @@ TEST_F(CacheTest, SeveralNamespacesAreOne) {
   EXPECT_TRUE(view.find<ConfigMap>({"a", "m"}));
   EXPECT_EQ(view.by_index<ConfigMap>("value", "b").size(), 1u);
   EXPECT_EQ(view.by_index<ConfigMap>("value", "b", "a").size(), 0u);
-  // Not the same as not found.
+  // This differs from "not found".
   EXPECT_THAT(refusal<NotCachedError>([&] {
                 view.find<ConfigMap>({"c", "m"});
               }),
@@ -160,7 +160,7 @@ TEST_F(CacheTest, DeclarationsMustAgree) {
   EXPECT_THROW(manager.cache().declare<Secret>(mixed), InvalidArgument);
 }
 
-TEST_F(CacheTest, AllNamespacesAreMoreThanSome) {
+TEST_F(CacheTest, ADeclarationOfAllNamespacesConflictsWithDefaults) {
   make_namespace("a");
   ManagerOptions options;
   options.cache.namespaces = {"a"};
@@ -176,7 +176,7 @@ TEST_F(CacheTest, AllNamespacesAreMoreThanSome) {
   EXPECT_NO_THROW(manager.cache().declare<Secret>(everywhere));
 }
 
-TEST_F(CacheTest, DefaultNamespacesDoNotConcernClusterScopedKinds) {
+TEST_F(CacheTest, ClusterScopedKindsIgnoreDefaultNamespaces) {
   make_namespace("a");
   put("m", "1");
   put("m", "1", "a");

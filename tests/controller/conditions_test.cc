@@ -27,7 +27,7 @@ Condition ready(ConditionStatus status, const char* reason = "Deployed") {
   return out;
 }
 
-TEST(ConditionsTest, ANewConditionHasEverything) {
+TEST(ConditionsTest, ANewConditionHasAllFields) {
   const api::ObjectDraft draft(website());
   EXPECT_TRUE(set_condition(draft, ready(ConditionStatus::kTrue), kNow));
   EXPECT_EQ(
@@ -38,7 +38,7 @@ TEST(ConditionsTest, ANewConditionHasEverything) {
   EXPECT_TRUE(is_condition_true(draft.build(), "Ready"));
 }
 
-TEST(ConditionsTest, TextThatIsNotUtf8LeavesNoTrace) {
+TEST(ConditionsTest, InvalidUtf8IsReplaced) {
   const api::ObjectDraft draft(website());
   Condition condition = ready(ConditionStatus::kTrue);
   condition.message = "\xff";
@@ -61,7 +61,7 @@ TEST(ConditionsTest, TheSameConditionChangesNothing) {
   EXPECT_FALSE(again.changed());
 }
 
-TEST(ConditionsTest, TheTransitionTimeMovesWithTheStatusOnly) {
+TEST(ConditionsTest, TheTransitionTimeChangesOnlyWithTheStatus) {
   const api::ObjectDraft draft(website());
   set_condition(draft, ready(ConditionStatus::kTrue), kNow);
   EXPECT_TRUE(set_condition(draft, ready(ConditionStatus::kTrue, "Scaled"), kNow + 1h));
@@ -75,7 +75,7 @@ TEST(ConditionsTest, TheTransitionTimeMovesWithTheStatusOnly) {
   EXPECT_EQ(condition_status(draft.build(), "Ready"), ConditionStatus::kFalse);
 }
 
-TEST(ConditionsTest, OthersStay) {
+TEST(ConditionsTest, OtherConditionsStay) {
   const api::ObjectDraft draft(
       website(R"(,"status":{"conditions":[{"type":"Other","status":"Unknown","reason":"Why"}]})"));
   EXPECT_TRUE(set_condition(draft, ready(ConditionStatus::kTrue), kNow));

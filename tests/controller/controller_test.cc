@@ -1,4 +1,4 @@
-// The life of a controller: its sources, retries, priorities and timeouts.
+// The lifecycle of a controller: its sources, retries, priorities and timeouts.
 #include "lookout/controller/controller.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ namespace {
 
 using k8s::coordination::v1::Lease;
 
-/// A source that does what a test says.
+/// A scripted source.
 class FakeSource : public Source {
  public:
   using Start = std::function<void(const SourceContext& context, std::function<void()> ready)>;
@@ -90,7 +90,7 @@ TEST_F(ControllerTest, ASourceThatIsNotReadyInTimeFailsTheRun) {
   EXPECT_EQ(source->stops, 1);
 }
 
-TEST_F(ControllerTest, ASourceThatCannotStopKeepsNothingElse) {
+TEST_F(ControllerTest, ASourceThatDoesNotStopDoesNotBlockOthers) {
   const auto first = ready_source();
   const auto second = ready_source();
   first->stop_throws = true;
@@ -106,7 +106,7 @@ TEST_F(ControllerTest, ASourceThatCannotStopKeepsNothingElse) {
   EXPECT_EQ(lease.spec().holder_identity(), "");
 }
 
-TEST_F(ControllerTest, AWatchOfASourceThatCannotStopEnds) {
+TEST_F(ControllerTest, AWatchEndsIfItsSourceDoesNotStop) {
   const auto source = ready_source();
   source->stop_throws = true;
   Manager manager{client_};
@@ -125,10 +125,7 @@ TEST_F(ControllerTest, AStopWhileASourceIsNotReadyEndsTheRun) {
   put("m", "1");
   std::atomic<int> runs{0};
   Manager manager{client_};
-  Builder<ConfigMap>(manager).source(source).reconcile([&](Request, Context&) -> Result {
-    ++runs;
-    return {};
-  });
+  Builder<ConfigMap>(manager).source(source).reconcile(counting(runs));
   Running running(manager);
   ASSERT_TRUE(eventually([&] { return source->starts == 1; }));
   running.stop();
@@ -136,7 +133,7 @@ TEST_F(ControllerTest, AStopWhileASourceIsNotReadyEndsTheRun) {
   EXPECT_EQ(runs, 0);
 }
 
-TEST_F(ControllerTest, NothingIsReconciledBeforeAllSourcesAreReady) {
+TEST_F(ControllerTest, WaitsForAllSourcesBeforeReconciling) {
   for (int i = 0; i < 20; ++i) put("m" + std::to_string(i), "1");
   std::function<void()> ready;
   const auto source =
@@ -145,10 +142,7 @@ TEST_F(ControllerTest, NothingIsReconciledBeforeAllSourcesAreReady) {
       });
   std::atomic<int> runs{0};
   Manager manager{client_};
-  Builder<ConfigMap>(manager).source(source).reconcile([&](Request, Context&) -> Result {
-    ++runs;
-    return {};
-  });
+  Builder<ConfigMap>(manager).source(source).reconcile(counting(runs));
   const Running running(manager);
   ASSERT_TRUE(eventually([&] { return metric(manager, "workqueue_depth", "-100") == 20; }));
   ASSERT_TRUE(eventually([&] { return source->starts == 1; }));
@@ -166,10 +160,7 @@ TEST_F(ControllerTest, ASourceThatWarmsUpIsStartedOnce) {
       });
   std::atomic<int> runs{0};
   Manager manager{client_, elected("us")};
-  Builder<ConfigMap>(manager).source(source).warm_up().reconcile([&](Request, Context&) -> Result {
-    ++runs;
-    return {};
-  });
+  Builder<ConfigMap>(manager).source(source).warm_up().reconcile(counting(runs));
   Running running(manager);
   EXPECT_TRUE(eventually([&] { return runs == 1; }));
   running.stop();
@@ -209,7 +200,7 @@ TEST_F(ControllerTest, AStopDuringTheWarmUpEndsTheRun) {
   EXPECT_EQ(source->stops, 1);
 }
 
-TEST_F(ControllerTest, SourcesThatDoNotWarmUpStartWithTheLeadership) {
+TEST_F(ControllerTest, SourcesWithoutWarmUpStartWithTheLeadership) {
   Manager leader{client_, elected("leader")};
   auto leading = std::make_unique<Running>(leader);
   ASSERT_TRUE(eventually([&] { return leader.is_leader(); }));
@@ -233,7 +224,7 @@ class ControllerRetryTest : public ControllerTest {
  protected:
   using Reconcile = std::function<Result()>;
 
-  /// The number of retries that the rate limiter knows of, before each run and after the last one.
+  /// The rate limiter's number of retries, before each run and after the last one.
   std::vector<int> failures(const std::vector<Reconcile>& results) const {
     const auto limiter =
         std::make_shared<workqueue::ItemExponentialFailureRateLimiter<Request>>(1ms, 10ms);
@@ -259,7 +250,7 @@ class ControllerRetryTest : public ControllerTest {
     return out;
   }
 
-  /// Whether a request of priority 7 that is to run again waits with this priority.
+  /// True if a request of priority 7 that is requeued waits with this priority.
   bool again_with(int priority, const Reconcile& result) const {
     const auto channel = std::make_shared<Channel>();
     channel->send({"default", "first"}, 7);
@@ -272,7 +263,7 @@ class ControllerRetryTest : public ControllerTest {
         return {};
       }
       if (!first.exchange(false)) return {};
-      // Keeps the only worker busy while the first one waits.
+      // Occupies the only worker while the first request waits.
       channel->send({"default", "second"}, 100);
       return result();
     });
@@ -286,11 +277,11 @@ class ControllerRetryTest : public ControllerTest {
   static Result fail() { throw std::runtime_error("not yet"); }
 };
 
-TEST_F(ControllerRetryTest, FailuresAddUpUntilARunSucceeds) {
+TEST_F(ControllerRetryTest, FailuresAccumulateUntilARunSucceeds) {
   EXPECT_THAT(failures({fail, requeue, fail, done}), ElementsAre(0, 1, 2, 3, 0));
 }
 
-TEST_F(ControllerRetryTest, ARunAtALaterTimeForgetsFailures) {
+TEST_F(ControllerRetryTest, ARequeueAfterATimeForgetsFailures) {
   EXPECT_THAT(failures({fail, [] { return requeue_after(1ms); }, done}), ElementsAre(0, 1, 0, 0));
 }
 
@@ -314,7 +305,7 @@ TEST_F(ControllerRetryTest, AResultSetsThePriorityOfTheNextRun) {
   EXPECT_TRUE(again_with(9, [&] { return with_priority(requeue_after(1ms)); }));
 }
 
-/// A rate limiter of a program, with a fault.
+/// A program's rate limiter that throws.
 class BrokenLimiter : public workqueue::RateLimiter<Request> {
  public:
   Clock::Duration when(const Request&) override {
@@ -330,7 +321,7 @@ class BrokenLimiter : public workqueue::RateLimiter<Request> {
   std::atomic<int> asked{0};
 };
 
-TEST_F(ControllerTest, ARateLimiterThatThrowsHoldsNoRequest) {
+TEST_F(ControllerTest, ARateLimiterThatThrowsDoesNotLoseRequests) {
   for (const bool coroutine : {false, true}) {
     SCOPED_TRACE(coroutine);
     const auto limiter = std::make_shared<BrokenLimiter>();
@@ -351,7 +342,7 @@ TEST_F(ControllerTest, ARateLimiterThatThrowsHoldsNoRequest) {
     Running running(manager);
     channel->send({"default", "m"});
     ASSERT_TRUE(eventually([&] { return runs == 1 && limiter->asked == 1; }));
-    // It runs again, some seconds later.
+    // It runs again some seconds later.
     ASSERT_TRUE(eventually([&] {
       clock->advance(1s);
       return runs == 2 && limiter->asked == 2;
@@ -362,7 +353,7 @@ TEST_F(ControllerTest, ARateLimiterThatThrowsHoldsNoRequest) {
   }
 }
 
-TEST(ResultTest, SaysWhetherAndWhenTheRequestRunsAgain) {
+TEST(ResultTest, TellsIfAndWhenTheRequestIsRequeued) {
   EXPECT_EQ(Result().next, Result::Next::kDone);
   EXPECT_EQ(done().next, Result::Next::kDone);
   EXPECT_EQ(requeue().next, Result::Next::kRequeue);
@@ -379,7 +370,7 @@ TEST_F(ControllerTest, AControllerNeedsAName) {
   EXPECT_THROW(Builder<ConfigMap>(manager).named("").reconcile(do_nothing), InvalidArgument);
 }
 
-TEST_F(ControllerTest, TheConcurrencyIsTheManagersUnlessTheControllerHasItsOwn) {
+TEST_F(ControllerTest, TheConcurrencyDefaultsToTheManagers) {
   const auto concurrency = [](const Manager& manager, const std::string& name) {
     return metric(manager, "controller_runtime_max_concurrent_reconciles", name);
   };
@@ -395,7 +386,7 @@ TEST_F(ControllerTest, TheConcurrencyIsTheManagersUnlessTheControllerHasItsOwn) 
   EXPECT_EQ(concurrency(three, "b"), 5);
 }
 
-TEST_F(ControllerTest, OnlyRunsThatTakeTooLongAreTimeouts) {
+TEST_F(ControllerTest, OnlyRunsBeyondTheLimitAreTimeouts) {
   for (const char* name : {"a", "b", "c"}) put(name, "1");
   std::atomic<int> quick{0};
   std::atomic<int> unlimited{0};
@@ -406,11 +397,7 @@ TEST_F(ControllerTest, OnlyRunsThatTakeTooLongAreTimeouts) {
         EXPECT_TRUE(eventually([&] { return context.stop().stop_requested(); }));
         throw TerminalError("out of time");
       });
-  Builder<ConfigMap>(manager).named("quick").reconcile_timeout(1h).reconcile(
-      [&](Request, Context&) -> Result {
-        ++quick;
-        return {};
-      });
+  Builder<ConfigMap>(manager).named("quick").reconcile_timeout(1h).reconcile(counting(quick));
   Builder<ConfigMap>(manager)
       .named("unlimited")
       .reconcile([&](Request, Context& context) -> Result {
@@ -418,7 +405,7 @@ TEST_F(ControllerTest, OnlyRunsThatTakeTooLongAreTimeouts) {
         ++unlimited;
         return {};
       });
-  // The end of the manager is no timeout.
+  // A stop of the manager is no timeout.
   Builder<ConfigMap>(manager).named("stopped").reconcile_timeout(1h).reconcile(
       [&](Request, Context& context) -> Result {
         ++waiting;
@@ -438,7 +425,7 @@ TEST_F(ControllerTest, OnlyRunsThatTakeTooLongAreTimeouts) {
   EXPECT_EQ(timeouts("stopped"), 0);
 }
 
-TEST_F(ControllerTest, NoThreadIsLeftBehind) {
+TEST_F(ControllerTest, AllThreadsEnd) {
   put("m", "1");
   for (const bool with_election : {false, true}) {
     const test::ResourceMark before;
@@ -452,10 +439,7 @@ TEST_F(ControllerTest, NoThreadIsLeftBehind) {
           .warm_up()
           .concurrency(3)
           .source(timer(1h, [](Enqueue&) {}))
-          .reconcile([&](Request, Context&) -> Result {
-            ++runs;
-            return {};
-          });
+          .reconcile(counting(runs));
       const Running running(manager);
       EXPECT_TRUE(eventually([&] { return runs == 1; }));
     }

@@ -1,32 +1,26 @@
-// Rules of controller-runtime's controllerutil that other tests here do not pin.
+// Rules of controller-runtime's controllerutil that no other test covers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
-#include "lookout/apiserver/server.h"
 #include "lookout/controller/create_or_update.h"
 #include "lookout/controller/finalizers.h"
 #include "lookout/k8s/core/v1.h"
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/rest/client.h"
+#include "tests/controller/manager_fixture.h"
 
 namespace lookout::controller {
 namespace {
 
-using k8s::core::v1::ConfigMap;
 using k8s::core::v1::ConfigMapDraft;
 
-class ControllerUtilTest : public testing::Test {
- protected:
-  const apiserver::Server server_;
-  const rest::Client client_{server_.client_config()};
-  const rest::TypedClient<ConfigMap> maps_ = client_.resource<ConfigMap>("default");
-};
+class ControllerUtilTest : public ManagerFixture {};
 
-TEST_F(ControllerUtilTest, AFailureToReadComesOut) {
+TEST_F(ControllerUtilTest, AReadErrorIsRethrown) {
   rest::Config config;
-  config.server = "http://127.0.0.1:1";  // nobody listens there
+  config.server = "http://127.0.0.1:1";  // nothing listens there
   const rest::Client nobody(config);
   const auto maps = nobody.resource<ConfigMap>("default");
   int calls = 0;

@@ -7,19 +7,20 @@
 
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
-#include "lookout/apiserver/server.h"
 #include "lookout/k8s/apps/v1_draft.h"
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/tools/retry.h"
+#include "tests/controller/manager_fixture.h"
 #include "tests/support/held.h"
 
 namespace lookout::controller {
 namespace {
 
+using k8s::apps::v1::Deployment;
 using k8s::apps::v1::DeploymentDraft;
 using k8s::core::v1::ConfigMapDraft;
 
-class CreateOrUpdateTest : public testing::Test {
+class CreateOrUpdateTest : public ManagerFixture {
  protected:
   static void web(const DeploymentDraft& web, int replicas) {
     web.spec().set_replicas(replicas);
@@ -28,19 +29,14 @@ class CreateOrUpdateTest : public testing::Test {
     web.spec().pod_template().spec().containers().get_or_append("web").set_image("web:1");
   }
 
-  const apiserver::Server server_;
-  const rest::Client client_{server_.client_config()};
-  const rest::TypedClient<k8s::apps::v1::Deployment> deployments_ =
-      client_.resource<k8s::apps::v1::Deployment>("default");
-  const rest::TypedClient<k8s::core::v1::ConfigMap> maps_ =
-      client_.resource<k8s::core::v1::ConfigMap>("default");
+  const rest::TypedClient<Deployment> deployments_ = client_.resource<Deployment>("default");
 };
 
-TEST_F(CreateOrUpdateTest, CreatesThenUpdatesThenLeavesAlone) {
+TEST_F(CreateOrUpdateTest, CreatesUpdatesAndSkipsEqualObjects) {
   const auto made = create_or_update(deployments_, "web", [](auto& d) { web(d, 1); });
   EXPECT_EQ(made.written, Written::kCreated);
   EXPECT_EQ(made.object.key(), "default/web");
-  // The server's defaults are no difference.
+  // Defaults of the server do not count as a difference.
   EXPECT_EQ(made.object.spec().pod_template().spec().restart_policy(), "Always");
   const auto same = create_or_update(deployments_, "web", [](auto& d) { web(d, 1); });
   EXPECT_EQ(same.written, Written::kUnchanged);
@@ -51,7 +47,7 @@ TEST_F(CreateOrUpdateTest, CreatesThenUpdatesThenLeavesAlone) {
   EXPECT_EQ(changed.object.spec().pod_template().spec().restart_policy(), "Always");
 }
 
-TEST_F(CreateOrUpdateTest, ZerosThatTheServerLeavesOutAreNoDifference) {
+TEST_F(CreateOrUpdateTest, ZeroValuesThatTheServerOmitsAreNoDifference) {
   const auto mutate = [](const DeploymentDraft& d) {
     web(d, 1);
     d.spec().set_paused(false);
@@ -83,10 +79,10 @@ TEST_F(CreateOrUpdateTest, PatchesTheObjectAndItsStatus) {
   EXPECT_EQ(now.status().replicas(), 2);
 }
 
-TEST_F(CreateOrUpdateTest, TriesAgainWhenAnotherWriterWasFaster) {
+TEST_F(CreateOrUpdateTest, RetriesAfterAConflict) {
   int calls = 0;
   const auto made = create_or_update(maps_, "m", [&](const ConfigMapDraft& map) {
-    if (++calls == 1) maps_.create(k8s::core::v1::ConfigMap::draft("m", "default").build());
+    if (++calls == 1) maps_.create(ConfigMap::draft("m", "default").build());
     if (calls == 2) maps_.patch("m", rest::PatchType::kMerge, R"({"data":{"other":"1"}})");
     map.data().set("mine", std::to_string(calls));
   });
@@ -96,9 +92,9 @@ TEST_F(CreateOrUpdateTest, TriesAgainWhenAnotherWriterWasFaster) {
   EXPECT_EQ(made.object.data()["mine"], "3");
 }
 
-TEST_F(CreateOrUpdateTest, GivesUpAfterFiveTries) {
+TEST_F(CreateOrUpdateTest, GivesUpAfterFiveAttempts) {
   int calls = 0;
-  maps_.create(k8s::core::v1::ConfigMap::draft("m", "default").build());
+  maps_.create(ConfigMap::draft("m", "default").build());
   EXPECT_THROW(create_or_update(maps_, "m",
                                 [&](const ConfigMapDraft& map) {
                                   maps_.patch(
@@ -110,21 +106,21 @@ TEST_F(CreateOrUpdateTest, GivesUpAfterFiveTries) {
   EXPECT_EQ(calls, 5);
 }
 
-TEST_F(CreateOrUpdateTest, RefusesAnotherName) {
+TEST_F(CreateOrUpdateTest, RejectsAnotherName) {
   EXPECT_THROW(
       create_or_update(maps_, "m", [](const ConfigMapDraft& map) { map.metadata().set_name("n"); }),
       InvalidArgument);
   EXPECT_TRUE(maps_.list().items.empty());
 }
 
-TEST_F(CreateOrUpdateTest, IsACoroutineToo) {
+TEST_F(CreateOrUpdateTest, HasACoroutineForm) {
   auto task = async_create_or_patch(maps_, "m",
                                     [](const ConfigMapDraft& map) { map.data().set("a", "b"); });
   EXPECT_EQ(client_.loop().run(std::move(task)).written, Written::kCreated);
 }
 
-TEST_F(CreateOrUpdateTest, ConflictsAreTriedAgain) {
-  maps_.create(k8s::core::v1::ConfigMap::draft("m", "default").build());
+TEST_F(CreateOrUpdateTest, OnConflictRetriesConflicts) {
+  maps_.create(ConfigMap::draft("m", "default").build());
   int calls = 0;
   retry::on_conflict([&] {
     const auto change = maps_.get("m").edit();
@@ -137,7 +133,7 @@ TEST_F(CreateOrUpdateTest, ConflictsAreTriedAgain) {
   });
   EXPECT_EQ(calls, 3);
 
-  // Anything else comes out at once.
+  // Other errors are rethrown at once.
   calls = 0;
   EXPECT_THROW(retry::on_conflict([&] {
                  ++calls;
@@ -146,7 +142,7 @@ TEST_F(CreateOrUpdateTest, ConflictsAreTriedAgain) {
                api::StatusError);
   EXPECT_EQ(calls, 1);
 
-  // And a stop ends it.
+  // A stop ends the retries.
   std::stop_source stopped;
   stopped.request_stop();
   calls = 0;

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kOne = "finalizers.example.com/one";
 constexpr const char* kTwo = "finalizers.example.com/two";
 
-/// A pod, deleted or not, with these finalizers.
+/// A pod with these finalizers, with or without a deletion timestamp.
 k8s::core::v1::Pod pod(bool deleted, const std::vector<std::string>& finalizers) {
   const auto draft = k8s::core::v1::Pod::draft("web", "shop");
   if (deleted) draft["metadata"]["deletionTimestamp"].set("2026-11-20T11:14:57Z");
@@ -35,7 +35,7 @@ std::vector<std::string> finalizers_of(const k8s::core::v1::PodDraft& draft) {
 
 class FinalizerRegistryTest : public testing::Test {
  protected:
-  /// Registers a finalizer that keeps count.
+  /// Registers a finalizer that records its calls.
   void add(const std::string& name) {
     registry_.add(name, [this, name](const api::ObjectDraft&) { ran_.push_back(name); });
   }
@@ -52,7 +52,7 @@ TEST_F(FinalizerRegistryTest, ANameIsRegisteredOnce) {
   EXPECT_THROW(registry_.add("example.com/x", nullptr), InvalidArgument);
 }
 
-TEST_F(FinalizerRegistryTest, ALiveObjectGetsWhatItLacks) {
+TEST_F(FinalizerRegistryTest, ALiveObjectGetsMissingFinalizers) {
   add(kOne);
   add(kTwo);
   const auto change = pod(false, {kTwo}).edit();
@@ -63,7 +63,7 @@ TEST_F(FinalizerRegistryTest, ALiveObjectGetsWhatItLacks) {
   EXPECT_THAT(ran_, testing::IsEmpty());
 }
 
-TEST_F(FinalizerRegistryTest, ALiveObjectThatHasThemAllStaysAsItIs) {
+TEST_F(FinalizerRegistryTest, ALiveObjectWithAllFinalizersIsUnchanged) {
   add(kOne);
   const auto change = pod(false, {kOne}).edit();
   EXPECT_FALSE(registry_.finalize(change).updated);
@@ -95,7 +95,7 @@ TEST_F(FinalizerRegistryTest, ADeletedObjectGetsNoFinalizers) {
   EXPECT_THAT(ran_, testing::IsEmpty());
 }
 
-TEST_F(FinalizerRegistryTest, SeveralRunInTheirOrder) {
+TEST_F(FinalizerRegistryTest, SeveralFinalizersRunInOrder) {
   add(kTwo);
   add(kOne);
   const auto change = pod(true, {kOne, "example.com/other", kTwo}).edit();
@@ -104,7 +104,7 @@ TEST_F(FinalizerRegistryTest, SeveralRunInTheirOrder) {
   EXPECT_THAT(finalizers_of(change), testing::ElementsAre("example.com/other"));
 }
 
-TEST_F(FinalizerRegistryTest, OneThatFailsStays) {
+TEST_F(FinalizerRegistryTest, AFailedFinalizerStays) {
   registry_.add(kOne, [](const api::ObjectDraft&) { throw std::runtime_error("no such zone"); });
   const auto change = pod(true, {kOne}).edit();
   const auto result = registry_.finalize(change);
@@ -119,7 +119,7 @@ TEST_F(FinalizerRegistryTest, OneThatFailsStays) {
   }
 }
 
-TEST_F(FinalizerRegistryTest, FailuresKeepNobodyElseFromRunning) {
+TEST_F(FinalizerRegistryTest, AFailureDoesNotStopOtherFinalizers) {
   registry_.add(kOne, [](const api::ObjectDraft& object) {
     object["status"]["message"].set("waiting for the zone");
     throw std::runtime_error("no such zone");
@@ -135,7 +135,7 @@ TEST_F(FinalizerRegistryTest, FailuresKeepNobodyElseFromRunning) {
   EXPECT_THROW(result.throw_if_failed(), FinalizerError);
 }
 
-TEST_F(FinalizerRegistryTest, AStatusThatAFinalizerWritesIsToBeWritten) {
+TEST_F(FinalizerRegistryTest, AStatusChangeOfAFinalizerIsReported) {
   registry_.add(kOne, [](const api::ObjectDraft& object) { object["status"]["phase"].set("x"); });
   const auto change = pod(true, {kOne}).edit();
   const auto result = registry_.finalize(change);
@@ -143,7 +143,7 @@ TEST_F(FinalizerRegistryTest, AStatusThatAFinalizerWritesIsToBeWritten) {
   EXPECT_TRUE(result.status_updated);
 }
 
-TEST_F(FinalizerRegistryTest, AnObjectOnAServerGoesWhenTheLastOneHasRun) {
+TEST_F(FinalizerRegistryTest, AnObjectIsRemovedAfterItsLastFinalizer) {
   const apiserver::Server server;
   const rest::Client client(server.client_config());
   const auto maps = client.resource<k8s::core::v1::ConfigMap>("default");

@@ -19,7 +19,7 @@ TEST(FinalizersTest, AreAddedAndRemovedOnce) {
   EXPECT_TRUE(has_finalizer(map.build(), "example.com/b"));
 }
 
-TEST(FinalizersTest, ADeletionTimestampSaysThatSomebodyDeletedIt) {
+TEST(FinalizersTest, ADeletionTimestampMeansDeleted) {
   EXPECT_FALSE(is_being_deleted(api::Object::parse(R"({"metadata":{"name":"a"}})")));
   EXPECT_FALSE(is_being_deleted(
       api::Object::parse(R"({"metadata":{"name":"a","deletionTimestamp":null}})")));

@@ -47,12 +47,12 @@ const api::Resource& replica_sets() {
   return kResource;
 }
 
-TEST(EnqueueObjectTest, NamesTheObject) {
+TEST(EnqueueObjectTest, EnqueuesTheKeyOfTheObject) {
   EXPECT_THAT(keys(enqueue_object(), pod("")), ElementsAre("shop/p"));
   EXPECT_THAT(keys(enqueue_object(), api::Object()), IsEmpty());
 }
 
-TEST(EnqueueTest, EachOfManyRequestsIsThereOnce) {
+TEST(EnqueueTest, DeduplicatesRequests) {
   constexpr int kMany = 100'000;
   Enqueue enqueue;
   for (int round = 0; round < 2; ++round) {
@@ -63,7 +63,7 @@ TEST(EnqueueTest, EachOfManyRequestsIsThereOnce) {
   EXPECT_EQ(enqueue.requests().back(), Request("shop", std::to_string(kMany - 1)));
 }
 
-TEST(EnqueueOwnerTest, OwnersOfTheKindCountWhateverTheirVersion) {
+TEST(EnqueueOwnerTest, EnqueuesOwnersOfTheKindInAnyVersion) {
   const auto map = enqueue_owner(replica_sets(), true);
   EXPECT_THAT(keys(map, pod(owner("apps/v1", "ReplicaSet", "a"))), ElementsAre("shop/a"));
   EXPECT_THAT(keys(map, pod(owner("apps/v2", "ReplicaSet", "a"))), ElementsAre("shop/a"));
@@ -75,12 +75,12 @@ TEST(EnqueueOwnerTest, OwnersOfTheKindCountWhateverTheirVersion) {
   EXPECT_THAT(keys(map, api::Object()), IsEmpty());
 }
 
-TEST(EnqueueOwnerTest, AnOwnerOutsideNamespacesHasNone) {
+TEST(EnqueueOwnerTest, AClusterScopedOwnerHasNoNamespace) {
   const auto map = enqueue_owner(api::Resource("", "v1", "Node", "nodes", false), true);
   EXPECT_THAT(keys(map, pod(owner("v1", "Node", "n"))), ElementsAre("n"));
 }
 
-TEST(EnqueueOwnerTest, TheControllingOwnerCountsOrEveryOne) {
+TEST(EnqueueOwnerTest, EnqueuesTheControllerOrEveryOwner) {
   const auto three =
       pod(owner("apps/v1", "ReplicaSet", "a") + "," + owner("apps/v1", "ReplicaSet", "b", true) +
           "," + owner("apps/v1", "ReplicaSet", "c"));
@@ -111,7 +111,7 @@ class HandlerTest : public ManagerFixture {
   std::map<std::string, int> runs_;
 };
 
-TEST_F(HandlerTest, AnObjectThatChangesItsOwnerLeadsToBoth) {
+TEST_F(HandlerTest, AnObjectThatChangesItsOwnerEnqueuesBoth) {
   const auto old_site = put("old", "1");
   const auto new_site = put("new", "1");
   const auto secret = Secret::draft("s", "default");
@@ -140,7 +140,7 @@ TEST_F(HandlerTest, AnObjectThatChangesItsOwnerLeadsToBoth) {
   EXPECT_EQ(runs("default/old"), old_runs + 1);
 }
 
-TEST_F(HandlerTest, AMapFunctionIsCalledForEveryKindOfEvent) {
+TEST_F(HandlerTest, CallsMapFunctionForEveryEventType) {
   Manager manager{client_};
   Builder<Secret>(manager)
       .watches<ConfigMap>([](const auto& map, auto& enqueue) {
@@ -167,7 +167,7 @@ TEST(WatchOfTest, AMapFunctionMayReturnItsRequests) {
   EXPECT_THAT(keys(watch_of<ConfigMap>(web).map, map), ElementsAre("shop/web", "shop/m"));
 }
 
-TEST_F(HandlerTest, AMapFunctionThatThrowsLosesNothingElse) {
+TEST_F(HandlerTest, AMapFunctionThatThrowsLosesOnlyItsRequests) {
   put("m", "none");
   Manager manager{client_};
   Builder<Secret>(manager)
@@ -186,7 +186,7 @@ TEST_F(HandlerTest, AMapFunctionThatThrowsLosesNothingElse) {
   // It throws for the old version.
   change("m", "new");
   EXPECT_TRUE(eventually([&] { return runs("shop/new") == 1; }));
-  // What it has enqueued before.
+  // The requests that it enqueued before it threw are kept.
   change("m", "half");
   EXPECT_TRUE(eventually([&] { return runs("shop/new") == 2 && runs("shop/half") == 1; }));
   EXPECT_TRUE(eventually([&] { return exceptions() == 3; }));
@@ -216,7 +216,7 @@ TEST_F(HandlerTest, EachWatchHasMetricsOfItsOwn) {
   const auto distinct = [](const std::multiset<std::string>& all) {
     return std::set<std::string>(all.begin(), all.end()).size();
   };
-  // The four and, for each kind, the one that looks for writes.
+  // The four watches and, for each kind, the one that waits for own writes.
   constexpr std::size_t kAtFirst = 6;
   ASSERT_TRUE(eventually([&] { return series().size() == kAtFirst; }));
   EXPECT_EQ(distinct(series()), kAtFirst);
@@ -228,13 +228,13 @@ TEST_F(HandlerTest, EachWatchHasMetricsOfItsOwn) {
     ASSERT_TRUE(eventually([&] { return series().size() == kAtFirst + 1; }));
     EXPECT_EQ(distinct(series()), kAtFirst + 1);
   }
-  // No new series for each watch that comes and goes.
+  // Repeated watches add no series.
   const auto again = controller.watch(late);
   ASSERT_TRUE(eventually([&] { return series().size() == kAtFirst + 1; }));
   EXPECT_EQ(distinct(series()), kAtFirst + 1);
 }
 
-TEST_F(HandlerTest, AResyncIsBehindWhatHappens) {
+TEST_F(HandlerTest, ResyncsHaveALowPriority) {
   for (const char* name : {"a", "b"}) put(name, "1");
   ManagerOptions options;
   options.cache.resync_period = 200ms;
@@ -250,7 +250,7 @@ TEST_F(HandlerTest, AResyncIsBehindWhatHappens) {
   const Running running(manager);
   ASSERT_TRUE(eventually([&] { return runs("default/a") > 0 && runs("default/b") > 0; }));
   block = true;
-  // One of them keeps the worker busy, the other one waits.
+  // One of them occupies the worker, the other one waits.
   EXPECT_TRUE(eventually([&] { return metric(manager, "workqueue_depth", "-100") >= 1; }));
   EXPECT_LE(metric(manager, "workqueue_depth", "0"), 0);
   go_on.open();
@@ -294,7 +294,7 @@ class EventsTest : public HandlerTest {
   std::vector<std::string> events_;
 };
 
-TEST_F(EventsTest, SayWhatHappened) {
+TEST_F(EventsTest, DescribeTheChange) {
   put("old", "0");
   Manager manager{client_};
   Builder<ConfigMap>(manager).when(noting()).reconcile(nothing);
@@ -308,8 +308,8 @@ TEST_F(EventsTest, SayWhatHappened) {
   EXPECT_THAT(events(), ElementsAre("found 0", "created 1", "updated 1 to 2", "deleted 2"));
 }
 
-TEST_F(EventsTest, ADeletionThatWasMissedLeadsToARun) {
-  // A server that forgets everything when it ends.
+TEST_F(EventsTest, AMissedDeletionEnqueuesARequest) {
+  // A server that keeps nothing across restarts.
   auto server = std::make_unique<apiserver::Server>();
   apiserver::ServerOptions same_port;
   same_port.port = server->port();
@@ -328,7 +328,7 @@ TEST_F(EventsTest, ADeletionThatWasMissedLeadsToARun) {
   EXPECT_THAT(events(), ElementsAre("found 1", "missed 1"));
 }
 
-TEST_F(HandlerTest, PredicatesConcernTheirOwnWatch) {
+TEST_F(HandlerTest, PredicatesApplyToTheirOwnWatch) {
   std::mutex mutex;
   std::vector<std::string> judged;
   const auto judging = [&](const std::string& name, bool verdict) {

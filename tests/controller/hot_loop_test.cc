@@ -27,7 +27,7 @@ class HotLoopTest : public testing::Test {
   };
 };
 
-TEST_F(HotLoopTest, TheObjectIsLookedAtFromHalfOfTheRunsOn) {
+TEST_F(HotLoopTest, ReadsTheObjectAfterHalfOfTheRuns) {
   EXPECT_FALSE(run());
   EXPECT_FALSE(run());
   EXPECT_EQ(looks_, 0);
@@ -37,25 +37,25 @@ TEST_F(HotLoopTest, TheObjectIsLookedAtFromHalfOfTheRunsOn) {
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(run()) << "it is said once";
 }
 
-TEST_F(HotLoopTest, AChangeOfTheGenerationBeginsAnew) {
+TEST_F(HotLoopTest, AChangeOfTheGenerationResetsTheCount) {
   for (int i = 0; i < 40; ++i) {
     found_ = i / 3;
     EXPECT_FALSE(run()) << i;
   }
 }
 
-TEST_F(HotLoopTest, AnObjectThatIsNotThereHasNoGenerationThatChanges) {
+TEST_F(HotLoopTest, AnAbsentObjectCountsAsUnchanged) {
   found_.reset();
   for (int i = 1; i < 6; ++i) EXPECT_FALSE(run()) << i;
   EXPECT_TRUE(run());
 }
 
-TEST_F(HotLoopTest, RunsThatAreSpreadOverTimeAreNone) {
+TEST_F(HotLoopTest, SlowRunsAreNoHotLoop) {
   for (int i = 0; i < 40; ++i, now_ += 250ms) EXPECT_FALSE(run()) << i;
   EXPECT_EQ(looks_, 20) << "the third and the fourth of each second";
 }
 
-TEST_F(HotLoopTest, AfterAQuietMinuteItIsSaidAgain) {
+TEST_F(HotLoopTest, ReportsAgainAfterAQuietMinute) {
   for (int i = 1; i < 6; ++i) EXPECT_FALSE(run()) << i;
   EXPECT_TRUE(run());
   now_ += 2min;

@@ -1,4 +1,4 @@
-// Programs whose role does not reach beyond some namespaces.
+// Programs with roles in some namespaces only.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class LimitedRoleTest : public testing::Test {
     return out;
   }
 
-  /// Lets the program use ConfigMaps and Secrets of a namespace, which is made.
+  /// Creates a namespace, and a role that lets the program use its ConfigMaps and Secrets.
   void allow(const std::string& ns, const std::string& verbs) const {
     const auto draft = Namespace::draft(ns);
     admin_.resource<Namespace>().create(draft);
@@ -58,22 +58,19 @@ TEST_F(LimitedRoleTest, ASelectorOfOneNamespaceListsOnlyThat) {
   const rest::Client client{server_.config_for_service_account("a", "program")};
   ManagerOptions options;
   options.cache.field_selector = "metadata.namespace=a";
-  // A new leader compares its caches with the server's lists, for which the same holds.
+  // A new leader compares its caches with lists of the server, which need the same permissions.
   Manager manager{client, options};
   std::atomic<int> runs{0};
-  Builder<ConfigMap>(manager).reconcile([&](Request, Context&) -> Result {
-    ++runs;
-    return {};
-  });
+  Builder<ConfigMap>(manager).reconcile(counting(runs));
   const Running running(manager);
   EXPECT_TRUE(eventually([&] { return runs > 0; }));
-  // As before, others are known to be empty.
+  // Reads of other namespaces return no objects.
   auto view = manager.cache().view();
   EXPECT_TRUE(view.find<ConfigMap>({"a", "m"}));
   EXPECT_FALSE(view.find<ConfigMap>({"b", "m"}));
 }
 
-TEST_F(LimitedRoleTest, AWriteToARefusedNamespaceDelaysNothing) {
+TEST_F(LimitedRoleTest, AWriteToAForbiddenNamespaceDelaysNothing) {
   allow("a", R"("*")");
   allow("b", R"("create","patch")");
   admin_.resource<ConfigMap>("a").create(ConfigMap::draft("m", "a"));
@@ -90,12 +87,12 @@ TEST_F(LimitedRoleTest, AWriteToARefusedNamespaceDelaysNothing) {
     return requeue_after(1ms);
   });
   const Running running(manager);
-  // Each would take write_timeout otherwise.
+  // Otherwise each would take write_timeout.
   EXPECT_TRUE(eventually([&] { return writes == 5; }));
 }
 
 TEST_F(LimitedRoleTest, ANewLeaderThatMayNotListStartsAtOnce) {
-  // The state comes with the watch. (A list would be compared with it.)
+  // The watch delivers the initial state. (A list would be compared with it.)
   allow("a", R"("get","watch")");
   allow("a", "lease", R"(["coordination.k8s.io"],"resources":["leases"])", R"("*")");
   admin_.resource<ConfigMap>("a").create(ConfigMap::draft("m", "a"));
@@ -105,10 +102,7 @@ TEST_F(LimitedRoleTest, ANewLeaderThatMayNotListStartsAtOnce) {
   options.leader_election = LeaderElection{.name = "lease", .ns = "a"};
   Manager manager{client, options};
   std::atomic<int> runs{0};
-  Builder<ConfigMap>(manager).reconcile([&](Request, Context&) -> Result {
-    ++runs;
-    return {};
-  });
+  Builder<ConfigMap>(manager).reconcile(counting(runs));
   const Running running(manager);
   // Less than ManagerOptions::catch_up_timeout.
   EXPECT_TRUE(eventually([&] { return runs > 0; }));

@@ -1,9 +1,10 @@
-// A manager that runs beside a test, and the server that it works on.
+// A manager that runs on another thread, and its server.
 #pragma once
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -14,7 +15,10 @@
 #include <vector>
 
 #include "lookout/apiserver/server.h"
+#include "lookout/controller/context.h"
 #include "lookout/controller/manager.h"
+#include "lookout/controller/request.h"
+#include "lookout/controller/result.h"
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/rest/client.h"
 #include "tests/support/bounded_wait.h"
@@ -53,9 +57,9 @@ class Running {
     stop_.request_stop();
     end();
   }
-  /// Only asks for the stop.
+  /// Requests the stop without waiting.
   void request_stop() { stop_.request_stop(); }
-  /// Waits until it ends by itself.
+  /// Waits until run() returns, without a stop.
   void end() { test::get(std::exchange(ended_, {})); }
   bool ended() const {
     return ended_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
@@ -65,6 +69,14 @@ class Running {
   std::stop_source stop_;
   std::future<void> ended_;
 };
+
+/// A reconciler that only counts its runs.
+inline auto counting(std::atomic<int>& runs) {
+  return [&runs](const Request&, Context&) -> Result {
+    ++runs;
+    return {};
+  };
+}
 
 class ManagerFixture : public testing::Test {
  protected:
@@ -78,7 +90,7 @@ class ManagerFixture : public testing::Test {
     maps_.patch(name, rest::PatchType::kMerge, R"({"data":{"value":")" + value + R"("}})");
   }
 
-  /// The value of a metric, of the sample that has this label; -1 if there is none.
+  /// The value of the sample of a metric with this label; -1 if there is none.
   static double metric(const Manager& manager, const std::string& name,
                        const std::string& label = {}) {
     std::vector<metrics::Sample> samples;
@@ -114,7 +126,7 @@ class ManagerFixture : public testing::Test {
     out.metrics_listen = "127.0.0.1:0";
     return out;
   }
-  /// The body of an answer, "STATUS: message" of a failure, or "no answer".
+  /// The body of a response, "STATUS: message" for an error, or "no answer".
   std::string get(std::uint16_t port, const std::string& path) const {
     rest::Config config;
     config.server = "http://127.0.0.1:" + std::to_string(port);

@@ -1,4 +1,4 @@
-// Errors, late additions and ends of what a manager runs; its pages.
+// Errors, late additions and the end of a manager's runnables; its HTTP endpoints.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "lookout/base/labelled_metrics.h"
 #include "lookout/controller/builder.h"
 #include "lookout/k8s/coordination/v1_draft.h"
 #include "tests/controller/manager_fixture.h"
@@ -34,7 +35,7 @@ class ManagerLifecycleTest : public ManagerFixture {
   }
 };
 
-TEST_F(ManagerLifecycleTest, AnErrorDuringTheStopIsNone) {
+TEST_F(ManagerLifecycleTest, AnErrorDuringTheStopIsIgnored) {
   std::atomic<bool> begun{false};
   Manager manager{client_};
   manager.add("late", [&](std::stop_token stop) {
@@ -48,7 +49,7 @@ TEST_F(ManagerLifecycleTest, AnErrorDuringTheStopIsNone) {
   EXPECT_NO_THROW(running.stop());
 }
 
-TEST_F(ManagerLifecycleTest, TheFirstErrorIsKeptThoughTheStopTakesTooLong) {
+TEST_F(ManagerLifecycleTest, TheFirstErrorIsKeptIfTheStopTimesOut) {
   std::atomic<bool> begun{false};
   std::atomic<bool> overrun{false};
   ManagerOptions options;
@@ -68,7 +69,7 @@ TEST_F(ManagerLifecycleTest, TheFirstErrorIsKeptThoughTheStopTakesTooLong) {
   EXPECT_TRUE(overrun);
 }
 
-TEST_F(ManagerLifecycleTest, WithoutAGracefulTimeAStopTakesAsLongAsItTakes) {
+TEST_F(ManagerLifecycleTest, WithoutAGracefulTimeoutAStopWaitsForAllRunnables) {
   std::atomic<bool> begun{false};
   std::atomic<bool> ended{false};
   std::atomic<bool> overrun{false};
@@ -120,7 +121,7 @@ TEST_F(ManagerLifecycleTest, TheLongestTimesAreNoLimits) {
   EXPECT_NO_THROW(running.stop());
 }
 
-TEST_F(ManagerLifecycleTest, ATimeToSyncOf0IsTheDefault) {
+TEST_F(ManagerLifecycleTest, ASyncTimeoutOf0IsTheDefault) {
   ManagerOptions options;
   options.cache.sync_timeout = 0ms;
   Manager manager{client_, options};
@@ -132,7 +133,7 @@ TEST_F(ManagerLifecycleTest, ATimeToSyncOf0IsTheDefault) {
   EXPECT_NO_THROW(running.stop());
 }
 
-TEST_F(ManagerLifecycleTest, ACallbackThatThrowsDoesNotHoldUpTheStop) {
+TEST_F(ManagerLifecycleTest, ACallbackThatThrowsDoesNotBlockTheStop) {
   std::atomic<bool> begun{false};
   std::atomic<bool> overrun{false};
   ManagerOptions options = elected("a");
@@ -152,7 +153,7 @@ TEST_F(ManagerLifecycleTest, ACallbackThatThrowsDoesNotHoldUpTheStop) {
   EXPECT_FALSE(manager.is_leader());
 }
 
-TEST_F(ManagerLifecycleTest, AsiosCancellationEndsARunAsAStopDoes) {
+TEST_F(ManagerLifecycleTest, AsioCancellationEndsARunLikeAStop) {
   std::atomic<bool> begun{false};
   std::atomic<bool> ended{false};
   std::atomic<int> reconciles{0};
@@ -190,7 +191,7 @@ TEST_F(ManagerLifecycleTest, AsiosCancellationEndsARunAsAStopDoes) {
   EXPECT_EQ(reconciles, before);
 }
 
-TEST_F(ManagerLifecycleTest, NothingStartsAfterAStop) {
+TEST_F(ManagerLifecycleTest, StartsNothingAfterStop) {
   std::atomic<int> started{0};
   Manager manager{client_};
   manager.cache().declare<ConfigMap>();
@@ -230,7 +231,7 @@ TEST_F(ManagerLifecycleTest, RunnablesMayBeAddedFromManyThreads) {
   EXPECT_EQ(ended, kThreads * kEach + 1);
 }
 
-TEST_F(ManagerLifecycleTest, WhatIsAddedDuringTheStopIsRefused) {
+TEST_F(ManagerLifecycleTest, AdditionsDuringTheStopAreRejected) {
   std::atomic<bool> begun{false};
   test::Gate go_on;
   Manager manager{client_};
@@ -284,7 +285,7 @@ TEST_F(ManagerLifecycleTest, AControllerThatIsAddedLateWaitsForItsCaches) {
   EXPECT_EQ(incomplete, 0);
 }
 
-TEST_F(ManagerLifecycleTest, AnElectionThatCannotWorkIsRefused) {
+TEST_F(ManagerLifecycleTest, RejectsInvalidElectionOptions) {
   const auto make = [&](const auto& change) {
     LeaderElection election;
     election.name = "website";
@@ -302,7 +303,7 @@ TEST_F(ManagerLifecycleTest, AnElectionThatCannotWorkIsRefused) {
                InvalidArgument);
 }
 
-TEST_F(ManagerLifecycleTest, ALeaseThatIsNotToBeReleasedStays) {
+TEST_F(ManagerLifecycleTest, ALeaseIsKeptWithoutReleaseOnCancel) {
   LeaderElection election;
   election.name = "website";
   election.ns = "default";
@@ -333,7 +334,7 @@ TEST_F(ManagerServersTest, EndWithTheRun) {
   EXPECT_EQ(get(manager.metrics_port(), "/metrics"), "no answer");
 }
 
-TEST_F(ManagerServersTest, ReadinessAndHealthAreApart) {
+TEST_F(ManagerServersTest, ReadinessAndHealthAreSeparate) {
   std::atomic<bool> ready{false};
   ManagerOptions options = listening();
   options.ready_when_caches_are_live = false;
@@ -351,13 +352,13 @@ TEST_F(ManagerServersTest, ReadinessAndHealthAreApart) {
   ready = true;
   EXPECT_EQ(get(port, "/readyz"), "ok");
   EXPECT_EQ(get(port, "/readyz/warm"), "ok");
-  // Without a check of its own a page has one that says that the process is there.
+  // An endpoint without checks has a check "ping", which always succeeds.
   EXPECT_EQ(get(port, "/healthz/ping"), "ok");
   EXPECT_EQ(get(port, "/healthz?verbose"), "[+]ping ok\nhealthz check passed\n");
   EXPECT_THAT(get(port, "/readyz/ping"), HasSubstr("404"));
 }
 
-TEST_F(ManagerServersTest, AFailureSaysWhichChecksFailedAndNotWhy) {
+TEST_F(ManagerServersTest, AFailureNamesTheFailedChecksWithoutReasons) {
   ManagerOptions options = listening();
   options.ready_when_caches_are_live = false;
   Manager manager{client_, options};
@@ -372,12 +373,12 @@ TEST_F(ManagerServersTest, AFailureSaysWhichChecksFailedAndNotWhy) {
   EXPECT_THAT(page, HasSubstr("readyz check failed"));
   EXPECT_THAT(page, testing::Not(HasSubstr("secret")));
   EXPECT_THAT(get(port, "/readyz?verbose"), HasSubstr("[-]bad failed: reason withheld"));
-  // Other checks do not concern one that is asked for.
+  // A request for one check does not run the others.
   EXPECT_EQ(get(port, "/readyz/good"), "ok");
   EXPECT_THAT(get(port, "/readyz/bad"), HasSubstr("secret"));
 }
 
-/// Counts how often it was asked.
+/// Counts its collections.
 class OwnMetrics : public metrics::Source {
  public:
   void collect(std::vector<metrics::Sample>& out) const override {
@@ -385,7 +386,7 @@ class OwnMetrics : public metrics::Source {
   }
 };
 
-TEST_F(ManagerServersTest, ServeTheProgramsOwnMetricsAndNothingElse) {
+TEST_F(ManagerServersTest, ServeOnlyTheProgramsMetrics) {
   Manager manager{client_, listening()};
   manager.add_metrics(std::make_shared<OwnMetrics>());
   const Running running(manager);
@@ -398,7 +399,25 @@ TEST_F(ManagerServersTest, ServeTheProgramsOwnMetricsAndNothingElse) {
   EXPECT_THAT(get(manager.health_port(), "/metrics"), HasSubstr("404"));
 }
 
-TEST_F(ManagerServersTest, AnAddressOfMetricsThatIsTakenIsAnError) {
+TEST_F(ManagerServersTest, ServeTheProgramsCountersWithTheirLabels) {
+  Manager manager{client_, listening()};
+  const auto conflicts =
+      metrics::CounterVec::create("own_conflicts_total", "Conflicts.", {"namespace"});
+  manager.add_metrics(conflicts);
+  const Running running(manager);
+  conflicts->with({"default"})->add();
+  EXPECT_TRUE(eventually([&] {
+    return get(manager.metrics_port(), "/metrics")
+               .find("own_conflicts_total{namespace=\"default\"} 1\n") != std::string::npos;
+  }));
+}
+
+TEST_F(ManagerServersTest, NoMetricsAreAnError) {
+  Manager manager{client_};
+  EXPECT_THROW(manager.add_metrics(nullptr), InvalidArgument);
+}
+
+TEST_F(ManagerServersTest, AMetricsAddressInUseIsAnError) {
   ManagerOptions taken;
   taken.metrics_listen = "127.0.0.1:" + std::to_string(server_.port());
   EXPECT_THROW(Manager(client_, taken), Error);

@@ -20,7 +20,7 @@
 namespace lookout::controller {
 namespace {
 
-/// Keeps what managers, controllers and leader election say.
+/// Records the log lines of managers, controllers and leader election.
 class Lines : public spdlog::sinks::base_sink<std::mutex> {
  public:
   std::vector<std::string> take() {
@@ -31,7 +31,8 @@ class Lines : public spdlog::sinks::base_sink<std::mutex> {
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
     const std::string_view line(message.payload.data(), message.payload.size());
-    for (const std::string_view about : {"manager", "controller ", "leader election "}) {
+    for (const std::string_view about :
+         {"manager", "controller ", "leader election ", "the cache of "}) {
       if (message.level >= spdlog::level::info && line.starts_with(about))
         lines_.emplace_back(line);
     }
@@ -43,7 +44,7 @@ class Lines : public spdlog::sinks::base_sink<std::mutex> {
 
 class ManagerLogTest : public ManagerFixture {
  protected:
-  // Nothing logs before the first test begins, so the sinks may change.
+  // Nothing logs before the first test, so the sinks may be replaced.
   static void SetUpTestSuite() {
     lines_ = std::make_shared<Lines>();
     spdlog::default_logger()->sinks().push_back(lines_);
@@ -129,6 +130,27 @@ TEST_F(ManagerLogTest, ALostLeaseIsTheReasonForTheStop) {
     EXPECT_EQ(count(lines, line), 1) << testing::PrintToString(lines);
   }
   EXPECT_EQ(count(lines, "too long"), 0) << testing::PrintToString(lines);
+}
+
+TEST_F(ManagerLogTest, AForbiddenNamespaceIsLoggedOnce) {
+  lines_->take();
+  apiserver::ServerOptions serving;
+  serving.before_request = [](const apiserver::ServedRequest& request) {
+    if (request.ns == "refused")
+      throw api::StatusError::forbidden("", "configmaps", "", "no rights there");
+  };
+  const apiserver::Server server(serving);
+  const rest::Client client(server.client_config());
+  client.resource<ConfigMap>("default").create(ConfigMap::draft("m", "default"));
+  ManagerOptions options;
+  options.cache.namespaces = {"default", "refused"};
+  Manager manager{client, options};
+  std::atomic<int> runs{0};
+  Builder<ConfigMap>(manager).named("maps").reconcile(counting(runs));
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return runs > 0; }));
+  const std::vector<std::string> lines = lines_->take();
+  EXPECT_EQ(count(lines, "continues without this namespace"), 1) << testing::PrintToString(lines);
 }
 
 TEST_F(ManagerLogTest, AFailureIsLoggedBeforeTheStop) {

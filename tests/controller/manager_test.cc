@@ -43,7 +43,7 @@ class ManagerTest : public ManagerFixture {
     const auto all = notes();
     return std::find(all.begin(), all.end(), what) != all.end();
   }
-  /// Notes its beginning and its end.
+  /// Records its start and its end.
   Manager::Run noting(const std::string& name) {
     return [this, name](std::stop_token stop) {
       note("+" + name);
@@ -77,7 +77,7 @@ TEST_F(ManagerTest, GroupsStartAndStopInOrder) {
       [&](std::stop_token stop) -> Awaitable<void> {
         note("+servers");
         while (!stop.stop_requested()) co_await Clock::real()->sleep(1h, stop);
-        // The caches have ended before, and the lease is still held.
+        // The caches have ended, and the lease is still held.
         const auto leases = client_.resource<Lease>("default");
         const Lease lease = co_await leases.async_get("website");
         EXPECT_EQ(lease.spec().holder_identity(), "a");
@@ -85,7 +85,7 @@ TEST_F(ManagerTest, GroupsStartAndStopInOrder) {
       },
       RunnableGroup::kServers);
   Running running(manager);
-  // Runnables are threads: a group does not wait until those of the one before say something.
+  // Runnables are threads: a group does not wait for the first actions of the previous one.
   ASSERT_TRUE(eventually([&] {
     return noted("+servers") && noted("+webhooks") && noted("+others") && noted("+leader");
   }));
@@ -119,7 +119,7 @@ TEST_F(ManagerTest, TheErrorOfARunnableEndsTheRun) {
   EXPECT_TRUE(noted("-others"));
 }
 
-TEST_F(ManagerTest, ARunnableMayEndEarlyAndAnotherMayComeLate) {
+TEST_F(ManagerTest, ARunnableMayEndEarlyAndMayBeAddedLate) {
   Manager manager{client_};
   manager.add("short", [&](std::stop_token) { note("short"); });
   Running running(manager);
@@ -140,7 +140,7 @@ TEST_F(ManagerTest, RunsOnce) {
   EXPECT_THROW(manager.run(stopped.get_token()), InvalidArgument);
 }
 
-TEST_F(ManagerTest, TheNextLeaderBeginsWhenTheLastReconcileHasEnded) {
+TEST_F(ManagerTest, TheNextLeaderStartsAfterTheLastReconcile) {
   put("m", "1");
   test::Gate working;
   std::atomic<bool> active{false};
@@ -170,12 +170,12 @@ TEST_F(ManagerTest, TheNextLeaderBeginsWhenTheLastReconcileHasEnded) {
   const auto token = first.leadership()->fencing_token();
   running_first->stop();
   EXPECT_FALSE(active);
-  // At once, not after the minute that the lease would last.
+  // At once, not after the lease duration of a minute.
   EXPECT_TRUE(second_works.wait(20s));
   EXPECT_GT(second.leadership()->fencing_token(), token);
 }
 
-TEST_F(ManagerTest, ALostLeaseEndsTheWorkAtOnceAndRefusesWrites) {
+TEST_F(ManagerTest, ALostLeaseStopsTheWorkAndRejectsWrites) {
   put("m", "1");
   test::Gate working;
   std::atomic<bool> refused{false};
@@ -209,7 +209,7 @@ TEST_F(ManagerTest, ALostLeaseEndsTheWorkAtOnceAndRefusesWrites) {
             "thief");
 }
 
-TEST_F(ManagerTest, TheLeaseHasTheLabelsThatWereGiven) {
+TEST_F(ManagerTest, TheLeaseHasTheConfiguredLabels) {
   ManagerOptions options = elected("a");
   options.leader_election->labels = {{"team", "web"}};
   Manager manager{client_, options};
@@ -220,7 +220,7 @@ TEST_F(ManagerTest, TheLeaseHasTheLabelsThatWereGiven) {
   EXPECT_EQ(lease.metadata().labels()["team"], "web");
 }
 
-TEST_F(ManagerTest, EventsAboutTheLeaseSayWhoLeads) {
+TEST_F(ManagerTest, EventsOfTheLeaseNameTheLeader) {
   struct Sink : EventSink {
     void event(const api::Object& regarding, EventType type, std::string_view reason,
                const std::string& message, std::string_view controller) override {
@@ -245,7 +245,7 @@ TEST_F(ManagerTest, EventsAboutTheLeaseSayWhoLeads) {
                                        "a: LeaderElection a stopped leading"));
 }
 
-TEST_F(ManagerTest, AStandbyWarmsUpAndRunsWhatNeedsNoLeader) {
+TEST_F(ManagerTest, AStandbyWarmsUpAndRunsLeaderlessRunnables) {
   put("m", "1");
   Manager leader{client_, elected("leader")};
   leader.add("work", noting("leader"));
@@ -255,10 +255,7 @@ TEST_F(ManagerTest, AStandbyWarmsUpAndRunsWhatNeedsNoLeader) {
   std::atomic<int> warm{0};
   std::atomic<int> everywhere{0};
   Manager standby{client_, elected("standby")};
-  Builder<ConfigMap>(standby).named("warm").warm_up().reconcile([&](Request, Context&) -> Result {
-    ++warm;
-    return {};
-  });
+  Builder<ConfigMap>(standby).named("warm").warm_up().reconcile(counting(warm));
   Builder<ConfigMap>(standby)
       .named("everywhere")
       .needs_leader_election(false)
@@ -275,7 +272,7 @@ TEST_F(ManagerTest, AStandbyWarmsUpAndRunsWhatNeedsNoLeader) {
   EXPECT_TRUE(eventually([&] { return warm > 0; }));
 }
 
-TEST_F(ManagerTest, ACandidateThatNeverLedStopsAtOnce) {
+TEST_F(ManagerTest, ACandidateThatDoesNotLeadStopsAtOnce) {
   Manager leader{client_, elected("leader")};
   leader.add("work", noting("leader"));
   const Running leading(leader);
@@ -289,7 +286,7 @@ TEST_F(ManagerTest, ACandidateThatNeverLedStopsAtOnce) {
   EXPECT_FALSE(noted("+never"));
 }
 
-TEST_F(ManagerTest, AShutdownThatTakesTooLongIsSaid) {
+TEST_F(ManagerTest, ASlowShutdownIsReported) {
   std::atomic<bool> go_on{false};
   ManagerOptions options;
   options.graceful_shutdown_timeout = 20ms;
@@ -308,7 +305,7 @@ TEST_F(ManagerTest, AShutdownThatTakesTooLongIsSaid) {
   } catch (const ShutdownOverrunError& e) {
     EXPECT_THAT(e.what(), HasSubstr("the shutdown takes too long; still running: deaf"));
   }
-  // It is not left behind.
+  // run() still waits for it.
   EXPECT_TRUE(noted("-deaf"));
 }
 
@@ -370,7 +367,7 @@ TEST_F(ManagerPagesTest, ChecksHaveNames) {
             "excluded: no matches for \"x\"\nhealthz check passed\n");
 }
 
-TEST_F(ManagerPagesTest, ReadyMeansThatTheCachesAreThere) {
+TEST_F(ManagerPagesTest, IsReadyWhenTheCachesHaveSynced) {
   Manager manager{client_, listening()};
   manager.cache().declare(api::Resource("example.com", "v1", "Website", "websites", true), false,
                           {});
@@ -386,7 +383,7 @@ TEST_F(ManagerPagesTest, ReadyMeansThatTheCachesAreThere) {
   }));
 }
 
-TEST_F(ManagerPagesTest, MetricsAreThereForPrometheus) {
+TEST_F(ManagerPagesTest, ServeMetricsForPrometheus) {
   put("m", "1");
   Manager manager{client_, listening()};
   Builder<ConfigMap>(manager).reconcile([](Request, Context&) -> Result { return {}; });
@@ -416,7 +413,7 @@ TEST_F(ManagerPagesTest, MetricsAreThereForPrometheus) {
             all.rfind("# TYPE controller_runtime_reconcile_total"));
 }
 
-TEST_F(ManagerPagesTest, AreThereForBothFamiliesAndForNames) {
+TEST_F(ManagerPagesTest, ListenOnBothAddressFamiliesAndOnNames) {
   ManagerOptions options;
   options.health_listen = ":0";
   options.metrics_listen = "localhost:0";
@@ -445,7 +442,7 @@ TEST_F(ManagerPagesTest, AreThereForBothFamiliesAndForNames) {
   EXPECT_TRUE(answers(fmt::format("http://[::1]:{}", manager.health_port())));
 }
 
-TEST_F(ManagerPagesTest, AnAddressThatCannotBeHadIsAnError) {
+TEST_F(ManagerPagesTest, AnUnusableAddressIsAnError) {
   ManagerOptions taken;
   taken.health_listen = "127.0.0.1:" + std::to_string(server_.port());
   EXPECT_THROW(Manager(client_, taken), Error);
@@ -460,7 +457,7 @@ TEST_F(ManagerPagesTest, AnAddressThatCannotBeHadIsAnError) {
   EXPECT_THROW(Manager(client_, nowhere), InvalidArgument);
 }
 
-TEST(SignalsTest, TheFirstSignalIsAStopAndTheSecondTheEnd) {
+TEST(SignalsTest, TheFirstSignalStopsAndTheSecondExits) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {

@@ -42,7 +42,7 @@ TEST(OwnerReferencesTest, TheControllerIsWritten) {
   EXPECT_FALSE(controller_of(site()));
 }
 
-TEST(OwnerReferencesTest, AnEarlierObjectOfTheNameControlsNothing) {
+TEST(OwnerReferencesTest, AnEarlierObjectOfTheSameNameIsNotTheController) {
   const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
   set_controller_reference(site("site", "1"), web);
   const auto built = web.build();
@@ -66,13 +66,13 @@ TEST(OwnerReferencesTest, ThereIsOneController) {
   const std::string before = owners(web);
   EXPECT_THROW(set_controller_reference(site("b"), web), AlreadyOwnedError);
   EXPECT_EQ(owners(web), before);
-  // Others may own it, too.
+  // Other owners are allowed.
   set_owner_reference(site("b"), web);
   EXPECT_EQ(web.metadata().owner_references().size(), 2u);
   EXPECT_EQ(controller_of(web.build())->name(), "a");
 }
 
-TEST(OwnerReferencesTest, AControllerThatIsWrittenAsAnOwnerStaysOne) {
+TEST(OwnerReferencesTest, AControllerSetAsAnOwnerStaysTheController) {
   const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
   set_controller_reference(site(), web);
   set_owner_reference(site("site", "3"), web);
@@ -89,7 +89,7 @@ TEST(OwnerReferencesTest, AnOwnerBecomesTheController) {
   EXPECT_TRUE(controller_of(web.build()));
 }
 
-TEST(OwnerReferencesTest, AnOwnerIsTakenOut) {
+TEST(OwnerReferencesTest, AnOwnerIsRemoved) {
   const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
   set_controller_reference(site("a"), web);
   set_owner_reference(site("b"), web);
@@ -98,7 +98,7 @@ TEST(OwnerReferencesTest, AnOwnerIsTakenOut) {
   EXPECT_EQ(web.metadata().owner_references().size(), 1u);
 }
 
-TEST(OwnerReferencesTest, RefusesOwnersThatCannotBe) {
+TEST(OwnerReferencesTest, RejectsInvalidOwners) {
   const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
   EXPECT_THROW(set_controller_reference(site("site", ""), web), InvalidArgument);
   EXPECT_THROW(set_controller_reference(site("", "1"), web), InvalidArgument);
@@ -112,7 +112,7 @@ TEST(OwnerReferencesTest, RefusesOwnersThatCannotBe) {
   const auto node = k8s::core::v1::Node::draft("n");
   EXPECT_THROW(set_owner_reference(site(), node), InvalidArgument);
   EXPECT_FALSE(lookout::test::held(node.build()).metadata().owner_references().size());
-  // Without a namespace it can own anything.
+  // A cluster-scoped object can own anything.
   set_owner_reference(site("site", "1", "v1", ""), node);
   set_owner_reference(site("site", "1", "v1", ""), web);
 }

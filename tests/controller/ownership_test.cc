@@ -1,4 +1,4 @@
-// Whose an object must be for create_or_update() to write it.
+// Ownership rules of create_or_update(): it writes only objects that the reconciled object may own.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -22,15 +22,11 @@
 namespace lookout::controller {
 namespace {
 
-using k8s::core::v1::ConfigMap;
-using k8s::core::v1::ConfigMapDraft;
-using k8s::core::v1::Secret;
 using k8s::core::v1::SecretDraft;
-using test::eventually;
 using test::held;
 using test::refusal;
 
-/// Each reconcile makes a Secret of the ConfigMap's name.
+/// Each reconcile creates a Secret with the ConfigMap's name.
 class OwnershipTest : public ManagerFixture {
  protected:
   static void fill(const SecretDraft& secret) { secret.string_data().set("made", "yes"); }
@@ -51,13 +47,13 @@ class OwnershipTest : public ManagerFixture {
     return held(secrets_.get(name)).data().contains("made");
   }
 
-  /// Runs `write` in a reconcile of `name`, for a controller that owns Secrets, and returns what it
-  /// throws the first time.
+  /// Runs `write` in a reconcile of `name`, for a controller that owns Secrets, and returns the
+  /// message of its first exception.
   std::string reconciled(const std::string& name,
                          const std::function<void(const Request&, Context&)>& write,
                          WatchOptions options = {}) {
     std::promise<std::string> outcome;
-    bool done = false;  // one worker, so runs follow one another
+    bool done = false;  // one worker, so runs are sequential
     Manager manager{client_};
     Builder<ConfigMap>(manager)
         .owns<Secret>(std::move(options))
@@ -75,7 +71,7 @@ class OwnershipTest : public ManagerFixture {
   const rest::TypedClient<Secret> secrets_ = client_.resource<Secret>("default");
 };
 
-TEST_F(OwnershipTest, AnOwnerBecomesTheControllerOfWhatItWrites) {
+TEST_F(OwnershipTest, AnOwnerBecomesTheControllerOfWrittenObjects) {
   const auto site = put("site", "1");
   const auto made = create_or_update(secrets_, "s", owned_by(site), fill);
   EXPECT_EQ(made.written, Written::kCreated);
@@ -84,7 +80,7 @@ TEST_F(OwnershipTest, AnOwnerBecomesTheControllerOfWhatItWrites) {
             Written::kUnchanged);
 }
 
-TEST_F(OwnershipTest, WhatAnotherControllerOwnsIsNotWritten) {
+TEST_F(OwnershipTest, AnObjectOfAnotherControllerIsNotWritten) {
   const auto site = put("site", "1");
   const auto before = secret_of(put("other", "1"), "s");
   int calls = 0;
@@ -115,7 +111,7 @@ TEST_F(OwnershipTest, AnEarlierObjectOfTheSameNameIsAnotherOwner) {
                AlreadyOwnedError);
 }
 
-TEST_F(OwnershipTest, OrphansAreAdoptedOrRefused) {
+TEST_F(OwnershipTest, OrphansAreAdoptedOrRejected) {
   const auto site = put("site", "1");
   secret_of({}, "s");
   const auto message = refusal<NotOwnedError>(
@@ -124,14 +120,14 @@ TEST_F(OwnershipTest, OrphansAreAdoptedOrRefused) {
   EXPECT_FALSE(filled("s"));
   EXPECT_EQ(create_or_update(secrets_, "s", owned_by(site), fill).written, Written::kUpdated);
   EXPECT_EQ(controller_name("s"), "ConfigMap/site");
-  // Now it is no orphan any more.
+  // It has an owner after the adoption.
   EXPECT_EQ(create_or_patch(secrets_, "s", owned_by(site, Orphans::kRefuse),
                             [](const SecretDraft& secret) { secret.string_data().set("b", "c"); })
                 .written,
             Written::kUpdated);
 }
 
-TEST_F(OwnershipTest, WithoutAnOwnerObjectsAreWrittenWhoeverOwnsThem) {
+TEST_F(OwnershipTest, WithoutAnOwnerEveryObjectIsWritten) {
   secret_of(put("other", "1"), "s");
   EXPECT_EQ(create_or_update(secrets_, "s", owned_by_anyone(), fill).written, Written::kUpdated);
   EXPECT_EQ(create_or_update(secrets_, "t", fill).written, Written::kCreated);
@@ -139,7 +135,7 @@ TEST_F(OwnershipTest, WithoutAnOwnerObjectsAreWrittenWhoeverOwnsThem) {
   EXPECT_EQ(controller_name("t"), "");
 }
 
-TEST_F(OwnershipTest, AReconcileDoesNotTakeOverWhatAnotherControllerOwns) {
+TEST_F(OwnershipTest, AReconcileDoesNotWriteObjectsOfAnotherController) {
   put("site", "1");
   secret_of(put("other", "1"), "site");
   const auto message = reconciled("site", [](const Request& request, Context& context) {
@@ -151,7 +147,7 @@ TEST_F(OwnershipTest, AReconcileDoesNotTakeOverWhatAnotherControllerOwns) {
   EXPECT_EQ(controller_name("site"), "ConfigMap/other");
 }
 
-TEST_F(OwnershipTest, ACoroutineDoesNotEither) {
+TEST_F(OwnershipTest, ACoroutineDoesNotWriteObjectsOfAnotherController) {
   put("site", "1");
   secret_of(put("other", "1"), "site");
   const auto message = reconciled("site", [this](const Request& request, Context& context) {
@@ -161,7 +157,7 @@ TEST_F(OwnershipTest, ACoroutineDoesNotEither) {
   EXPECT_FALSE(filled("site"));
 }
 
-TEST_F(OwnershipTest, AReconcileCannotRenameOrMoveWhatItWrites) {
+TEST_F(OwnershipTest, AReconcileCannotChangeNameOrNamespace) {
   const auto message = HasSubstr("an object cannot change its name or namespace");
   const auto rename = [](const SecretDraft& secret) { secret["metadata"]["name"].set("another"); };
   const auto move = [](const SecretDraft& secret) {
@@ -188,7 +184,7 @@ TEST_F(OwnershipTest, AReconcileCannotRenameOrMoveWhatItWrites) {
   EXPECT_FALSE(secrets_.find("new"));
 }
 
-TEST_F(OwnershipTest, AReconcileAdoptsOrphansUnlessItRefusesThem) {
+TEST_F(OwnershipTest, AReconcileAdoptsOrphansByDefault) {
   put("site", "1");
   secret_of({}, "site");
   EXPECT_THAT(reconciled("site",
@@ -207,7 +203,7 @@ TEST_F(OwnershipTest, AReconcileAdoptsOrphansUnlessItRefusesThem) {
   EXPECT_TRUE(filled("site"));
 }
 
-TEST_F(OwnershipTest, AReconcileMayWriteWhatAnotherControllerOwns) {
+TEST_F(OwnershipTest, AReconcileMayWriteObjectsOfAnotherControllerIfAllowed) {
   put("site", "1");
   secret_of(put("other", "1"), "site");
   EXPECT_EQ(reconciled("site",
@@ -228,7 +224,7 @@ TEST_F(OwnershipTest, ObjectsWithSeveralOwnersAreWrittenByEach) {
                 "site",
                 [](const Request& request, Context& context) {
                   const auto owner = context.get<ConfigMap>(request);
-                  context.create_or_update<Secret>(request, [&](const SecretDraft& secret) {
+                  context.create_or_update<Secret>(request, [&](SecretDraft& secret) {
                     fill(secret);
                     set_owner_reference(owner, secret);
                   });

@@ -35,7 +35,7 @@ const char* const kSpec = R"("generation":2,"resourceVersion":"3")";
 const char* const kLabelled = R"("generation":1,"resourceVersion":"4","labels":{"app":"web"})";
 const char* const kAnnotated = R"("generation":1,"resourceVersion":"5","annotations":{"a":"b"})";
 
-TEST(PredicateTest, ChangesJudgeUpdatesOnly) {
+TEST(PredicateTest, ChangePredicatesFilterOnlyUpdates) {
   for (const auto& predicate : {resource_version_changed(), generation_changed(), labels_changed(),
                                 annotations_changed()}) {
     EXPECT_TRUE(predicate(create(kPlain)));
@@ -44,7 +44,7 @@ TEST(PredicateTest, ChangesJudgeUpdatesOnly) {
     EXPECT_TRUE(predicate(removed));
     // A resync.
     EXPECT_FALSE(predicate(update(kPlain, kPlain)));
-    // An update of nothing.
+    // An update without a previous object.
     Event nothing = update(kPlain, kSpec);
     nothing.before = {};
     EXPECT_FALSE(predicate(nothing));
@@ -58,7 +58,7 @@ TEST(PredicateTest, ChangesJudgeUpdatesOnly) {
   EXPECT_FALSE(annotations_changed()(update(kPlain, kLabelled)));
 }
 
-TEST(PredicateTest, AnUpdateThatLacksAVersionHasNotChanged) {
+TEST(PredicateTest, AnUpdateWithoutAVersionIsUnchanged) {
   for (const auto& predicate : {resource_version_changed(), generation_changed(), labels_changed(),
                                 annotations_changed()}) {
     Event lacks_new = update(kPlain, kSpec);
@@ -117,7 +117,7 @@ TEST(PredicateTest, AreCombined) {
   EXPECT_TRUE((Predicate() || generation_changed())(update(kPlain, kStatus)));
 }
 
-TEST(PredicateTest, SelectorsAndFunctionsJudgeTheNewObjectOfAllEvents) {
+TEST(PredicateTest, SelectorsAndFunctionsTestTheNewObject) {
   const auto web = label_selector("app=web");
   EXPECT_TRUE(web(create(kLabelled)));
   EXPECT_FALSE(web(create(kPlain)));
@@ -144,7 +144,7 @@ TEST(PredicateTest, SelectorsAndFunctionsJudgeTheNewObjectOfAllEvents) {
   EXPECT_FALSE(gained(update(kLabelled, kPlain)));
 }
 
-TEST(EnqueueTest, TakesEachRequestOnceAndNoneWithoutAName) {
+TEST(EnqueueTest, DeduplicatesRequestsAndDropsThoseWithoutName) {
   Enqueue enqueue;
   enqueue({"ns", "a"});
   enqueue({"ns", "b"});

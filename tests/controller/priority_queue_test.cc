@@ -37,6 +37,10 @@ class PriorityQueueTest : public testing::Test {
     const auto item = queue.try_get();
     return item ? item->request.name : "nothing";
   }
+  /// The next request, which gets ready after this time.
+  std::string next_after(PriorityQueue& queue, Clock::Duration by) const {
+    return advance_until_ready(queue, by) ? next(queue) : "not ready";
+  }
   bool advance_until_ready(PriorityQueue& queue, Clock::Duration by) const {
     if (!test::eventually([&] { return clock_->sleepers() > 0; })) return false;
     clock_->advance(by);
@@ -47,7 +51,7 @@ class PriorityQueueTest : public testing::Test {
   const std::shared_ptr<test::FakeClock> clock_ = std::make_shared<test::FakeClock>();
 };
 
-TEST_F(PriorityQueueTest, TheHighestPriorityComesFirstThenTheFirstThatCame) {
+TEST_F(PriorityQueueTest, OrdersByPriorityThenArrival) {
   PriorityQueue queue(options());
   queue.add(named("initial-1"), kLowPriority);
   queue.add(named("initial-2"), kLowPriority);
@@ -74,7 +78,7 @@ TEST_F(PriorityQueueTest, ARequestThatIsAddedAgainKeepsTheHigherPriority) {
   EXPECT_EQ(next(queue), "b");
 }
 
-TEST_F(PriorityQueueTest, UrgentRequestsStarveNobody) {
+TEST_F(PriorityQueueTest, UrgentRequestsDoNotStarveOthers) {
   PriorityQueue queue(options(4));
   queue.add(named("patient"), kLowPriority);
   std::vector<std::string> order;
@@ -87,7 +91,7 @@ TEST_F(PriorityQueueTest, UrgentRequestsStarveNobody) {
   EXPECT_EQ(order[3], "patient");
 }
 
-TEST_F(PriorityQueueTest, ARequestThatIsWorkedOnIsNotGivenOutTwice) {
+TEST_F(PriorityQueueTest, ARequestInProcessingIsNotReturnedAgain) {
   PriorityQueue queue(options());
   queue.add(named("a"));
   EXPECT_EQ(next(queue), "a");
@@ -102,7 +106,7 @@ TEST_F(PriorityQueueTest, ARequestThatIsWorkedOnIsNotGivenOutTwice) {
   EXPECT_EQ(next(queue), "nothing");
 }
 
-TEST_F(PriorityQueueTest, WhatIsWorkedOnIsTold) {
+TEST_F(PriorityQueueTest, ReportsRequestsInProcessing) {
   PriorityQueue queue(options());
   queue.add(named("a"));
   queue.add(named("b"));
@@ -124,7 +128,7 @@ TEST_F(PriorityQueueTest, WhatIsWorkedOnIsTold) {
   EXPECT_TRUE(queue.working().empty());
 }
 
-TEST_F(PriorityQueueTest, EachRequestWakesAThreadThatWaits) {
+TEST_F(PriorityQueueTest, EachRequestWakesAWaitingThread) {
   PriorityQueue queue(options());
   std::vector<std::future<std::string>> threads;
   for (int i = 0; i < 3; ++i) {
@@ -146,7 +150,7 @@ TEST_F(PriorityQueueTest, EachRequestWakesAThreadThatWaits) {
   EXPECT_EQ(got, (std::vector<std::string>{"a", "a", "b"}));
 }
 
-TEST_F(PriorityQueueTest, AHeldRequestWaitsAndOthersGoOn) {
+TEST_F(PriorityQueueTest, AHeldRequestDoesNotBlockOthers) {
   PriorityQueue queue(options());
   queue.add(named("a"));
   EXPECT_EQ(next(queue), "a");
@@ -166,42 +170,37 @@ TEST_F(PriorityQueueTest, ADelayPassesByTheClock) {
   queue.add_after(named("late"), 10s);
   queue.add_after(named("soon"), 1s);
   EXPECT_EQ(queue.size(), 0u);
-  ASSERT_TRUE(advance_until_ready(queue, 1s));
-  EXPECT_EQ(next(queue), "soon");
+  EXPECT_EQ(next_after(queue, 1s), "soon");
   EXPECT_EQ(next(queue), "nothing");
-  ASSERT_TRUE(advance_until_ready(queue, 9s));
-  EXPECT_EQ(next(queue), "late");
+  EXPECT_EQ(next_after(queue, 9s), "late");
 }
 
-TEST_F(PriorityQueueTest, OfTwoDelaysTheEarlierCountsWhicheverCameFirst) {
+TEST_F(PriorityQueueTest, TheEarlierOfTwoDelaysApplies) {
   PriorityQueue queue(options());
   queue.add_after(named("a"), 1s);
   queue.add_after(named("a"), 3s);
   queue.add_after(named("b"), 30s);
   queue.add_after(named("b"), 10s);
-  ASSERT_TRUE(advance_until_ready(queue, 1s));
-  EXPECT_EQ(next(queue), "a");
+  EXPECT_EQ(next_after(queue, 1s), "a");
   queue.done(named("a"));
-  ASSERT_TRUE(advance_until_ready(queue, 9s));
-  EXPECT_EQ(next(queue), "b");
+  EXPECT_EQ(next_after(queue, 9s), "b");
   queue.done(named("b"));
-  // The later times are forgotten.
+  // The later times are dropped.
   clock_->advance(1h);
   EXPECT_EQ(queue.size(), 0u);
   EXPECT_EQ(next(queue), "nothing");
   // Both can be delayed again.
   queue.add_after(named("a"), 1s);
-  ASSERT_TRUE(advance_until_ready(queue, 1s));
-  EXPECT_EQ(next(queue), "a");
+  EXPECT_EQ(next_after(queue, 1s), "a");
 }
 
-TEST_F(PriorityQueueTest, ARequestThatIsAddedSeveralTimesDuringTheWorkRunsOnceMore) {
+TEST_F(PriorityQueueTest, ARequestAddedDuringItsProcessingRunsOnceMore) {
   PriorityQueue queue(options());
   queue.add(named("a"));
   EXPECT_EQ(next(queue), "a");
   for (int i = 0; i < 3; ++i) queue.add(named("a"));
   queue.add(named("b"));
-  // It does not stand in the way of others.
+  // It does not block others.
   EXPECT_EQ(next(queue), "b");
   queue.done(named("a"));
   EXPECT_EQ(next(queue), "a");
@@ -209,7 +208,7 @@ TEST_F(PriorityQueueTest, ARequestThatIsAddedSeveralTimesDuringTheWorkRunsOnceMo
   EXPECT_EQ(next(queue), "nothing");
 }
 
-TEST_F(PriorityQueueTest, AnEventSwallowsADelay) {
+TEST_F(PriorityQueueTest, AnImmediateAddReplacesADelay) {
   PriorityQueue queue(options());
   queue.add_after(named("a"), 1h);
   queue.add(named("a"));
@@ -219,7 +218,7 @@ TEST_F(PriorityQueueTest, AnEventSwallowsADelay) {
   EXPECT_EQ(next(queue), "nothing");
 }
 
-TEST_F(PriorityQueueTest, ADelayThatPassesDuringTheWorkCountsAfterIt) {
+TEST_F(PriorityQueueTest, ADelayThatEndsDuringProcessingAppliesAfterIt) {
   PriorityQueue queue(options());
   queue.add(named("a"));
   EXPECT_EQ(next(queue), "a");
@@ -232,12 +231,11 @@ TEST_F(PriorityQueueTest, ADelayThatPassesDuringTheWorkCountsAfterIt) {
   EXPECT_TRUE(test::eventually([&] { return queue.size() == 1; }));
 }
 
-TEST_F(PriorityQueueTest, FailuresWaitLongerEachTimeUntilTheyAreForgotten) {
+TEST_F(PriorityQueueTest, RetriesWaitLongerUntilForget) {
   PriorityQueue queue(options());
   queue.add_rate_limited(named("a"));
   EXPECT_EQ(queue.num_requeues(named("a")), 1);
-  ASSERT_TRUE(advance_until_ready(queue, 5ms));
-  EXPECT_EQ(next(queue), "a");
+  EXPECT_EQ(next_after(queue, 5ms), "a");
   queue.add_rate_limited(named("a"));
   queue.done(named("a"));
   ASSERT_TRUE(test::eventually([&] { return clock_->next_wake() == 10ms; }));
@@ -246,7 +244,7 @@ TEST_F(PriorityQueueTest, FailuresWaitLongerEachTimeUntilTheyAreForgotten) {
   EXPECT_EQ(queue.num_requeues(named("a")), 0);
 }
 
-TEST_F(PriorityQueueTest, AStopAndTheEndWakeThoseWhoWait) {
+TEST_F(PriorityQueueTest, AStopAndAShutdownWakeWaiters) {
   PriorityQueue queue(options());
   std::stop_source stop;
   auto stopped = std::async(std::launch::async, [&] { return queue.get(stop.get_token()); });
@@ -260,7 +258,7 @@ TEST_F(PriorityQueueTest, AStopAndTheEndWakeThoseWhoWait) {
   EXPECT_FALSE(queue.get());
 }
 
-TEST_F(PriorityQueueTest, SaysWhenARequestIsReady) {
+TEST_F(PriorityQueueTest, ReportsWhenARequestIsReady) {
   PriorityQueue queue(options());
   std::atomic<int> told{0};
   queue.on_ready([&] { ++told; });
@@ -278,8 +276,52 @@ TEST_F(PriorityQueueTest, SaysWhenARequestIsReady) {
   EXPECT_TRUE(test::eventually([&] { return told == 3; }));
 }
 
-TEST_F(PriorityQueueTest, ManyRequestsKeepTheirPlaces) {
-  // More than a hash table holds without growing.
+TEST_F(PriorityQueueTest, ReportsWhenAReleasedRequestIsReady) {
+  PriorityQueue queue(options());
+  std::atomic<int> told{0};
+  queue.on_ready([&] { ++told; });
+  queue.add(named("a"));
+  EXPECT_EQ(next(queue), "a");
+  queue.add(named("a"));
+  queue.done_and_hold(named("a"));
+  EXPECT_EQ(told, 1);
+  queue.release(named("a"));
+  EXPECT_EQ(told, 2);
+}
+
+TEST_F(PriorityQueueTest, TheQueueDurationExcludesDelays) {
+  PriorityQueue queue(options());
+  queue.add_after(named("a"), 10s);
+  ASSERT_TRUE(advance_until_ready(queue, 10s));
+  clock_->advance(1s);
+  EXPECT_EQ(next(queue), "a");
+  queue.add_after(named("b"), 1h);
+  clock_->advance(10s);
+  queue.add(named("b"));
+  clock_->advance(1s);
+  EXPECT_EQ(next(queue), "b");
+  std::vector<metrics::Sample> samples;
+  queue.collect(samples);
+  const auto duration = std::find_if(samples.begin(), samples.end(), [](const auto& sample) {
+    return sample.name == "workqueue_queue_duration_seconds";
+  });
+  ASSERT_NE(duration, samples.end());
+  EXPECT_EQ(duration->count, 2u);
+  EXPECT_DOUBLE_EQ(duration->sum, 2);
+}
+
+TEST_F(PriorityQueueTest, ARaisedRequestKeepsItsAge) {
+  PriorityQueue queue(options(2));
+  queue.add(named("old"), kLowPriority);
+  for (const char* name : {"live-1", "live-2", "live-3"}) queue.add(named(name));
+  queue.add(named("old"), kLowPriority + 1);
+  EXPECT_EQ(next(queue), "live-1");
+  // Every second request is the oldest.
+  EXPECT_EQ(next(queue), "old");
+}
+
+TEST_F(PriorityQueueTest, ManyRequestsKeepTheirOrder) {
+  // More requests than the initial hash table holds.
   PriorityQueue queue(options());
   for (int i = 0; i < 5000; ++i) queue.add(named(std::to_string(i)), i % 7 == 0 ? 1 : 0);
   int seen = 0;
@@ -314,7 +356,7 @@ TEST_F(PriorityQueueTest, CountsByPriority) {
   EXPECT_EQ(adds, 3);
 }
 
-TEST_F(PriorityQueueTest, ARequestWhosePriorityRisesComesBehindThoseThatHaveIt) {
+TEST_F(PriorityQueueTest, ARaisedRequestIsLastOfItsNewPriority) {
   PriorityQueue queue(options());
   queue.add(named("a"));
   queue.add(named("b"), 1);
@@ -323,7 +365,7 @@ TEST_F(PriorityQueueTest, ARequestWhosePriorityRisesComesBehindThoseThatHaveIt) 
   EXPECT_EQ(next(queue), "a");
 }
 
-TEST_F(PriorityQueueTest, ALaterTimeDoesNotDelayWhatIsReady) {
+TEST_F(PriorityQueueTest, ALaterTimeDoesNotDelayAReadyRequest) {
   PriorityQueue queue(options());
   queue.add(named("a"));
   queue.add_after(named("a"), 1h);
@@ -333,7 +375,7 @@ TEST_F(PriorityQueueTest, ALaterTimeDoesNotDelayWhatIsReady) {
   EXPECT_EQ(next(queue), "nothing");
 }
 
-TEST_F(PriorityQueueTest, WhatBecomesReadyTakesThePlaceOfItsPriority) {
+TEST_F(PriorityQueueTest, ARequestThatBecomesReadyIsOrderedByItsPriority) {
   PriorityQueue queue(options());
   queue.add(named("initial"), kLowPriority);
   queue.add_after(named("live"), 1s);
@@ -354,7 +396,7 @@ TEST_F(PriorityQueueTest, AWaitingWorkerGetsARequestAtOnce) {
   EXPECT_EQ(item->request.name, "a");
 }
 
-TEST_F(PriorityQueueTest, RateLimitsOfRequestsAreTheirOwn) {
+TEST_F(PriorityQueueTest, EachRequestHasItsOwnRateLimit) {
   PriorityQueueOptions limited = options();
   limited.rate_limiter = std::make_shared<workqueue::ItemExponentialFailureRateLimiter<Request>>(
       5ms, std::chrono::seconds(1000));
@@ -362,11 +404,9 @@ TEST_F(PriorityQueueTest, RateLimitsOfRequestsAreTheirOwn) {
   PriorityQueue queue(limited);
   queue.add_rate_limited(named("a"));
   queue.add_rate_limited(named("b"));
-  ASSERT_TRUE(advance_until_ready(queue, 5ms));
-  EXPECT_EQ(next(queue), "a");
+  EXPECT_EQ(next_after(queue, 5ms), "a");
   EXPECT_EQ(next(queue), "nothing");
-  ASSERT_TRUE(advance_until_ready(queue, 635ms));
-  EXPECT_EQ(next(queue), "b");
+  EXPECT_EQ(next_after(queue, 635ms), "b");
 }
 
 TEST_F(PriorityQueueTest, CountsEachRequestOnceAndDelaysAsRetries) {
@@ -416,7 +456,7 @@ TEST_F(PriorityQueueTest, AtMostTwentyFivePrioritiesHaveALabel) {
   auto seen = depths();
   EXPECT_EQ(seen.size(), 25u);
   EXPECT_EQ(seen["24"], 1);
-  // Those that were there first keep their labels, also while nothing of them waits.
+  // The first priorities keep their labels, even while they have no requests.
   while (const auto item = queue.try_get()) queue.done(item->request);
   for (int i = 25; i < 30; ++i) queue.add(named(std::to_string(i)), i);
   seen = depths();
@@ -425,7 +465,7 @@ TEST_F(PriorityQueueTest, AtMostTwentyFivePrioritiesHaveALabel) {
   EXPECT_EQ(seen["exceeded_cardinality_limit"], 5);
 }
 
-TEST_F(PriorityQueueTest, AShutdownAmongManyWorkersLeavesNobodyWaiting) {
+TEST_F(PriorityQueueTest, AShutdownWakesAllWorkers) {
   for (int round = 0; round < 20; ++round) {
     PriorityQueue queue(options(16));
     std::vector<std::future<void>> workers;
@@ -446,7 +486,7 @@ TEST_F(PriorityQueueTest, AShutdownAmongManyWorkersLeavesNobodyWaiting) {
   }
 }
 
-TEST_F(PriorityQueueTest, ManyThreadsNeverGetTheSameRequestAtATime) {
+TEST_F(PriorityQueueTest, ARequestIsNeverProcessedConcurrently) {
   constexpr int kRequests = 50;
   PriorityQueue queue(options(16));
   std::array<std::atomic<int>, kRequests> out{};

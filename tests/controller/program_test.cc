@@ -1,4 +1,4 @@
-// Programs that are made with controller::Program, run as their users run them.
+// Programs that use controller::Program, run as separate processes.
 #include "lookout/controller/program.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,6 @@ namespace {
 
 using k8s::coordination::v1::Lease;
 using k8s::core::v1::Event;
-using testing::AllOf;
 
 class ProgramTest : public ManagerFixture {
  protected:
@@ -54,13 +53,14 @@ class ProgramTest : public ManagerFixture {
 TEST_F(ProgramTest, HelpNamesFlagsVariablesAndExamples) {
   const auto result = run({"--help"});
   EXPECT_EQ(result.status, 0);
-  EXPECT_THAT(result.output,
-              AllOf(HasSubstr("Greets each ConfigMap."), HasSubstr("--leader-elect-namespace"),
-                    HasSubstr("LOOKOUT_METRICS_LISTEN"), HasSubstr("--greeting"),
-                    HasSubstr("greeter --kubeconfig"), HasSubstr("2 wrong usage")));
+  EXPECT_THAT(
+      result.output,
+      testing::AllOf(HasSubstr("Greets each ConfigMap."), HasSubstr("--leader-elect-namespace"),
+                     HasSubstr("LOOKOUT_METRICS_LISTEN"), HasSubstr("--greeting"),
+                     HasSubstr("greeter --kubeconfig"), HasSubstr("2 wrong usage")));
 }
 
-TEST_F(ProgramTest, WrongUsageIsTwo) {
+TEST_F(ProgramTest, WrongUsageExitsWith2) {
   const auto unknown = run({"--metrics-lisen", ":1"});
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.errors, HasSubstr("--metrics-lisen"));
@@ -70,7 +70,7 @@ TEST_F(ProgramTest, WrongUsageIsTwo) {
   EXPECT_THAT(address.errors, HasSubstr("\"8080\" is not an address to listen on"));
 }
 
-TEST_F(ProgramTest, AFailureIsOne) {
+TEST_F(ProgramTest, AFailureExitsWith1) {
   const auto result = run({"--kubeconfig", (environment_.home() / "none").string()});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.errors, HasSubstr("none"));
@@ -83,19 +83,19 @@ TEST_F(ProgramTest, RunsUntilASignalAndWritesEvents) {
   EXPECT_EQ(terminate(), 0) << test::read_file(log());
 }
 
-TEST_F(ProgramTest, GivesItsLeaseUpAtTheEnd) {
+TEST_F(ProgramTest, ReleasesItsLeaseAtTheEnd) {
   start({"--metrics-listen=0", "--health-listen=0", "--leader-elect"});
   const auto leases = client_.resource<Lease>("default");
   ASSERT_TRUE(eventually([&] { return static_cast<bool>(leases.find("greeter")); }));
   put("web", "1");
   EXPECT_TRUE(eventually([&] { return !greeting("default").empty(); }));
   EXPECT_EQ(terminate(), 0) << test::read_file(log());
-  // The lease is free for the next one.
+  // The lease has no holder.
   const auto lease = leases.get("greeter");
   EXPECT_EQ(lease.spec().holder_identity(), "");
 }
 
-TEST_F(ProgramTest, VariablesSetWhatFlagsDoNot) {
+TEST_F(ProgramTest, EnvironmentVariablesAreDefaultsOfFlags) {
   environment_.set("LOOKOUT_METRICS_LISTEN", "0");
   environment_.set("LOOKOUT_HEALTH_LISTEN", "nowhere");
   environment_.set("LOOKOUT_LEADER_ELECT", "true");
@@ -127,7 +127,7 @@ TEST_F(ProgramTest, ServesWebhooksIfItHasACertificate) {
   EXPECT_THAT(none.errors, HasSubstr("/nowhere/tls.crt"));
 }
 
-TEST_F(ProgramTest, AStopThatTakesTooLongEndsTheProcess) {
+TEST_F(ProgramTest, ASlowStopEndsTheProcess) {
   put("web", "1");
   start({"--metrics-listen=0", "--health-listen=0", "--hang"});
   EXPECT_TRUE(eventually([&] { return !greeting("default").empty(); }));
@@ -135,7 +135,7 @@ TEST_F(ProgramTest, AStopThatTakesTooLongEndsTheProcess) {
   EXPECT_THAT(test::read_file(log()), HasSubstr("exiting immediately"));
 }
 
-TEST(ManagerFlagsTest, ElectionKeepsItsTimesAndFindsItsNamespace) {
+TEST(ManagerFlagsTest, ElectionKeepsItsDurationsAndFindsItsNamespace) {
   ManagerFlags flags;
   rest::Config config;
   config.default_namespace = "shop";

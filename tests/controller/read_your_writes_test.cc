@@ -1,4 +1,4 @@
-// Own writes are in the caches before the same request runs again.
+// The caches contain a request's writes before the request runs again.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,8 +24,8 @@ using k8s::coordination::v1::Lease;
 
 class ReadYourWritesTest : public ManagerFixture {
  protected:
-  /// Index functions run before a change becomes visible: with these a cache is late, or stands
-  /// still. They block a thread of the loop, so this one has enough of them.
+  /// Index functions run before a change becomes visible: with them a test delays a cache or stops
+  /// it. They block a thread of the loop, so this loop has enough threads.
   template <class T>
   static void delay(Manager& manager, std::function<void()> wait) {
     manager.cache().add_index<T>("late", [wait = std::move(wait)](const T&) {
@@ -34,7 +34,7 @@ class ReadYourWritesTest : public ManagerFixture {
     });
   }
 
-  /// What comes while it is shut waits until it opens.
+  /// Blocks callers while it is shut.
   struct Door {
     std::atomic<bool> shut{false};
     test::Gate gate;
@@ -46,7 +46,8 @@ class ReadYourWritesTest : public ManagerFixture {
     }
   };
 
-  /// Counts up in the object itself; how often it read an older value than it had written.
+  /// Increments a counter in the object; returns how often it read an older value than it had
+  /// written.
   int stale_reads(bool enabled) const {
     put("m", "0");
     std::atomic<int> written{0};
@@ -74,7 +75,7 @@ class ReadYourWritesTest : public ManagerFixture {
     }
     return stale;
   }
-  /// Another process leads, and has made a Secret.
+  /// Another process leads, and has created a Secret.
   void have_a_leader() const {
     secrets_.create(Secret::draft("deleted", "default"));
     client_.resource<Lease>("default").dynamic().create(api::Object::parse(fmt::format(
@@ -84,7 +85,8 @@ class ReadYourWritesTest : public ManagerFixture {
         api::format_micro_time(
             std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now())))));
   }
-  /// It writes its last, which the manager's cache of Secrets does not see, and hands over.
+  /// That process makes its last writes, which the manager's cache of Secrets does not receive, and
+  /// releases the lease.
   void hand_over_behind(Door& door, const Manager& manager) const {
     ASSERT_TRUE(eventually([&] { return manager.cache().unsynced().empty(); }));
     door.shut = true;
@@ -108,11 +110,11 @@ class ReadYourWritesTest : public ManagerFixture {
   const rest::TypedClient<Secret> secrets_ = client_.resource<Secret>("default");
 };
 
-TEST_F(ReadYourWritesTest, ARunSeesWhatTheLastOneWrote) { EXPECT_EQ(stale_reads(true), 0); }
+TEST_F(ReadYourWritesTest, ARunSeesTheWritesOfThePreviousOne) { EXPECT_EQ(stale_reads(true), 0); }
 
-TEST_F(ReadYourWritesTest, WithoutItRunsSeeOldStates) { EXPECT_GT(stale_reads(false), 0); }
+TEST_F(ReadYourWritesTest, WithoutItRunsReadStaleStates) { EXPECT_GT(stale_reads(false), 0); }
 
-TEST_F(ReadYourWritesTest, OtherRequestsGoOn) {
+TEST_F(ReadYourWritesTest, OtherRequestsAreNotBlocked) {
   put("writes", "1");
   put("reads", "1");
   Door door;
@@ -147,7 +149,7 @@ TEST_F(ReadYourWritesTest, OtherRequestsGoOn) {
   EXPECT_TRUE(eventually([&] { return writes == 2; }));
 }
 
-TEST_F(ReadYourWritesTest, DeletionsAreSeenToo) {
+TEST_F(ReadYourWritesTest, DeletionsAreAwaited) {
   put("m", "1");
   secrets_.create(Secret::draft("old", "default"));
   std::atomic<int> runs{0};
@@ -172,7 +174,7 @@ TEST_F(ReadYourWritesTest, DeletionsAreSeenToo) {
   EXPECT_TRUE(eventually([&] { return runs == 2; }));
 }
 
-TEST_F(ReadYourWritesTest, WhatNoCacheCanSeeHoldsNothingUp) {
+TEST_F(ReadYourWritesTest, WritesOutsideTheCachesAreNotAwaited) {
   client_.resource<k8s::core::v1::Namespace>().create(k8s::core::v1::Namespace::draft("elsewhere"));
   put_web("mine");
   std::atomic<int> runs{0};
@@ -194,7 +196,7 @@ TEST_F(ReadYourWritesTest, WhatNoCacheCanSeeHoldsNothingUp) {
   EXPECT_TRUE(eventually([&] { return runs == 2; }));
 }
 
-TEST_F(ReadYourWritesTest, ADryRunHoldsNothingUp) {
+TEST_F(ReadYourWritesTest, ADryRunIsNotAwaited) {
   put("m", "1");
   secrets_.create(Secret::draft("old", "default"));
   std::atomic<int> runs{0};
@@ -227,7 +229,7 @@ TEST_F(ReadYourWritesTest, ADryRunHoldsNothingUp) {
   EXPECT_EQ(old.labels().size(), 0u);
 }
 
-TEST_F(ReadYourWritesTest, AnObjectThatLeavesTheSelectionIsSeenToGo) {
+TEST_F(ReadYourWritesTest, AnObjectThatLeavesTheSelectionIsAwaited) {
   put_web("mine");
   std::atomic<int> runs{0};
   Manager manager{many_};
@@ -272,7 +274,7 @@ TEST_F(ReadYourWritesTest, TheWaitIsBounded) {
   door.gate.open();
 }
 
-TEST_F(ReadYourWritesTest, ANewLeaderSeesWhatTheOneBeforeItWrote) {
+TEST_F(ReadYourWritesTest, ANewLeaderSeesThePreviousLeadersWrites) {
   have_a_leader();
   put("m", "1");
   Door door;
@@ -288,14 +290,14 @@ TEST_F(ReadYourWritesTest, ANewLeaderSeesWhatTheOneBeforeItWrote) {
   const Running running(manager);
   hand_over_behind(door, manager);
   ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
-  // Time for a reconcile that comes too early; it would fail above.
+  // Leave time for an early reconcile, which would fail above.
   std::this_thread::sleep_for(100ms);
   EXPECT_EQ(runs, 0);
   door.gate.open();
   EXPECT_TRUE(eventually([&] { return runs > 0; }));
 }
 
-TEST_F(ReadYourWritesTest, ANewLeaderWaitsOnlyForWhatItsCachesSelect) {
+TEST_F(ReadYourWritesTest, ANewLeaderWaitsOnlyForSelectedObjects) {
   have_a_leader();
   put_web("mine");
   put("other", "1");
@@ -305,17 +307,14 @@ TEST_F(ReadYourWritesTest, ANewLeaderWaitsOnlyForWhatItsCachesSelect) {
   options.namespaces = {{"default", "kube-system"}};
   options.label_selector = "app=web";
   manager.cache().declare<ConfigMap>(options);
-  Builder<ConfigMap>(manager).reconcile([&](Request, Context&) -> Result {
-    ++runs;
-    return {};
-  });
+  Builder<ConfigMap>(manager).reconcile(counting(runs));
   const Running running(manager);
   ASSERT_TRUE(eventually([&] { return manager.cache().unsynced().empty(); }));
   hand_over();
   EXPECT_TRUE(eventually([&] { return runs == 1; }));
 }
 
-TEST_F(ReadYourWritesTest, ANewLeaderDoesNotWaitForEver) {
+TEST_F(ReadYourWritesTest, NewLeaderWaitsNoLongerThanCatchUpTimeout) {
   have_a_leader();
   put("m", "1");
   Door door;
@@ -324,10 +323,7 @@ TEST_F(ReadYourWritesTest, ANewLeaderDoesNotWaitForEver) {
   options.catch_up_timeout = 50ms;
   Manager manager{many_, options};
   delay<Secret>(manager, [&] { door.pass(); });
-  Builder<ConfigMap>(manager).reconcile([&](Request, Context&) -> Result {
-    ++runs;
-    return {};
-  });
+  Builder<ConfigMap>(manager).reconcile(counting(runs));
   const Running running(manager);
   hand_over_behind(door, manager);
   EXPECT_TRUE(eventually([&] { return runs == 1; }));
@@ -349,7 +345,7 @@ TEST_F(ReadYourWritesTest, AStatusIsUpdatedAsAWhole) {
     if (node.status().phase() != (runs == 0 ? "" : std::to_string(runs))) ++stale;
     const auto change = node.edit();
     change.status().set_phase(std::to_string(++runs));
-    change.spec().set_unschedulable(true);  // is not part of the status
+    change.spec().set_unschedulable(true);  // not part of the status
     EXPECT_EQ(lookout::test::held(context.update_status(change)).status().phase(),
               std::to_string(runs));
     change.status().set_phase("late");

@@ -1,4 +1,4 @@
-// What controllers and managers wait for: coroutines that are not cancelled, and threads.
+// Waits of controllers and managers: coroutines that ignore cancellation, and threads.
 #include "controller/waiting.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@
 namespace lookout::controller::detail {
 namespace {
 
-/// A coroutine on its own, which a test can cancel.
+/// A coroutine that a test can cancel.
 class Cancellable {
  public:
   explicit Cancellable(Awaitable<void> task) {
@@ -40,9 +40,9 @@ class Cancellable {
                               }));
   }
 
-  /// After end().
+  /// Call end() first.
   ~Cancellable() {
-    // What the signal holds refers to the loop.
+    // The signal's handler refers to the loop.
     std::promise<void> cleared;
     boost::asio::post(strand_, [&] {
       cancel_.slot().clear();
@@ -62,7 +62,7 @@ class Cancellable {
  private:
   boost::asio::cancellation_signal cancel_;
   std::promise<void> done_;
-  EventLoop loop_{2u};  // its end is the end of the coroutine
+  EventLoop loop_{2u};  // its destructor destroys the coroutine
   const boost::asio::strand<boost::asio::io_context::executor_type> strand_ =
       boost::asio::make_strand(loop_.context());
 };
@@ -75,12 +75,18 @@ class UncancelledTest : public testing::Test {
     ended_ = true;
   }
 
+  /// Runs until a cancellation or stop_.
+  Awaitable<void> until_either() {
+    return cancel_as_stop([this](std::stop_token either) { return until(std::move(either)); },
+                          stop_.get_token());
+  }
+
   std::stop_source stop_;
   std::atomic<bool> begun_{false};
   std::atomic<bool> ended_{false};
 };
 
-TEST_F(UncancelledTest, ACancellationIsToldAndGoesNoFurther) {
+TEST_F(UncancelledTest, ACancellationIsReportedAndNotForwarded) {
   std::atomic<bool> told{false};
   Cancellable call(uncancelled(until(stop_.get_token()), [&] { told = true; }));
   EXPECT_TRUE(test::eventually([&] { return begun_.load(); }));
@@ -92,9 +98,8 @@ TEST_F(UncancelledTest, ACancellationIsToldAndGoesNoFurther) {
   EXPECT_TRUE(ended_);
 }
 
-TEST_F(UncancelledTest, ACancellationMayCountAsAStop) {
-  Cancellable call(cancel_as_stop(
-      [this](std::stop_token either) { return until(std::move(either)); }, stop_.get_token()));
+TEST_F(UncancelledTest, ACancellationMayActAsAStop) {
+  Cancellable call(until_either());
   EXPECT_TRUE(test::eventually([&] { return begun_.load(); }));
   EXPECT_FALSE(ended_);
   call.cancel();
@@ -102,9 +107,8 @@ TEST_F(UncancelledTest, ACancellationMayCountAsAStop) {
   EXPECT_TRUE(ended_);
 }
 
-TEST_F(UncancelledTest, AStopIsAStop) {
-  Cancellable call(cancel_as_stop(
-      [this](std::stop_token either) { return until(std::move(either)); }, stop_.get_token()));
+TEST_F(UncancelledTest, AStopIsForwarded) {
+  Cancellable call(until_either());
   stop_.request_stop();
   EXPECT_NO_THROW(call.end());
   EXPECT_TRUE(ended_);
@@ -115,12 +119,12 @@ Awaitable<void> failing() {
   throw std::runtime_error("not feeling like that");
 }
 
-TEST_F(UncancelledTest, AnErrorComesOut) {
+TEST_F(UncancelledTest, AnErrorIsRethrown) {
   Cancellable call(uncancelled(failing()));
   EXPECT_THROW(call.end(), std::runtime_error);
 }
 
-/// A thread of which there are only so many.
+/// A thread type with a limited number of instances.
 class ScarceThread : public std::jthread {
  public:
   explicit ScarceThread(const std::function<void()>& work) : std::jthread(begin(work)) {}
@@ -135,7 +139,7 @@ class ScarceThread : public std::jthread {
   }
 };
 
-TEST(EndOfTest, ALimitBeyondTheClockIsFarAway) {
+TEST(EndOfTest, ALimitBeyondTheClocksRangeIsTheMaximum) {
   using namespace std::chrono_literals;
   const auto now = Clock::real()->now();
   EXPECT_EQ(detail::end_of(5ms, now), now + 5ms);
@@ -144,14 +148,14 @@ TEST(EndOfTest, ALimitBeyondTheClockIsFarAway) {
   EXPECT_GT(detail::end_of(std::chrono::milliseconds::max(), now), now + 24h * 365);
 }
 
-TEST(RunOnThreadsTest, RunsOnAsManyAsAsked) {
+TEST(RunOnThreadsTest, RunsOnTheRequestedNumberOfThreads) {
   std::atomic<int> runs{0};
   run_on_threads(
       3, [&] { ++runs; }, [] { FAIL() << "there were enough"; });
   EXPECT_EQ(runs, 3);
 }
 
-TEST(RunOnThreadsTest, IfOneCannotBeCreatedTheOthersEndToo) {
+TEST(RunOnThreadsTest, IfAThreadCannotBeCreatedTheOthersEnd) {
   test::Gate given_up;
   std::atomic<int> ended{0};
   ScarceThread::left_ = 2;

@@ -1,4 +1,4 @@
-// Watches that come and go while a controller runs.
+// Watches that are added and removed while a controller runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ class WatchTest : public ManagerFixture {
   Secret put_secret(const std::string& name) const {
     return client_.resource<Secret>("default").create(Secret::draft(name, "default"));
   }
-  /// Reconciles nothing of itself: what its watches lead to is counted by name.
+  /// A controller without a kind, which counts the requests of its watches by name.
   Controller count(Manager& manager) {
     return Builder(manager)
         .named("counter")
@@ -64,7 +64,7 @@ TEST_F(WatchTest, IsAddedToARunningControllerAndRemoved) {
   const Running running(manager);
   ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
   WatchHandle handle = counter.watch<Secret>(by_name);
-  // First everything that is there, then every change.
+  // First every existing object, then every change.
   EXPECT_TRUE(eventually([&] { return runs("before") == 1; }));
   EXPECT_TRUE(eventually([&] { return handle.has_synced(); }));
   put_secret("after");
@@ -74,18 +74,18 @@ TEST_F(WatchTest, IsAddedToARunningControllerAndRemoved) {
   handle.remove();
   EXPECT_FALSE(handle);
   EXPECT_FALSE(handle.has_synced());
-  // Nobody else used the informer.
+  // The informer had no other user.
   EXPECT_FALSE(reads_secrets(manager));
   EXPECT_EQ(metric(manager, "informer_synced", "secrets"), -1);
   put_secret("late");
 
-  // The same kind again: everything is new.
+  // The same kind again: all objects are initial.
   handle = counter.watch<Secret>(by_name);
   EXPECT_TRUE(eventually([&] { return runs("late") == 1 && runs("before") == 2; }));
   EXPECT_EQ(runs("after"), 2);
 }
 
-TEST_F(WatchTest, CallsNothingAfterItWasRemoved) {
+TEST_F(WatchTest, CallsNothingAfterItsRemoval) {
   put_secret("s");
   Manager manager{client_};
   const Controller counter = count(manager);
@@ -93,7 +93,10 @@ TEST_F(WatchTest, CallsNothingAfterItWasRemoved) {
   auto inside = std::make_unique<std::atomic<bool>>(false);
   test::Gate entered;
   test::Gate go_on;
+  std::atomic<int> calls{0};
+  const WatchHandle other = counter.watch<Secret>(by_name);
   WatchHandle handle = counter.watch<Secret>([&](const Secret&, Enqueue&) {
+    ++calls;
     *inside = true;
     entered.open();
     EXPECT_TRUE(go_on.wait());
@@ -104,7 +107,7 @@ TEST_F(WatchTest, CallsNothingAfterItWasRemoved) {
   std::jthread remover([&] {
     handle.remove();
     removed = true;
-    // Freed memory, if anything is still to be called.
+    // A later call would use freed memory.
     inside.reset();
   });
   std::this_thread::sleep_for(20ms);
@@ -113,7 +116,8 @@ TEST_F(WatchTest, CallsNothingAfterItWasRemoved) {
   remover.join();
   EXPECT_TRUE(removed);
   put_secret("another");
-  EXPECT_EQ(runs("another"), 0);
+  EXPECT_TRUE(eventually([&] { return runs("another") == 1; }));
+  EXPECT_EQ(calls, 1);
 }
 
 TEST_F(WatchTest, MayBeRemovedByItsOwnMapFunction) {
@@ -134,7 +138,7 @@ TEST_F(WatchTest, MayBeRemovedByItsOwnMapFunction) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(WatchTest, RequestsThatItHasLedToStay) {
+TEST_F(WatchTest, ItsQueuedRequestsStayAfterItsRemoval) {
   put_secret("s");
   Manager manager{client_};
   test::Gate busy;
@@ -161,7 +165,7 @@ TEST_F(WatchTest, RequestsThatItHasLedToStay) {
   EXPECT_TRUE(eventually([&] { return secrets == 1; }));
 }
 
-TEST_F(WatchTest, AKindStaysAsLongAsSomebodyUsesIt) {
+TEST_F(WatchTest, AKindStaysWhileItIsUsed) {
   Manager manager{client_};
   const Controller counter = count(manager);
   const Running running(manager);
@@ -176,7 +180,7 @@ TEST_F(WatchTest, AKindStaysAsLongAsSomebodyUsesIt) {
   EXPECT_TRUE(manager.cache().undeclare<Secret>());
   EXPECT_FALSE(reads_secrets(manager));
   EXPECT_FALSE(manager.cache().undeclare<Secret>());
-  // Another declaration may say something else.
+  // A new declaration may differ.
   KindOptions options;
   options.namespaces = {"shop"};
   manager.cache().declare<Secret>(options);
@@ -197,7 +201,7 @@ TEST_F(WatchTest, MetadataAndWholeObjectsAreDeclaredSeparately) {
   EXPECT_THROW(manager.cache().view().list_metadata<Secret>("default"), NotCachedError);
 }
 
-TEST_F(WatchTest, WhatTheBuilderWatchesStays) {
+TEST_F(WatchTest, WatchesOfTheBuilderStay) {
   Manager manager{client_};
   const Controller both =
       Builder<Secret>(manager).reconcile([](Request, Context&) -> Result { return {}; });
@@ -209,7 +213,7 @@ TEST_F(WatchTest, WhatTheBuilderWatchesStays) {
   EXPECT_FALSE(manager.cache().undeclare<Secret>());
 }
 
-TEST_F(WatchTest, LeavingTheScopeRemovesItAndReleaseDoesNot) {
+TEST_F(WatchTest, LeavingTheScopeRemovesItUnlessReleased) {
   Manager manager{client_};
   const Controller counter = count(manager);
   const Running running(manager);
@@ -221,7 +225,8 @@ TEST_F(WatchTest, LeavingTheScopeRemovesItAndReleaseDoesNot) {
 }
 
 TEST_F(WatchTest, ACoroutineAddsAndRemovesKinds) {
-  // A controller of the usual kind: it watches what an object names while the object is there.
+  // A common pattern: a controller that watches the kind that an object names, as long as the
+  // object exists.
   Manager manager{client_};
   Controller sync;
   WatchHandle handle;  // used by one request at a time only
@@ -274,7 +279,7 @@ TEST_F(WatchTest, MayBeAddedBeforeTheStartAndOutliveTheManager) {
   never = count(unused).watch<Secret>(by_name);
 }
 
-TEST_F(WatchTest, AKindThatIsNotServedIsSeenInReadinessAndEndsNothing) {
+TEST_F(WatchTest, AnUnservedKindFailsReadinessOnly) {
   Manager manager{client_};
   const Controller counter = count(manager);
   Running running(manager);
@@ -292,7 +297,7 @@ TEST_F(WatchTest, AKindThatIsNotServedIsSeenInReadinessAndEndsNothing) {
   EXPECT_FALSE(running.ended());
 }
 
-TEST_F(WatchTest, RawSourcesEndAsWell) {
+TEST_F(WatchTest, RawSourcesCanBeRemoved) {
   Manager manager{client_};
   const Controller counter = count(manager);
   const Running running(manager);
@@ -303,7 +308,7 @@ TEST_F(WatchTest, RawSourcesEndAsWell) {
   ticking = counter.watch(timer(1ms, [&](Enqueue& enqueue) {
     EXPECT_TRUE(assigned.wait());
     enqueue({"default", "tick"});
-    // The second time it ends itself.
+    // The second call removes it.
     if (++ticks < 2) return;
     ticking.remove();
     removed.open();
@@ -321,7 +326,7 @@ TEST_F(WatchTest, RawSourcesEndAsWell) {
   EXPECT_EQ(ticks, 2);
 }
 
-TEST_F(WatchTest, ComesAndGoesFromManyThreadsAtOnce) {
+TEST_F(WatchTest, IsAddedAndRemovedFromManyThreads) {
   put_secret("s");
   Manager manager{client_};
   const Controller counter = count(manager);
@@ -345,7 +350,7 @@ TEST_F(WatchTest, ComesAndGoesFromManyThreadsAtOnce) {
   EXPECT_GE(runs("s"), before);
 }
 
-TEST_F(WatchTest, NeedsAMapFunctionAndASource) {
+TEST_F(WatchTest, RejectsAMissingMapFunctionOrSource) {
   Manager manager{client_};
   const Controller counter = count(manager);
   Watch no_map;

@@ -1,5 +1,5 @@
-// Webhooks of a manager that the embedded API server calls: all in one process, as a program's own
-// tests have it.
+// Webhooks of a manager that the embedded API server calls: in one process, like a program's own
+// tests.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using k8s::core::v1::ConfigMap;
 
 class ServedWebhookTest : public WebhookFixture {
  protected:
-  /// Tells the API server of a webhook for config maps with the label "checked".
+  /// Configures a webhook for ConfigMaps with the label "checked".
   void configure(const std::string& kind, const std::string& path, int port) const {
     const std::string plural = kind == "ValidatingWebhookConfiguration"
                                    ? "validatingwebhookconfigurations"
@@ -52,7 +52,7 @@ class ServedWebhookTest : public WebhookFixture {
   const rest::TypedClient<ConfigMap> maps_ = client_.resource<ConfigMap>("default");
 };
 
-TEST_F(ServedWebhookTest, ObjectsAreChangedAndRefused) {
+TEST_F(ServedWebhookTest, ObjectsAreMutatedAndRejected) {
   Manager manager{client_};
   WebhookServer webhooks(manager, options());
   webhooks.mutate<ConfigMap>([](const Admission<ConfigMap>& request, auto& draft) {
@@ -83,7 +83,7 @@ TEST_F(ServedWebhookTest, ObjectsAreChangedAndRefused) {
   EXPECT_THAT(refusal([&] { maps_.remove("two"); }), HasSubstr("too big to go"));
   maps_.remove("one");
 
-  // Nobody is there to ask, and failurePolicy is Fail. Objects without the label concern nobody.
+  // The webhook is down and failurePolicy is Fail. Objects without the label are not affected.
   running.reset();
   EXPECT_THAT(refusal([&] { create("three", "small"); }),
               HasSubstr("failed calling webhook \"maps.example.com\""));
@@ -122,7 +122,7 @@ TEST_F(ServedWebhookTest, BothSidesCountTheCalls) {
     ours = page();
     return ours.find(in_flight + "0\n") != std::string::npos;
   }));
-  // A refusal is an answer.
+  // A rejection counts as a response.
   for (const std::string& line :
        {std::string("# HELP controller_runtime_webhook_requests_in_flight Current number of "
                     "admission requests being served.\n"),

@@ -1,4 +1,4 @@
-// The certificate of a webhook server, and how it is replaced.
+// The certificate of a webhook server, and its replacement.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -27,7 +27,7 @@ class WebhookCertificateTest : public WebhookFixture {
   }
 };
 
-TEST_F(WebhookCertificateTest, AreDemandedAtTheStart) {
+TEST_F(WebhookCertificateTest, AreRequiredAtTheStart) {
   std::filesystem::remove(dir_ / "tls.key");
   try {
     const WebhookServer server(loop_, options());
@@ -48,7 +48,7 @@ TEST_F(WebhookCertificateTest, AreReplacedWhileRequestsRun) {
   EXPECT_TRUE(answers(before));
   EXPECT_FALSE(answers(after));
 
-  // Everybody gets an answer all the time, from one certificate or the other.
+  // Every request gets a response, from one certificate or the other.
   std::atomic<bool> replaced{false};
   std::atomic<int> failures{0};
   std::vector<std::thread> callers;
@@ -81,7 +81,7 @@ TEST_F(WebhookCertificateTest, AreReplacedByARename) {
   EXPECT_TRUE(test::eventually([&] { return answers(after); }));
 }
 
-TEST_F(WebhookCertificateTest, TheLastGoodPairStaysUntilThereIsABetterOne) {
+TEST_F(WebhookCertificateTest, TheLastValidPairStaysUntilAnotherIsValid) {
   WebhookServer server(loop_, options());
   add_to(server);
   const Serving serving(server);
@@ -104,7 +104,7 @@ TEST_F(WebhookCertificateTest, TheLastGoodPairStaysUntilThereIsABetterOne) {
   EXPECT_GT(metric(server, "certwatcher_read_certificate_total"), reads);
 }
 
-TEST_F(WebhookCertificateTest, ClientsNeedOneIfTheServerSaysSo) {
+TEST_F(WebhookCertificateTest, ClientsNeedOneIfConfigured) {
   const test::CertificateAuthority clients("clients");
   test::write_file(dir_ / "ca.crt", clients.certificate());
   WebhookOptions with_clients = options();
@@ -119,7 +119,7 @@ TEST_F(WebhookCertificateTest, ClientsNeedOneIfTheServerSaysSo) {
   EXPECT_TRUE(with(clients.issue({.common_name = "kube-apiserver"})));
   EXPECT_FALSE(with(authority_->issue({.common_name = "stranger"})));
 
-  // Another authority for clients is taken as well.
+  // The client authority is reloaded as well.
   const test::CertificateAuthority others("other clients");
   test::write_file(dir_ / "ca.crt", others.certificate());
   EXPECT_TRUE(test::eventually([&] { return with(others.issue({.common_name = "new"})); }));

@@ -75,7 +75,7 @@ class ConversionTest : public WebhookFixture {
     return HttpsCaller(server_.port(), {})({.path = "/convert", .body = body});
   }
 
-  /// The answer to a review that is one; its response is looked at.
+  /// The response to a valid review.
   Object convert(const std::string& desired, const std::string& objects) const {
     const HttpsAnswer answer = ask(conversion(desired, objects));
     EXPECT_EQ(answer.status, 200) << answer.body;
@@ -87,7 +87,7 @@ class ConversionTest : public WebhookFixture {
     return review;
   }
 
-  /// The message of a failure.
+  /// The message of a failed conversion.
   std::string failure(const std::string& desired, const std::string& objects) const {
     const Object review = convert(desired, objects);
     EXPECT_EQ(review["response"]["result"]["status"].as_string(), "Failure");
@@ -112,7 +112,7 @@ TEST_F(ConversionTest, TheHubBecomesASpoke) {
             Object::parse(job("v1", "runAt", "noon")).to_json());
 }
 
-TEST_F(ConversionTest, ASpokeBecomesAnotherByWayOfTheHub) {
+TEST_F(ConversionTest, ASpokeBecomesAnotherThroughTheHub) {
   const Object review = convert("jobs.example.com/v2", job("v1", "runAt", "noon"));
   EXPECT_EQ(review["response"]["convertedObjects"][0].to_json(),
             Object::parse(job("v2", "scheduleAt", "noon")).to_json());
@@ -148,12 +148,12 @@ TEST_F(ConversionTest, AnUnknownVersionIsAnError) {
   EXPECT_THAT(failure("jobs.example.com/v1", job("v9", "runAt", "noon")), HasSubstr("version v9"));
 }
 
-TEST_F(ConversionTest, AnErrorOfTheConversionIsPassedOn) {
+TEST_F(ConversionTest, AStatusErrorOfTheConversionIsReturned) {
   EXPECT_EQ(failure("jobs.example.com/v3", job("v1", "runAt", "bad")), "spec.runAt is no time");
   EXPECT_EQ(metric(server_, "controller_runtime_conversion_webhook_panics_total"), 0);
 }
 
-TEST_F(ConversionTest, AnotherExceptionIsNot) {
+TEST_F(ConversionTest, OtherExceptionsAreNotReturned) {
   EXPECT_EQ(failure("jobs.example.com/v3", job("v1", "runAt", "content of the object")),
             "internal error occurred during conversion");
   EXPECT_EQ(metric(server_, "controller_runtime_conversion_webhook_panics_total"), 1);
@@ -164,7 +164,7 @@ TEST_F(ConversionTest, AConversionMayNotRenameTheObject) {
               HasSubstr("has changed the object's type or identity"));
 }
 
-TEST_F(ConversionTest, WhatIsNoReviewIsABadRequest) {
+TEST_F(ConversionTest, AnInvalidReviewIsABadRequest) {
   for (
       const char* body :
       {"{", "[1]", R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"})",
@@ -175,7 +175,7 @@ TEST_F(ConversionTest, WhatIsNoReviewIsABadRequest) {
   }
 }
 
-TEST_F(ConversionTest, WhatCannotBeAHubAndItsSpokeIsAnError) {
+TEST_F(ConversionTest, InvalidHubsAndSpokesAreErrors) {
   const auto nothing = [](const auto&, api::ObjectDraft&) {};
   EXPECT_THROW((server_.convert<JobV3, Website>(nothing, nothing)), InvalidArgument);
   EXPECT_THROW((server_.convert<JobV3, JobV3>(nothing, nothing)), InvalidArgument);

@@ -18,7 +18,7 @@ using api::Object;
 using detail::decode_admission_review;
 using detail::encode_admission_review;
 
-/// The message of the refusal; "" if there was none.
+/// The message of the rejection; "" if there is none.
 std::string refusal_of_review(const std::string& body) {
   try {
     decode_admission_review(body);
@@ -29,7 +29,7 @@ std::string refusal_of_review(const std::string& body) {
   return {};
 }
 
-TEST(AdmissionReviewTest, HasAllThatTheRequestSays) {
+TEST(AdmissionReviewTest, HasAllFieldsOfTheRequest) {
   const auto request = decode_admission_review(R"({
       "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "705ab4f5", "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
@@ -65,7 +65,7 @@ TEST(AdmissionReviewTest, HasAllThatTheRequestSays) {
   EXPECT_TRUE(request.dry_run);
 }
 
-TEST(AdmissionReviewTest, AnObjectWithoutATypeHasTheRequests) {
+TEST(AdmissionReviewTest, AnObjectWithoutATypeGetsTheRequestsKind) {
   const auto request = decode_admission_review(R"({
       "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "1", "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
@@ -75,13 +75,13 @@ TEST(AdmissionReviewTest, AnObjectWithoutATypeHasTheRequests) {
   EXPECT_FALSE(request.old_object);
 }
 
-TEST(AdmissionReviewTest, WithoutATypeIsOneOfV1) {
+TEST(AdmissionReviewTest, AReviewWithoutATypeIsV1) {
   EXPECT_EQ(
       decode_admission_review(R"({"request": {"uid": "1", "operation": "DELETE"}})").operation,
       Operation::kDelete);
 }
 
-TEST(AdmissionReviewTest, WhatIsNoneIsRefused) {
+TEST(AdmissionReviewTest, RejectsInvalidReviews) {
   EXPECT_THAT(refusal_of_review("{"), HasSubstr("cannot be decoded"));
   EXPECT_THAT(refusal_of_review("[]"), HasSubstr("cannot be decoded"));
   EXPECT_THAT(refusal_of_review(R"({"apiVersion": "v1", "kind": "Pod"})"),
@@ -102,7 +102,7 @@ TEST(AdmissionReviewTest, WhatIsNoneIsRefused) {
       AllOf(HasSubstr("request.object is not an object"), Not(HasSubstr("secret"))));
 }
 
-TEST(AdmissionReviewTest, TheAnswerHasAllThatTheHandlerSays) {
+TEST(AdmissionReviewTest, TheResponseHasAllFieldsOfTheHandler) {
   AdmissionResponse response = denied("no", api::reason::kInvalid, 422).warn("one").warn("two");
   response.audit_annotations["key"] = "value";
   const Object answer = Object::parse(encode_admission_review("705ab4f5", response, {}));
@@ -121,7 +121,7 @@ TEST(AdmissionReviewTest, TheAnswerHasAllThatTheHandlerSays) {
   EXPECT_FALSE(given["patchType"].exists());
 }
 
-TEST(AdmissionReviewTest, TextThatIsNoUtf8IsRepaired) {
+TEST(AdmissionReviewTest, InvalidUtf8IsReplaced) {
   AdmissionResponse response = denied("\xC3").warn("half \xC3").warn("whole \xC3\xA9");
   response.audit_annotations["key\xFF"] = "\xC3";
   const Object answer = Object::parse(encode_admission_review("1", response, {}));
@@ -157,7 +157,7 @@ TEST(AdmissionReviewTest, ErroredHasItsCode) {
   EXPECT_EQ(answer["response"]["status"]["message"].as_string(), "wrong");
 }
 
-TEST(AdmissionReviewTest, AStatusIsGivenWhole) {
+TEST(AdmissionReviewTest, AStatusIsReturnedInFull) {
   const auto error = api::StatusError::invalid(
       "example.com", "Website", "web", {{"FieldValueInvalid", "too many", "spec.replicas"}});
   const Object answer =
@@ -194,7 +194,7 @@ TEST(AdmissionPatchTest, IsEmptyWithoutADifference) {
   EXPECT_EQ(patch_of(R"({"a": [1, {"b": null}]})", R"({"a": [1, {"b": null}]})"), "");
 }
 
-TEST(AdmissionPatchTest, NamesWhatDiffersAndNothingElse) {
+TEST(AdmissionPatchTest, ContainsOnlyTheDifferences) {
   EXPECT_EQ(patch_of(R"({"a": 1, "b": {"c": 2, "d": 3}})", R"({"a": 1, "b": {"c": 4, "d": 3}})"),
             R"([{"value":4,"path":"/b/c","op":"replace"}])");
   EXPECT_EQ(patch_of(R"({"a": 1, "x": {}})", R"({"a": 1, "y": {"z": null}})"),
@@ -208,7 +208,7 @@ TEST(AdmissionPatchTest, EscapesNames) {
             R"([{"value":"e","path":"/m/a.b~1c~0d","op":"add"}])");
 }
 
-TEST(AdmissionPatchTest, LeavesTheRestOfAListAlone) {
+TEST(AdmissionPatchTest, KeepsTheRestOfAList) {
   EXPECT_EQ(patch_of(R"({"a": [1, 2, 3]})", R"({"a": [1, 2, 9, 3]})"),
             R"([{"value":9,"path":"/a/2","op":"add"}])");
   EXPECT_EQ(patch_of(R"({"a": [1, 2, 3, 4]})", R"({"a": [1, 4]})"),
@@ -218,7 +218,7 @@ TEST(AdmissionPatchTest, LeavesTheRestOfAListAlone) {
             R"([{"value":2,"path":"/a/0/v","op":"replace"}])");
 }
 
-/// Objects that often have parts in common.
+/// Random objects that often share parts.
 std::string random_json(std::minstd_rand& random, int depth) {
   const auto pick = [&](unsigned count) { return static_cast<unsigned>(random() % count); };
   switch (depth == 0 ? pick(4) : pick(7)) {
@@ -250,7 +250,7 @@ std::string random_json(std::minstd_rand& random, int depth) {
   }
 }
 
-TEST(AdmissionPatchTest, MakesTheOneOfTheOther) {
+TEST(AdmissionPatchTest, TurnsOneObjectIntoTheOther) {
   std::minstd_rand random(7);
   constexpr int kRounds = 500;
   constexpr int kDepth = 4;

@@ -41,7 +41,7 @@ class WebhookTest : public WebhookFixture {
                   const std::string& body) const {
     return caller(server)({.path = path, .body = body});
   }
-  /// The answer to a review; its response is looked at.
+  /// The `response` of a review.
   Object admit(const WebhookServer& server, const std::string& path,
                const std::string& body) const {
     const HttpsAnswer answer = ask(server, path, body);
@@ -54,7 +54,7 @@ class WebhookTest : public WebhookFixture {
   }
 };
 
-TEST_F(WebhookTest, PathsAreControllerRuntimes) {
+TEST_F(WebhookTest, PathsEqualThoseOfControllerRuntime) {
   const api::Resource website(Website::kResource);
   EXPECT_EQ(WebhookServer::validate_path(website), "/validate-example-com-v1-website");
   EXPECT_EQ(WebhookServer::mutate_path(website), "/mutate-example-com-v1-website");
@@ -89,7 +89,7 @@ TEST_F(WebhookTest, AValidatorAllowsOrDenies) {
             0);
 }
 
-TEST_F(WebhookTest, AMutationIsAPatchOfWhatWasEdited) {
+TEST_F(WebhookTest, AMutationIsAPatchOfTheEdits) {
   WebhookServer server(loop_, options());
   server.mutate<Website>([](const Admission<Website>& request, api::ObjectDraft& draft) {
     if (request.object.replicas() == 0) draft["spec"]["replicas"].set(3);
@@ -105,7 +105,7 @@ TEST_F(WebhookTest, AMutationIsAPatchOfWhatWasEdited) {
   EXPECT_FALSE(unchanged["response"]["patch"].exists());
 }
 
-TEST_F(WebhookTest, FieldsThatNobodyKnowsStay) {
+TEST_F(WebhookTest, UnknownFieldsStay) {
   WebhookServer server(loop_, options());
   server.mutate<Website>([](const Admission<Website>&, api::ObjectDraft& draft) {
     draft["metadata"]["labels"]["app"].set("web");
@@ -167,7 +167,7 @@ Awaitable<void> slow_edit(const Admission<Website>& request, api::ObjectDraft& d
   draft["spec"]["replicas"].set(9);
 }
 
-TEST_F(WebhookTest, CoroutinesAreHandlersToo) {
+TEST_F(WebhookTest, HandlersMayBeCoroutines) {
   WebhookServer server(loop_, options());
   server.validate<Website>("/validate", &slow_verdict);
   server.mutate<Website>("/mutate", &slow_edit);
@@ -185,7 +185,7 @@ TEST_F(WebhookTest, CoroutinesAreHandlersToo) {
   EXPECT_EQ(thrown["response"]["status"]["code"].as_int(), 500);
 }
 
-TEST_F(WebhookTest, AStatusErrorIsTheAnswer) {
+TEST_F(WebhookTest, AStatusErrorIsReturned) {
   WebhookServer server(loop_, options());
   server.validate<Website>([](const Admission<Website>& request) -> AdmissionResponse {
     throw api::StatusError::invalid("example.com", "Website", request.object.name(),
@@ -217,7 +217,7 @@ TEST_F(WebhookTest, AnotherExceptionIs500WithoutItsText) {
   EXPECT_EQ(metric(server, "controller_runtime_webhook_panics_total"), 2);
 }
 
-TEST_F(WebhookTest, AnObjectOfAnotherKindIsRefused) {
+TEST_F(WebhookTest, AnObjectOfAnotherKindIsRejected) {
   WebhookServer server(loop_, options());
   server.validate<Website>("/typed", [](const Admission<Website>&) { return allowed(); });
   server.validate<Object>("/any", [](const Admission<Object>& request) {
@@ -233,7 +233,7 @@ TEST_F(WebhookTest, AnObjectOfAnotherKindIsRefused) {
   EXPECT_TRUE(is_allowed(admit(server, "/any", pod)));
 }
 
-TEST_F(WebhookTest, AConnectIsNoMatterForAValidatorOfAKind) {
+TEST_F(WebhookTest, AValidatorIgnoresConnect) {
   WebhookServer server(loop_, options());
   server.validate<Website>([](const Admission<Website>&) { return denied("not called"); });
   server.validate<Object>("/any", [](const Admission<Object>& request) {
@@ -249,7 +249,7 @@ TEST_F(WebhookTest, AConnectIsNoMatterForAValidatorOfAKind) {
   EXPECT_EQ(any["response"]["status"]["message"].as_string(), "PodExecOptions");
 }
 
-TEST_F(WebhookTest, WhatIsNoRequestOfAnApiServerIsAnHttpError) {
+TEST_F(WebhookTest, AnInvalidRequestIsAnHttpError) {
   WebhookServer server(loop_, options());
   server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
   const Serving serving(server);
@@ -276,14 +276,14 @@ TEST_F(WebhookTest, WhatIsNoRequestOfAnApiServerIsAnHttpError) {
             2);
 }
 
-TEST_F(WebhookTest, HugeBodiesAreRefused) {
+TEST_F(WebhookTest, HugeBodiesAreRejected) {
   WebhookServer server(loop_, options());
   server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
   const Serving serving(server);
   const HttpsCaller call = caller(server);
   constexpr std::size_t kLimit = 7u << 20;
   const std::string huge(kLimit + 1, ' ');
-  // More than once: the answer must not be lost while the client still sends.
+  // Several times: the response must not be lost while the client still sends.
   for (const bool chunked : {false, true, false, true, false, true}) {
     const HttpsAnswer answer = call({.path = "/validate", .body = huge, .chunked = chunked});
     EXPECT_EQ(answer.status, 413) << chunked;
@@ -294,7 +294,7 @@ TEST_F(WebhookTest, HugeBodiesAreRefused) {
   EXPECT_EQ(call({.path = "/validate", .body = fits}).status, 200);
 }
 
-TEST_F(WebhookTest, HandlersThatBlockRunAtTheSameTime) {
+TEST_F(WebhookTest, BlockingHandlersRunConcurrently) {
   WebhookServer server(loop_, options());
   constexpr int kCalls = 8;
   std::latch all(kCalls);
@@ -325,7 +325,7 @@ TEST_F(WebhookTest, AWebhookCanBeAddedWhileItRuns) {
   EXPECT_TRUE(is_allowed(admit(server, "/late", review("1", "CREATE", website(1)))));
 }
 
-TEST_F(WebhookTest, APathIsTakenOnce) {
+TEST_F(WebhookTest, APathIsUnique) {
   WebhookServer server(loop_, options());
   const auto handler = [](const Admission<Website>&) { return allowed(); };
   server.validate<Website>("/a", handler);
@@ -334,7 +334,7 @@ TEST_F(WebhookTest, APathIsTakenOnce) {
     EXPECT_THROW(server.validate<Website>(path, handler), InvalidArgument) << path;
 }
 
-TEST_F(WebhookTest, TheStartedCheckSaysWhetherItServes) {
+TEST_F(WebhookTest, TheStartedCheckReportsWhetherItServes) {
   WebhookServer server(loop_, options());
   const HealthCheck check = server.started_checker();
   EXPECT_EQ(check(), "webhook server has not been started yet");
@@ -356,7 +356,7 @@ TEST_F(WebhookTest, ItsHostMayBeAName) {
 
 // ---------------------------------------------------------------------------------- the end
 
-TEST_F(WebhookTest, GoesOnUntilItsEndpointHasGone) {
+TEST_F(WebhookTest, ServesUntilItsEndpointIsRemoved) {
   WebhookOptions slow = options();
   slow.drain_delay = 1s;
   WebhookServer server(loop_, slow);
@@ -375,7 +375,7 @@ TEST_F(WebhookTest, GoesOnUntilItsEndpointHasGone) {
   EXPECT_EQ(call(request).status, 0);
 }
 
-TEST_F(WebhookTest, ARequestThatRunsIsAnsweredBeforeTheEnd) {
+TEST_F(WebhookTest, ARunningRequestIsAnsweredDuringTheShutdown) {
   WebhookServer server(loop_, options());
   test::Gate entered;
   test::Gate leave;
@@ -391,7 +391,8 @@ TEST_F(WebhookTest, ARequestThatRunsIsAnsweredBeforeTheEnd) {
                            [&] { return ask(server, "/slow", review("1", "CREATE", website(1))); });
   EXPECT_TRUE(entered.wait());
   serving.request_stop();
-  // Soon, no new ones are taken. Until the server has heard of its end, they are answered.
+  // New requests are rejected after a moment. Until the server has noticed its stop, it answers
+  // them.
   EXPECT_TRUE(test::eventually(
       [&] { return ask(server, "/quick", review("2", "CREATE", website(1))).status == 0; }));
   EXPECT_FALSE(serving.ended());
@@ -405,7 +406,7 @@ Awaitable<AdmissionResponse> until_stopped(const Admission<Website>& request) {
   co_return allowed();
 }
 
-TEST_F(WebhookTest, ARequestThatTakesTooLongIsToldToStop) {
+TEST_F(WebhookTest, ASlowRequestIsStopped) {
   WebhookOptions impatient = options();
   impatient.finish_timeout = 50ms;
   WebhookServer server(loop_, impatient);
@@ -441,7 +442,7 @@ TEST_F(WebhookTest, TheApiServersTimeoutStopsTheHandler) {
   EXPECT_TRUE(is_allowed(admit(server, "/validate?timeout=1s", review("1", "CREATE", website(1)))));
 }
 
-TEST_F(WebhookTest, AnApiServerThatHangsUpStopsTheHandler) {
+TEST_F(WebhookTest, ADisconnectStopsTheHandler) {
   WebhookOptions plain = options();
   plain.plain_http = true;
   WebhookServer server(loop_, plain);
@@ -467,7 +468,7 @@ TEST_F(WebhookTest, AnApiServerThatHangsUpStopsTheHandler) {
   EXPECT_TRUE(stopped.wait());
 }
 
-TEST_F(WebhookTest, AClientThatSaysNothingDoesNotHoldUpTheStop) {
+TEST_F(WebhookTest, ASilentClientDoesNotDelayTheStop) {
   WebhookOptions patient = options();
   patient.finish_timeout = 1h;
   WebhookServer server(loop_, patient);
@@ -476,12 +477,12 @@ TEST_F(WebhookTest, AClientThatSaysNothingDoesNotHoldUpTheStop) {
   boost::asio::io_context context;
   boost::asio::ip::tcp::socket silent(context);
   silent.connect({boost::asio::ip::make_address("127.0.0.1"), server.port()});
-  // Accepted after the silent one.
+  // This connection is accepted after the silent one.
   EXPECT_EQ(ask(server, "/validate", review("1", "CREATE", website(1))).status, 200);
   serving.end();
 }
 
-TEST_F(WebhookTest, AsiosCancellationEndsARunAsAStopDoes) {
+TEST_F(WebhookTest, AsioCancellationEndsARunLikeAStop) {
   WebhookServer server(loop_, options());
   test::Gate entered;
   test::Gate leave;
@@ -505,14 +506,14 @@ TEST_F(WebhookTest, AsiosCancellationEndsARunAsAStopDoes) {
   });
   EXPECT_TRUE(entered.wait());
   boost::asio::post(strand, [&] { cancel.emit(boost::asio::cancellation_type::terminal); });
-  // New requests are no longer taken; the one that runs is not given up.
+  // New requests are rejected; the running one is not aborted.
   EXPECT_TRUE(test::eventually([&] { return server.started_checker()().has_value(); }));
   leave.open();
   EXPECT_EQ(test::get(answer).status, 200);
   test::wait_for(ended.get_future());
 }
 
-TEST_F(WebhookTest, AFrozenClientHoldsUpNobody) {
+TEST_F(WebhookTest, AFrozenClientDoesNotBlockOthers) {
   WebhookOptions plain = options();
   plain.plain_http = true;
   plain.finish_timeout = 50ms;
@@ -546,7 +547,7 @@ rest::Config unreachable() {
   return out;
 }
 
-TEST_F(WebhookTest, ServesUntilWhatNeedsLeadershipHasEnded) {
+TEST_F(WebhookTest, ServesUntilLeaderRunnablesHaveEnded) {
   const rest::Client client(unreachable(), loop_);
   ManagerOptions manager_options;
   manager_options.health_listen = "127.0.0.1:0";
@@ -578,7 +579,7 @@ TEST_F(WebhookTest, ServesUntilWhatNeedsLeadershipHasEnded) {
   EXPECT_EQ(ask(server, "/validate", review("1", "CREATE", website(1))).status, 0);
 }
 
-TEST_F(WebhookTest, ItsStopIsAPartOfTheManagers) {
+TEST_F(WebhookTest, ItsStopIsPartOfTheManagersStop) {
   const rest::Client client(unreachable(), loop_);
   ManagerOptions manager_options;
   manager_options.graceful_shutdown_timeout = 6s;

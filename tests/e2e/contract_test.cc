@@ -42,12 +42,12 @@ class ApiServer {
   virtual ~ApiServer() = default;
   virtual rest::Config config() const = 0;
   virtual int port() const = 0;
-  /// Ends as in a crash, and comes back with its objects.
+  /// Crashes and restarts with its objects.
   virtual void kill() = 0;
   virtual void start() = 0;
-  /// The same without its history: watches from before are told 410 Gone.
+  /// A restart without history: watches from earlier versions get 410 Gone.
   virtual void forget() = 0;
-  /// Whether it streams its state (WatchList).
+  /// True if it supports watch lists (WatchList).
   virtual bool streams() const = 0;
   virtual bool takes_custom_resources() const { return true; }
 };
@@ -68,7 +68,7 @@ class EmbeddedServer : public ApiServer {
     port_ = server_->port();
   }
   void forget() override {
-    // So much has happened since.
+    // Make enough changes to exceed the history.
     const rest::Client client{config()};
     const auto maps = client.resource<ConfigMap>("default");
     maps.create(api::Object::parse(
@@ -104,8 +104,9 @@ class RealServer : public ApiServer {
     server_.kill();
     server_.start();
   }
-  bool streams() const override { return false; }  // 1.20 knows nothing of it
-  // Built with Go 1.18 or later, 1.20 crashes when it writes one (modern-go/reflect2 before 1.0.2).
+  bool streams() const override { return false; }  // not supported by 1.20
+  // Built with Go 1.18 or later, 1.20 crashes when it writes a custom resource (modern-go/reflect2
+  // before 1.0.2).
   bool takes_custom_resources() const override { return false; }
 
  private:
@@ -114,7 +115,7 @@ class RealServer : public ApiServer {
 
 // --------------------------------------------------------------------------------- the handlers
 
-/// Writes down what a handler is told, and what cannot be told so.
+/// Records a handler's notifications, and inconsistent ones.
 class Story {
  public:
   template <class T = api::Object>
@@ -147,8 +148,8 @@ class Story {
     return out;
   }
 
-  /// "+x" added ("i": initially), "~x" updated, "=x" told again, "-x" deleted ("?": its end is not
-  /// known).
+  /// "+x" added ("i": initial), "~x" updated, "=x" resynced, "-x" deleted ("?": final state
+  /// unknown).
   std::vector<std::string> events() const {
     const std::lock_guard lock(mutex_);
     return events_;
@@ -180,7 +181,7 @@ enum class Kind { kEmbedded, kReal };
 
 class ContractTest : public testing::TestWithParam<Kind> {
  protected:
-  /// One server of each kind serves all tests, each of which has a namespace of its own.
+  /// One server of each kind serves all tests; each test has its own namespace.
   static ApiServer* server_of(Kind kind) {
     auto& server = servers_[kind];
     if (server) return server.get();
@@ -236,7 +237,7 @@ class ContractTest : public testing::TestWithParam<Kind> {
     for (const auto& map : maps().list().items) out.emplace(map.name(), map.resource_version());
     return out;
   }
-  /// Waits until store and stories are as the server is.
+  /// Waits until the store and the stories equal the server's state.
   template <class... Stories>
   void expect_all_like_the_server(const SharedIndexInformer& informer, const Stories&... stories) {
     const auto expected = listed();
@@ -258,10 +259,10 @@ class ContractTest : public testing::TestWithParam<Kind> {
   informer::FactoryOptions here() const {
     informer::FactoryOptions options;
     options.ns = ns_;
-    options.backoff.max = 1s;  // whoever waits here waits for the test
+    options.backoff.max = 1s;  // keeps the test short
     return options;
   }
-  /// An informer in sync, whose handler writes a story.
+  /// A synced informer whose handler records a story.
   struct Told {
     Told(const rest::Client& client, const informer::FactoryOptions& options)
         : factory(client, options) {
@@ -270,12 +271,12 @@ class ContractTest : public testing::TestWithParam<Kind> {
       EXPECT_TRUE(factory.wait_for_cache_sync());
     }
 
-    Story story;  // it is told until the factory ends
+    Story story;  // in use until the factory ends
     informer::SharedInformerFactory factory;
     informer::SharedInformer<ConfigMap> informer = factory.informer<ConfigMap>();
   };
 
-  /// An informer of its own, over the connection that can be cut.
+  /// A separate informer, over the connection that can be cut.
   std::unique_ptr<SharedIndexInformer> informer_with(cache::ReflectorOptions reflector) {
     reflector.name = ns_;
     reflector.backoff.max = 1s;
@@ -301,7 +302,7 @@ INSTANTIATE_TEST_SUITE_P(, ContractTest, testing::Values(Kind::kEmbedded, Kind::
                            return test.param == Kind::kEmbedded ? "Embedded" : "Real";
                          });
 
-TEST_P(ContractTest, StreamsItsStateOrListsIt) {
+TEST_P(ContractTest, UsesWatchListsOrLists) {
   for (int i = 0; i < 30; ++i) create(fmt::format("map-{}", i));
   informer::SharedInformerFactory factory(*client_, here());
   const auto informer = factory.informer<ConfigMap>();
@@ -336,7 +337,7 @@ TEST_P(ContractTest, ListOptionsCanBeTweaked) {
       eventually([&] { return informer->store().list_keys() == std::vector{ns_ + "/out"}; }));
 }
 
-TEST_P(ContractTest, MakesPages) {
+TEST_P(ContractTest, ListsInPages) {
   for (int i = 0; i < 25; ++i) create(fmt::format("map-{}", i));
   cache::ReflectorOptions options;
   options.use_watch_list = false;
@@ -351,7 +352,7 @@ TEST_P(ContractTest, MakesPages) {
   EXPECT_EQ(informer->stats().lists, 1u);
 }
 
-TEST_P(ContractTest, HandlersComeAndGo) {
+TEST_P(ContractTest, HandlersAreAddedAndRemoved) {
   create("a");
   create("b");
   informer::SharedInformerFactory factory(*client_, here());
@@ -379,7 +380,7 @@ TEST_P(ContractTest, HandlersComeAndGo) {
   EXPECT_THAT(late.events(), AllOf(Contains("-b"), Contains("~c")));
 }
 
-TEST_P(ContractTest, FiltersFollowWhatObjectsBecome) {
+TEST_P(ContractTest, FiltersFollowChanges) {
   create("in");
   create("out", "blue");
   informer::SharedInformerFactory factory(*client_, here());
@@ -391,7 +392,7 @@ TEST_P(ContractTest, FiltersFollowWhatObjectsBecome) {
   factory.start();
   ASSERT_TRUE(factory.wait_for_cache_sync());
   paint("in", "blue");   // leaves
-  paint("in", "green");  // nobody cares
+  paint("in", "green");  // outside of every filter
   paint("out", "red");   // enters
   maps().patch("out", rest::PatchType::kMerge, R"({"data":{"k":"w"}})");
   remove("in");
@@ -400,7 +401,7 @@ TEST_P(ContractTest, FiltersFollowWhatObjectsBecome) {
   EXPECT_THAT(story.events(), ElementsAre("+ini", "-in", "+out", "~out", "-out"));
 }
 
-TEST_P(ContractTest, ResyncsAskTheServerForNothing) {
+TEST_P(ContractTest, ResyncsMakeNoRequests) {
   create("a");
   auto options = here();
   options.resync_period = 1s;
@@ -421,12 +422,12 @@ TEST_P(ContractTest, ResyncsAskTheServerForNothing) {
   EXPECT_EQ(informer.untyped_informer().stats().lists, lists);
 }
 
-TEST_P(ContractTest, AConnectionThatBreaksLosesNothing) {
+TEST_P(ContractTest, ABrokenConnectionLosesNothing) {
   create("a");
   create("b");
   const Told told(*client_, here());
   const auto& stats = told.informer.untyped_informer().stats();
-  // (A watch that has brought nothing when it breaks is followed by a new list.)
+  // (A watch that breaks before any event is followed by a relist.)
   create("first");
   EXPECT_TRUE(eventually([&] { return told.story.has("+first"); }));
   const auto lists = stats.lists.load();
@@ -446,7 +447,7 @@ TEST_P(ContractTest, AConnectionThatBreaksLosesNothing) {
   EXPECT_TRUE(told.informer.live());
 }
 
-TEST_P(ContractTest, WhatWasMissedIsFoundByANewList) {
+TEST_P(ContractTest, ARelistFindsMissedChanges) {
   for (const char* name : {"changes", "comes-again", "gone", "stays"}) create(name);
   const Told told(*client_, here());
   const auto& stats = told.informer.untyped_informer().stats();
@@ -468,7 +469,7 @@ TEST_P(ContractTest, WhatWasMissedIsFoundByANewList) {
   EXPECT_GE(stats.errors.load(), 1u);
 }
 
-TEST_P(ContractTest, AServerThatCrashesIsFollowedWhenItIsBack) {
+TEST_P(ContractTest, FollowsAServerAfterItsCrash) {
   create("a");
   create("b");
   const Told told(*client_, here());
@@ -483,7 +484,7 @@ TEST_P(ContractTest, AServerThatCrashesIsFollowedWhenItIsBack) {
       eventually([&] { return told.informer.untyped_informer().live_since().has_value(); }));
 }
 
-TEST_P(ContractTest, ScopesAreWhatTheServerSelects) {
+TEST_P(ContractTest, ScopesEqualTheServersSelections) {
   const std::string other = make_namespace(ns_ + "-other");
   create("x");
   create("y", "blue");
@@ -511,7 +512,7 @@ TEST_P(ContractTest, ScopesAreWhatTheServerSelects) {
   EXPECT_TRUE(eventually([&] { return keys(red) == std::vector{ns_ + "/y"}; }));
 }
 
-TEST_P(ContractTest, KeepsMetadataOnlyOrWhatAProjectionSays) {
+TEST_P(ContractTest, KeepsMetadataOnlyOrProjectedFields) {
   create("x");
   informer::SharedInformerFactory factory(*client_, here());
   const auto metadata =
@@ -563,7 +564,7 @@ TEST_P(ContractTest, FollowsCustomResources) {
       widgets.create(widget("first", 1));
       return true;
     } catch (const api::StatusError&) {
-      return false;  // it is not served yet
+      return false;  // not served yet
     }
   }));
   informer::SharedInformerFactory factory(*client_, here());
@@ -607,7 +608,7 @@ TEST_P(ContractTest, IndexesFollowTheObjects) {
   }
 }
 
-TEST_P(ContractTest, WatchesThatEndAndBookmarksCostNoList) {
+TEST_P(ContractTest, EndedWatchesAndBookmarksNeedNoRelist) {
   const auto elsewhere = direct_->resource<ConfigMap>(make_namespace(ns_ + "-busy"));
   elsewhere.create(
       api::Object::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"busy"}})"));
@@ -624,7 +625,7 @@ TEST_P(ContractTest, WatchesThatEndAndBookmarksCostNoList) {
   const auto watches = stats.watches.load();
   const auto lists = stats.lists.load();
   EXPECT_TRUE(eventually([&] {
-    // Only what happens to others makes bookmarks worth sending.
+    // A server sends bookmarks only after changes of other objects.
     elsewhere.patch("busy", rest::PatchType::kMerge,
                     fmt::format(R"({{"data":{{"turn":"{}"}}}})", ++turn_));
     return stats.bookmarks >= 2 && stats.watches >= watches + 2;
@@ -638,7 +639,7 @@ TEST_P(ContractTest, WatchesThatEndAndBookmarksCostNoList) {
   EXPECT_THAT(story.events(), ElementsAre("+ai", "+b"));
 }
 
-TEST_P(ContractTest, WhatIsStreamedIsWhatAListHas) {
+TEST_P(ContractTest, AWatchListEqualsAList) {
   if (!server_->streams()) GTEST_SKIP() << "this server streams nothing";
   for (int i = 0; i < 20; ++i) create(fmt::format("map-{}", i));
   cache::ReflectorOptions options;
@@ -651,7 +652,7 @@ TEST_P(ContractTest, WhatIsStreamedIsWhatAListHas) {
   EXPECT_EQ(informer->stats().inconsistencies, 0u);
 }
 
-TEST_P(ContractTest, ACoalescingHandlerIsToldOfTheLatest) {
+TEST_P(ContractTest, ACoalescingHandlerReceivesTheLatestState) {
   create("a");
   create("b");
   informer::SharedInformerFactory factory(*client_, here());

@@ -39,7 +39,7 @@ const rest::Config& real_server(const std::filesystem::path& program) {
   return config;
 }
 
-/// Each test has a namespace of its own, with the config map "site", which says what to deploy.
+/// Each test has its own namespace, with the ConfigMap "site", which says what to deploy.
 class ControllerContract : public testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
@@ -62,7 +62,7 @@ class ControllerContract : public testing::TestWithParam<Kind> {
     maps().create(site);
   }
 
-  /// With a controller for config maps that owns Deployments and other config maps.
+  /// A manager with a controller for ConfigMaps that owns Deployments and other ConfigMaps.
   template <class Function>
   Manager& manager(Function function) {
     ManagerOptions options;
@@ -82,7 +82,7 @@ class ControllerContract : public testing::TestWithParam<Kind> {
         });
     return *manager_;
   }
-  /// Returns when the controller has run once more, with nothing to do afterwards.
+  /// Returns when the controller has run once more and is idle.
   void run_again() {
     const int before = runs_;
     again_->send(Request(ns_, "site"));
@@ -107,7 +107,7 @@ class ControllerContract : public testing::TestWithParam<Kind> {
   std::unique_ptr<Manager> manager_;
 };
 
-TEST_P(ControllerContract, CreateOrUpdateLeavesAloneWhatTheServerHasDefaulted) {
+TEST_P(ControllerContract, CreateOrUpdateKeepsDefaultsOfTheServer) {
   std::atomic<int> writes{0};
   const Running running(manager([&](const Request& request, Context& context) {
     const auto site = context.get<ConfigMap>(request);
@@ -131,7 +131,7 @@ TEST_P(ControllerContract, CreateOrUpdateLeavesAloneWhatTheServerHasDefaulted) {
   EXPECT_EQ(changed["spec"]["template"]["spec"]["containers"][0]["image"].as_string(), "web:2");
 }
 
-TEST_P(ControllerContract, WhatIsOwnedAndDeletedComesAgain) {
+TEST_P(ControllerContract, ADeletedOwnedObjectIsRecreated) {
   const Running running(manager([&](const Request& request, Context& context) {
     context.create_or_update<Deployment>(Request(request.ns, "web"),
                                          [](const auto& draft) { describe(draft, "web:1"); });
@@ -149,8 +149,8 @@ TEST_P(ControllerContract, WhatIsOwnedAndDeletedComesAgain) {
   }));
 }
 
-TEST_P(ControllerContract, ARunSeesWhatTheLastOneHasMade) {
-  // With names that the server makes, whoever does not see its own writes makes a second one.
+TEST_P(ControllerContract, ARunSeesTheWritesOfThePreviousOne) {
+  // With generated names, a controller that does not see its own writes creates a second object.
   const Running running(manager([&](const Request& request, Context& context) {
     for (const ConfigMap& map : context.list<ConfigMap>(request.ns)) {
       if (controller_of(map)) return;
@@ -168,7 +168,7 @@ TEST_P(ControllerContract, ARunSeesWhatTheLastOneHasMade) {
   EXPECT_EQ(pages, 1);
 }
 
-TEST_P(ControllerContract, AnObjectWithAFinalizerGoesAfterItsCleanUp) {
+TEST_P(ControllerContract, AnObjectWithAFinalizerIsRemovedAfterItsCleanUp) {
   std::atomic<int> cleaned{0};
   const Running running(manager([&](const Request& request, Context& context) {
     const auto site = context.find<ConfigMap>(request);
@@ -184,7 +184,7 @@ TEST_P(ControllerContract, AnObjectWithAFinalizerGoesAfterItsCleanUp) {
   EXPECT_EQ(cleaned, 1);
 }
 
-TEST_P(ControllerContract, AStatusThatIsTheSameIsNotWrittenAgain) {
+TEST_P(ControllerContract, AnUnchangedStatusIsNotWritten) {
   const Running running(manager([&](const Request& request, Context& context) {
     const auto web = context.create_or_update<Deployment>(
         Request(request.ns, "web"), [](const auto& draft) { describe(draft, "web:1"); });

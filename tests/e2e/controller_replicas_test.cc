@@ -52,19 +52,19 @@ using test::eventually;
 using test::Website;
 
 constexpr std::chrono::milliseconds kLeaseTime = test::kSanitized ? 6s : 3s;
-/// Candidates look every tenth of it, and up to 1.2 times of that later.
+/// Candidates retry after a tenth of it, with jitter up to 1.2 times longer.
 constexpr std::chrono::milliseconds kRetry = kLeaseTime / 10 * 22 / 10;
-/// For a machine that has other things to do.
+/// For a busy machine.
 constexpr std::chrono::milliseconds kSlack = test::kSanitized ? 20s : 5s;
 
-/// Between two questions to the server.
+/// The pause between two polls of the server.
 constexpr std::chrono::milliseconds kPause = 50ms;
 
 constexpr std::size_t kBatches = 4;
 constexpr std::size_t kSitesInBatch = test::kSanitized ? 25 : 125;
-/// How many sites the user works on at a time; each hand has a share of a batch.
+/// The number of sites that the user works on concurrently; each hand has a share of a batch.
 constexpr std::size_t kHands = 5;
-/// Of a replica: reconciles that may be about to write at one moment.
+/// The workers of a replica: the number of reconciles that may be about to write.
 constexpr int kWorkers = 4;
 
 // ---------------------------------------------------------------------------------- the servers
@@ -108,8 +108,8 @@ class RealServer : public ApiServer {
 };
 
 /// Built with Go 1.18 or later, 1.20 crashes when it writes custom resources (modern-go/reflect2
-/// before 1.0.2). Servers that are new enough have this API; a version 1.20 built from Debian's
-/// sources does not say that it is one.
+/// before 1.0.2). Newer servers have this API; a 1.20 built from Debian's sources does not report
+/// its version.
 bool takes_custom_resources(const rest::Client& client) {
   try {
     return !client.get_raw("/apis/flowcontrol.apiserver.k8s.io/v1").empty();
@@ -121,7 +121,7 @@ bool takes_custom_resources(const rest::Client& client) {
 
 // ------------------------------------------------------------------------------------- replicas
 
-/// A replica and its connection; begun anew whenever it has ended, as a kubelet does.
+/// A replica and its connection; restarted whenever it has ended, as by a kubelet.
 class Replica {
  public:
   Replica(const ApiServer& server, std::string name, std::string kind)
@@ -316,8 +316,8 @@ class Hand {
       make(fmt::format("site-{}-{}-{:03}", number_, batch, i));
       if (i % 2 == 0) change(any());
       if (i % 4 == 0) remove(any());
-      // Under the same name, but another object. Its name is taken for as long as the last one
-      // waits for its finalizer, so this comes a batch later.
+      // Another object under the same name. The name is in use until the finalizer of the previous
+      // object is removed, so this happens a batch later.
       if (const std::size_t at = i / 8; i % 8 == 0 && at < again.size()) make_again(again[at]);
     }
   }
@@ -365,7 +365,7 @@ class Hand {
   std::vector<std::string> deleted_;
 };
 
-/// Works with several hands at a time, and knows what must come of it.
+/// Works with several hands concurrently, and knows the expected result.
 template <class Site>
 class User {
  public:
@@ -399,7 +399,7 @@ class User {
 
 // ---------------------------------------------------------------------------------------- tests
 
-/// All of a scenario for one server and one kind of sites.
+/// A scenario for one server and one kind of sites.
 template <class Site>
 class Scenario {
  public:
@@ -425,7 +425,8 @@ class Scenario {
       const auto took = failover_from(leader);
       EXPECT_LE(took, kLeaseTime + kRetry + kSlack);
       leader.process().signal(SIGCONT);
-      // It finds that it has lost the lease, and ends. Whether it wrote before is told by tokens.
+      // The replica notices that it has lost the lease, and ends. Tokens show whether it wrote
+      // before.
       EXPECT_TRUE(eventually([&] { return leader.ended().has_value(); }, 30s));
       EXPECT_EQ(leader.ended(), test::kLostLease) << leader.log();
       leader.start();
@@ -494,8 +495,8 @@ class Scenario {
         time);
   }
 
-  /// Waits until all is as it has to be. To look, one lists all objects, for which the server could
-  /// do many writes: so this looks now and then, and only while the controllers write nothing.
+  /// Waits for the expected state. A check lists all objects, which costs the server as much as
+  /// many writes; so this checks rarely, and only while the controllers write nothing.
   bool settled() {
     std::size_t seen = 0;
     return tended([&] {
@@ -507,10 +508,10 @@ class Scenario {
     });
   }
 
-  /// kube-apiserver deletes an object to which a finalizer is added at the same moment, so what the
-  /// controller then makes is owned by a site that is gone; so is what a leader made whose request
-  /// was on its way when it was killed. Such garbage keeps the next site of that name waiting until
-  /// it is collected.
+  /// kube-apiserver deletes an object to which a finalizer is added at the same moment, so the
+  /// controller's objects may be owned by a deleted site; so may those of a leader that was killed
+  /// with a request in flight. Such garbage blocks the next site of that name until it is
+  /// collected.
   void collect_garbage() {
     collect_garbage_of<ConfigMap>();
     collect_garbage_of<Deployment>();
@@ -518,7 +519,7 @@ class Scenario {
   }
   template <class T>
   void collect_garbage_of() {
-    // Owners are listed after what they own, so those that are not there have gone.
+    // Owners are listed after their dependents, so missing owners have been deleted.
     const auto children = client_.resource<T>("default").list();
     const auto sites = client_.resource<Site>("default").list();
     std::set<std::string> uids;
@@ -531,7 +532,7 @@ class Scenario {
       try {
         client_.resource<T>("default").remove(std::string(child.name()), options);
       } catch (const api::StatusError& e) {
-        // Its controller was faster, and its site went after the children were listed.
+        // The controller deleted it first, and its site was deleted after the children were listed.
         if (!api::is_not_found(e)) throw;
         continue;
       }
@@ -549,8 +550,8 @@ class Scenario {
     return nullptr;
   }
 
-  /// How long it takes from now until another one than this has written. The user goes on, so there
-  /// is always something to write.
+  /// The time until another replica than this one has written. The user continues, so there are
+  /// always writes to make.
   std::chrono::milliseconds failover_from(const Replica& leader) {
     const auto begin = steady_clock::now();
     const std::size_t since = witness_.count();
@@ -562,9 +563,9 @@ class Scenario {
     return took;
   }
 
-  /// A former leader does not write after a later leader has started to write. Only the requests
-  /// that were on their way when the leader was frozen may come late, one of each worker: nothing
-  /// but the fencing token could keep them away.
+  /// A former leader does not write after a later leader has started to write. Only requests in
+  /// flight when the leader was frozen may arrive late, one per worker: only the fencing token
+  /// could reject them.
   void expect_one_writer_at_a_time() const {
     auto writes = witness_.writes();
     std::sort(writes.begin(), writes.end(),
@@ -620,7 +621,7 @@ class Scenario {
     const auto maps = client_.resource<ConfigMap>("default").list();
     for (const ConfigMap& page : maps.items) {
       if (page.annotations()[test::kWriter].as_string().empty())
-        continue;  // a real server has others
+        continue;  // a real server has other ConfigMaps
       ++pages;
       if (auto wrong = wrong_with(sites, page); !wrong.empty()) return wrong;
       const auto& want = wanted.at(std::string(page.name()));
@@ -660,18 +661,18 @@ class Scenario {
   User<Site> user_;
   std::size_t garbage_ = 0;
   std::size_t batch_ = 0;
-  std::string frozen_;  // who was, by SIGSTOP
+  std::string frozen_;  // the replica stopped by SIGSTOP
   std::vector<std::unique_ptr<Replica>> replicas_;
 };
 
-TEST(ControllerReplicas, AreOneControllerWhateverHappensToTheLeader) {
+TEST(ControllerReplicas, ActAsOneControllerDuringFaultsOfTheLeader) {
   const ServeProgram server;
   const rest::Client client{server.config()};
   client.resource<k8s::apiextensions::v1::CustomResourceDefinition>().create(definition());
   Scenario<Website>(server).run();
 }
 
-TEST(ControllerReplicas, AreOneControllerOnARealServer) {
+TEST(ControllerReplicas, ActAsOneControllerOnARealServer) {
   const auto program = test::KubeApiserver::find_program();
   if (!program) GTEST_SKIP() << "*** no kube-apiserver or no etcd ***";
   const RealServer server(*program);

@@ -8,8 +8,8 @@
 //     # embedded: reason        not sent to the real server
 //     # answer: code            the embedded server's status code in this case
 //
-// A difference that is no longer one fails the test, too. The real server is an old one (1.20), the
-// embedded one answers as 1.36 does: what is new in all answers is taken out of them below.
+// A listed difference that does not occur fails the test, too. The real server is an old one (1.20), the
+// embedded one responds like 1.36: the code below removes fields that are new in all responses.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
@@ -49,7 +49,7 @@ using rapidjson::Value;
 
 struct Request {
   std::string title;
-  /// "differs", "message", "embedded": why.
+  /// "differs", "message", "embedded": the reason.
   std::map<std::string, std::string> notes;
   std::string method;
   std::string target;
@@ -171,9 +171,9 @@ const std::set<std::string, std::less<>>& left_out() {
       "completionMode", "suspend", "manualSelector", "podReplacementPolicy",
       "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid",
       "lastPhaseTransitionTime", "allocateLoadBalancerNodePorts",
-      // gone since
+      // removed since 1.20
       "selfLink", "clusterName",
-      // OpenAPI's words
+      // descriptions of OpenAPI
       "description"};
   return kNames;
 }
@@ -185,7 +185,7 @@ std::string text_of(const Value& value) {
   return buffer.GetString();
 }
 
-/// The members that count, by name.
+/// The members to compare, by name.
 std::map<std::string, const Value*> members(const Value& object) {
   std::map<std::string, const Value*> out;
   for (const auto& member : object.GetObject()) {
@@ -205,7 +205,8 @@ bool is_age(const Value& value) {
 
 bool is_empty(const Value& value) { return value.IsObject() && members(value).empty(); }
 
-/// The elements of an array; those of a list by name, since 1.20 has no order in its cache.
+/// The elements of an array; those of a list sorted by name, because the cache of 1.20 has no
+/// order.
 std::vector<const Value*> elements(const Value& array, const std::string& path) {
   std::vector<const Value*> out;
   for (const Value& element : array.GetArray()) out.push_back(&element);
@@ -246,7 +247,7 @@ void compare(const Value& real, const Value& ours, const std::string& path,
 }
 
 struct Differences {
-  /// In the words of a failure, and elsewhere.
+  /// Differences in a failure's message, and other ones.
   std::vector<std::string> words;
   std::vector<std::string> rest;
 };
@@ -280,12 +281,12 @@ Differences compare(const Answer& real, const Answer& ours) {
 
 class EmbeddedConversation : public testing::TestWithParam<std::string> {};
 
-/// Without a real server: nothing fails but what has to.
-TEST_P(EmbeddedConversation, HasAnAnswerForEverything) {
+/// Without a real server: checks that requests fail only where they must.
+TEST_P(EmbeddedConversation, AnswersEveryRequest) {
   apiserver::Server server;
   Connection connection(server.port(), "");
   for (const Request& request : read_conversation(GetParam())) {
-    if (request.target.find("999999999999") != std::string::npos) continue;  // they wait
+    if (request.target.find("999999999999") != std::string::npos) continue;  // these requests wait
     SCOPED_TRACE(request.title);
     const Answer answer = connection.ask(request);
     EXPECT_GE(answer.code, 200);
@@ -306,7 +307,7 @@ INSTANTIATE_TEST_SUITE_P(All, EmbeddedConversation,
                          testing::Values("reading", "writing", "deleting", "limits"),
                          [](const auto& one) { return one.param; });
 
-TEST(RealConversation, IsTheSameWithBothServers) {
+TEST(RealConversation, IsEqualForBothServers) {
   const auto program = test::KubeApiserver::find_program();
   if (!program) {
     GTEST_SKIP()

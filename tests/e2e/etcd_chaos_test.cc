@@ -58,7 +58,6 @@ namespace {
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using asio::ip::tcp;
-using cmd::bench::LagHistogram;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
@@ -103,7 +102,7 @@ tcp::endpoint endpoint_of(const std::string& url) {
 
 /// The common latencies of a phase's watchers.
 struct Lags {
-  LagHistogram histogram;
+  cmd::bench::LagHistogram histogram;
   std::uint64_t events = 0;
 };
 
@@ -122,7 +121,7 @@ class Watcher {
     connect();
   }
 
-  // To be called on the thread of `context`, too:
+  // Called on the thread of `context` as well:
   Revision last() const { return last_; }
   const std::vector<Span>& spans() const { return spans_; }
   const std::map<int, Revision>& state() const { return state_; }
@@ -189,7 +188,7 @@ class Watcher {
       raw_.erase(0, end + 4);
       head_ = false;
     }
-    // The chunks, and in them the lines.
+    // Reads the chunks, and the lines in them.
     std::size_t at = 0;
     for (;;) {
       if (in_chunk_ == 0) {
@@ -314,7 +313,7 @@ class Watchers {
       return out;
     });
   }
-  /// How late they were since the last call.
+  /// The latencies since the last call.
   Lags take_lags() {
     return look([this](const auto&) { return std::exchange(lags_, Lags()); });
   }
@@ -326,7 +325,7 @@ class Watchers {
   std::thread thread_;
 };
 
-/// Replace their own objects at a rate, and record acknowledged writes.
+/// Replace their own objects at a given rate, and record acknowledged writes.
 class Writers {
  public:
   Writers(tcp::endpoint server, int rate) : server_(server), rate_(rate), begin_(Clock::now()) {
@@ -458,7 +457,7 @@ class EtcdChaosTest : public testing::Test {
   }
 
   std::string file(const std::string& name, const std::string& text) {
-    // A reader finds the old one or the new one.
+    // The rename is atomic: a reader finds the old file or the new one.
     const std::string path = (dir_ / name).string();
     test::write_file(path + ".new", text);
     std::filesystem::rename(path + ".new", path);
@@ -497,7 +496,7 @@ class EtcdChaosTest : public testing::Test {
     ASSERT_TRUE(progress());
     const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
     const auto writes = static_cast<double>(writers_->count() - written);
-    const LagHistogram lags = watchers_->take_lags().histogram;
+    const cmd::bench::LagHistogram lags = watchers_->take_lags().histogram;
     // A restarted member's CPU time starts at 0.
     const bool same = member_processes() == processes;
     const double by_members = members_cpu() - members;
@@ -577,7 +576,7 @@ class EtcdChaosTest : public testing::Test {
   std::optional<Writers> writers_;
 };
 
-TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
+TEST_F(EtcdChaosTest, AllWatchersReceiveEverythingOnceAndInOrder) {
   const auto load = seconds(setting("LOOKOUT_CHAOS_SECONDS", 1));
   phase("nothing", [] {});
   const std::size_t follower = (etcd_->leader() + 1) % 3;
@@ -636,7 +635,7 @@ TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
     control({"user", "grant-role", "lookout", "server"});
     control({"auth", "enable"});
     std::this_thread::sleep_for(load);
-    // Without the permission, it is rejected, not lost.
+    // Without the permission, the write is rejected, not lost.
     control({"role", "revoke-permission", "server", "/registry", "/registrz"});
     std::this_thread::sleep_for(milliseconds(300));
     control({"role", "grant-permission", "server", "--prefix=true", "readwrite", "/registry"});
@@ -648,7 +647,7 @@ TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
     issue("lookout");
     issue("root");
     std::this_thread::sleep_for(load);
-    // So that all clients use the new ones.
+    // Restart all members, so that all clients use the new certificates.
     for (std::size_t i = 0; i < 3; ++i) {
       etcd_->kill(i);
       etcd_->restart(i);

@@ -1,4 +1,5 @@
-// Several `lookout serve --storage etcd` over one etcd: each is a whole server, and all are one.
+// Several `lookout serve --storage etcd` on one etcd: each is a complete server, and all have the
+// same state.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +43,7 @@ class EtcdServeTest : public testing::Test {
     config.server = serve.url();
     return rest::Client(config);
   }
-  /// Whether an informer has the objects of a server's list.
+  /// True if an informer has the objects of a server's list.
   static bool same(const rest::TypedClient<ConfigMap>& maps,
                    const informer::SharedInformer<ConfigMap>& informer) {
     const auto listed = maps.list();
@@ -55,11 +56,11 @@ class EtcdServeTest : public testing::Test {
   test::ProgramEnvironment environment_;
 };
 
-TEST_F(EtcdServeTest, AnInformerOfOneServerSeesWhatIsWrittenThroughAnother) {
+TEST_F(EtcdServeTest, AnInformerOfOneServerSeesWritesThroughAnother) {
   test::EtcdCluster etcd;
   const test::ServeProcess one(environment_, flags(etcd));
   const test::ServeProcess two(environment_, flags(etcd));
-  EXPECT_THAT(one.output(), HasSubstr("objects are kept in etcd at " + etcd.endpoint()));
+  EXPECT_THAT(one.output(), HasSubstr("Objects are kept in etcd at " + etcd.endpoint()));
   const rest::Client reader = client_of(one);
   const rest::Client writer = client_of(two);
   informer::SharedInformerFactory factory(reader, {.ns = "default"});
@@ -97,7 +98,7 @@ TEST_F(EtcdServeTest, AnInformerOfOneServerSeesWhatIsWrittenThroughAnother) {
       return api::is_already_exists(e);
     }
   }));
-  // As a real API server keeps them.
+  // The keys equal those of a real API server.
   EXPECT_THAT(etcd.etcdctl({"get", "--prefix", "--keys-only", "/registry"}),
               testing::AllOf(HasSubstr("/registry/configmaps/default/m1\n"),
                              HasSubstr("/registry/namespaces/default\n"),
@@ -123,7 +124,7 @@ TEST_F(EtcdServeTest, ServersMayStartTogether) {
   }
 }
 
-TEST_F(EtcdServeTest, AnInformerGoesOnWhileMembersAreKilled) {
+TEST_F(EtcdServeTest, AnInformerContinuesWhileMembersAreKilled) {
   test::EtcdCluster etcd({.members = 3});
   const test::ServeProcess one(environment_, flags(etcd));
   const test::ServeProcess two(environment_, flags(etcd));
@@ -171,7 +172,7 @@ TEST_F(EtcdServeTest, ObjectsOutliveTheServers) {
   EXPECT_EQ(client_of(again).resource<ConfigMap>("default").get("kept").name(), "kept");
 }
 
-TEST_F(EtcdServeTest, SecretsAreEncryptedIfTheyShallBe) {
+TEST_F(EtcdServeTest, SecretsAreEncryptedIfConfigured) {
   test::EtcdCluster etcd;
   const test::TempDir dir;
   test::write_file(dir / "encryption.yaml", R"(
@@ -198,7 +199,7 @@ resources:
   EXPECT_THAT(etcd.etcdctl({"get", "/registry/configmaps/default/plain"}), HasSubstr("\"kind\""));
 }
 
-TEST_F(EtcdServeTest, HasAWatchCacheUnlessItIsToldOtherwise) {
+TEST_F(EtcdServeTest, HasAWatchCacheByDefault) {
   const std::string filled = "apiserver_watch_cache_initializations_total{";
   for (const bool cached : {true, false}) {
     auto arguments = flags(test::shared_etcd());
@@ -215,7 +216,7 @@ TEST_F(EtcdServeTest, HasAWatchCacheUnlessItIsToldOtherwise) {
   }
 }
 
-TEST_F(EtcdServeTest, WithoutAnEtcdItSaysSo) {
+TEST_F(EtcdServeTest, ReportsAnUnreachableEtcd) {
   const auto result =
       environment_.run(test::lookout_program(),
                        {"serve", "--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-endpoints",

@@ -51,7 +51,8 @@ constexpr const char* kLabels = "      1     1=   1=    1          2     .     3
 constexpr const char* kOnce = "        1     1=   1=    1          1     .     1    1         2 ";
 constexpr const char* kLater = "       -     -=   -=    -          -     .     1    1         2 ";
 
-/// 1.20 writes it once more to say who has set the finalizers of its admission (managedFields).
+/// 1.20 writes the object once more to record the owner of the finalizers that its admission adds
+/// (managedFields).
 constexpr const char* kWritesFields = "- - - - - - - - -";
 
 struct Kind {
@@ -60,17 +61,17 @@ struct Kind {
   std::string plural;
   /// The request body, without type and name.
   std::string object;
-  /// A merge patch of what is no metadata; empty: nothing can be changed.
+  /// A merge patch outside of metadata; empty: no field can be changed.
   std::string spec;
   /// A merge patch of the status.
   std::string status;
-  /// As of 1.36.
+  /// The expected result, as of 1.36.
   const char* counts;
   /// For the real server: its version of the resource; empty: the same; "none": not served.
   std::string real_version = {};
-  /// Its behaviour, if that has changed since; null: the same.
+  /// The real server's result if it differs from 1.36; null: the same.
   const char* real_counts = nullptr;
-  /// Others (in the real server) write the object, too.
+  /// Controllers of the real server write the object, too.
   bool others_write = false;
   std::string name = "gen";
 };
@@ -94,6 +95,13 @@ const std::vector<Kind>& kinds() {
       R"({"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"gens",)"
       R"("singular":"gen","kind":"Gen","listKind":"GenList"},"versions":[{"name":"v1",)"
       R"("served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}})";
+  const std::string role = R"({"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]})";
+  const auto binding = [](const char* kind) {
+    return fmt::format(
+        R"({{"roleRef":{{"apiGroup":"rbac.authorization.k8s.io","kind":"{}","name":"x"}}}})", kind);
+  };
+  const std::string subjects =
+      R"({"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"x"}]})";
   static const std::vector<Kind> kKinds = {
       {"", "v1", "configmaps", R"({"data":{"a":"1"}})", R"({"data":{"a":"2"}})", "", kNothing},
       {"", "v1", "endpoints", "{}",
@@ -196,18 +204,11 @@ const std::vector<Kind>& kinds() {
        R"({"spec":{"minAvailable":1,"selector":{"matchLabels":{"a":"b"}}}})",
        R"({"spec":{"minAvailable":2}})", R"({"status":{"currentHealthy":1}})", kWithStatus,
        "v1beta1"},
-      {"rbac.authorization.k8s.io", "v1", "clusterrolebindings",
-       R"({"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"x"}})",
-       R"({"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"x"}]})", "",
-       kNothing},
-      {"rbac.authorization.k8s.io", "v1", "clusterroles", R"({"rules":[]})",
-       R"({"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]})", "", kNothing},
-      {"rbac.authorization.k8s.io", "v1", "rolebindings",
-       R"({"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"x"}})",
-       R"({"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"x"}]})", "",
-       kNothing},
-      {"rbac.authorization.k8s.io", "v1", "roles", R"({"rules":[]})",
-       R"({"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]})", "", kNothing},
+      {"rbac.authorization.k8s.io", "v1", "clusterrolebindings", binding("ClusterRole"), subjects,
+       "", kNothing},
+      {"rbac.authorization.k8s.io", "v1", "clusterroles", R"({"rules":[]})", role, "", kNothing},
+      {"rbac.authorization.k8s.io", "v1", "rolebindings", binding("Role"), subjects, "", kNothing},
+      {"rbac.authorization.k8s.io", "v1", "roles", R"({"rules":[]})", role, "", kNothing},
       {"storage.k8s.io", "v1", "csidrivers", R"({"spec":{"attachRequired":false}})",
        R"({"spec":{"requiresRepublish":true}})", "", kLater, "", "- -= -= - - . - - -"},
       {"storage.k8s.io", "v1", "csinodes", R"({"spec":{"drivers":[]}})",
@@ -282,7 +283,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return out;
 }
 
-/// The steps of one kind with one server.
+/// Runs the steps of one kind with one server.
 class Story {
  public:
   Story(const rest::Client& client, const Kind& kind, const std::string& version)
@@ -413,7 +414,7 @@ std::string said_by_clients(const rest::Client& client) {
   return out;
 }
 
-TEST(Generation, EveryBuiltInKindIsLookedAt) {
+TEST(Generation, CoversEveryBuiltInKind) {
   for (const api::ResourceInfo& info : api::builtin_resources()) {
     if (info.verbs.find("watch") == std::string_view::npos ||
         info.plural.starts_with("certificate"))
@@ -425,7 +426,7 @@ TEST(Generation, EveryBuiltInKindIsLookedAt) {
   }
 }
 
-TEST(Generation, OfTheEmbeddedServerIsThatOfKubernetes136) {
+TEST(Generation, OfTheEmbeddedServerEqualsKubernetes136) {
   apiserver::Server server;
   const rest::Client client(server.client_config());
   for (const Kind& kind : kinds()) {
@@ -434,7 +435,7 @@ TEST(Generation, OfTheEmbeddedServerIsThatOfKubernetes136) {
   }
 }
 
-TEST(RealGeneration, IsTheSame) {
+TEST(RealGeneration, EqualsTheExpectedResults) {
   const auto program = test::KubeApiserver::find_program();
   if (!program) {
     GTEST_SKIP()
@@ -452,14 +453,14 @@ TEST(RealGeneration, IsTheSame) {
   }
 }
 
-TEST(Generation, ThatClientsSayCountsWhereNobodyElseCounts) {
+TEST(Generation, OfClientsIsKeptIfTheServerDoesNotSetIt) {
   apiserver::Server server;
   EXPECT_EQ(said_by_clients(rest::Client(server.client_config())), " 5 5 5 5 1 1");
 }
 
 // ------------------------------------------------------------------------------ custom resources
 
-/// With and without a subresource for the status.
+/// With and without a status subresource.
 void check_custom(const rest::Client& client, bool subresource) {
   const std::string plural = subresource ? "withs" : "withouts";
   const std::string kind = subresource ? "With" : "Without";
@@ -508,7 +509,7 @@ class CustomGeneration : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Status, CustomGeneration, testing::Bool(),
                          [](const auto& p) { return p.param ? "Subresource" : "NoSubresource"; });
 
-TEST_P(CustomGeneration, OfTheEmbeddedServer) {
+TEST_P(CustomGeneration, EmbeddedServer) {
   apiserver::Server server;
   check_custom(rest::Client(server.client_config()), GetParam());
 }

@@ -58,7 +58,7 @@ class GoCandidate {
   std::optional<test::Process> process_;
 };
 
-/// One of ours, on threads of this process.
+/// A candidate of Lookout, on threads of this process.
 class OurCandidate {
  public:
   OurCandidate(const rest::Client& client, const std::string& identity)
@@ -115,13 +115,13 @@ class GoElectionTest : public testing::Test {
     EXPECT_EQ(first.spec().holder_identity(), "go-1");
     const std::int32_t transitions = first.spec().lease_transitions().value_or(0);
 
-    // Ours waits for as long as Go renews.
+    // Lookout waits as long as Go renews.
     auto ours = std::make_unique<OurCandidate>(client, "cc-1");
     ASSERT_TRUE(eventually([&] { return ours->leader() == "go-1"; }));
     EXPECT_FALSE(eventually([&] { return ours->leads(); },
                             std::chrono::ceil<std::chrono::seconds>(kLeaseTime + 1s)));
 
-    // Released by Go: ours need not wait for its end.
+    // Go releases the lease: Lookout does not wait for its expiry.
     auto begin = steady_clock::now();
     go->process().signal(SIGTERM);
     ASSERT_TRUE(eventually([&] { return ours->leads(); }));
@@ -131,14 +131,14 @@ class GoElectionTest : public testing::Test {
     EXPECT_EQ(second.spec().holder_identity(), "cc-1");
     EXPECT_EQ(second.spec().lease_transitions(), transitions + 1);
 
-    // Go waits for as long as ours renews.
+    // Go waits as long as Lookout renews.
     go = std::make_unique<GoCandidate>(config, "go-2");
     ASSERT_TRUE(eventually([&] { return go->says("LEADER cc-1"); })) << go->log();
     EXPECT_FALSE(eventually([&] { return go->says("STARTED"); },
                             std::chrono::ceil<std::chrono::seconds>(kLeaseTime + 1s)));
     EXPECT_TRUE(ours->leads());
 
-    // Released by ours.
+    // Lookout releases the lease.
     begin = steady_clock::now();
     EXPECT_EQ(ours->stop(), leaderelection::End::kStopped);
     ASSERT_TRUE(eventually([&] { return go->says("STARTED"); })) << go->log();
@@ -177,7 +177,7 @@ class GoElectionTest : public testing::Test {
   }
 };
 
-TEST_F(GoElectionTest, SharesALeaseWithOurs) {
+TEST_F(GoElectionTest, SharesALeaseWithLookout) {
   const test::ProgramEnvironment environment;
   const test::ServeProcess server(environment);
   rest::Config config;
@@ -185,7 +185,7 @@ TEST_F(GoElectionTest, SharesALeaseWithOurs) {
   alternate(config);
 }
 
-TEST_F(GoElectionTest, SharesALeaseWithOursOnARealServer) {
+TEST_F(GoElectionTest, SharesALeaseWithLookoutOnARealServer) {
   const auto program = test::KubeApiserver::find_program();
   if (!program) GTEST_SKIP() << "*** no kube-apiserver or no etcd ***";
   const test::KubeApiserver server(*program);

@@ -1,6 +1,6 @@
-// client-go's informer at `lookout serve --storage etcd` while members of a cluster of three etcds
-// are killed, and others end in good order. Needs the program of tests/interop/informer:
-// scripts/go-interop.sh builds it, $LOOKOUT_GO_INFORMER names it.
+// client-go's informer with `lookout serve --storage etcd`, while members of a cluster of three
+// etcds are killed or shut down. Needs the program of tests/interop/informer: scripts/go-interop.sh
+// builds it, $LOOKOUT_GO_INFORMER names it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,8 +38,7 @@ std::uint64_t number_of(std::string_view text) {
   return text.empty() ? 0 : std::stoull(std::string(text));
 }
 
-/// Writes to five pods of its own through one server, all the time, and remembers what was
-/// acknowledged.
+/// Writes continuously to its own five pods through one server, and records acknowledged writes.
 class Writer {
  public:
   Writer(const std::string& url, int id) : id_(id) {
@@ -81,7 +80,7 @@ class Writer {
       try {
         write(pods, name, i, random() % 4 == 0);
       } catch (const Error&) {
-        // It may have happened or not, and may still happen.
+        // The outcome is unknown: the write may have happened, or may still happen.
         const std::lock_guard lock(mutex_);
         certain_.erase("default/" + name);
       }
@@ -140,7 +139,7 @@ class Writer {
   std::thread thread_;
 };
 
-/// A running informer in Go, by what it prints.
+/// A running informer in Go, observed by its output.
 class GoInformer {
  public:
   GoInformer(const std::string& program, const std::string& url, bool watch_list)
@@ -149,7 +148,7 @@ class GoInformer {
     process_.emplace(environment_.start(program, {"-server", url}, log_));
   }
 
-  /// Reads what it has printed since.
+  /// Reads its new output.
   void read() {
     std::ifstream in(log_);
     in.seekg(read_);
@@ -166,7 +165,7 @@ class GoInformer {
   const State& store() const { return store_; }
   const State& told() const { return told_; }
   const std::set<std::uint64_t>& versions() const { return versions_; }
-  /// How often it asked for the state, and how it did so first.
+  /// The number of initial states that it requested.
   int states() const { return lists_ + streams_; }
   bool asked_as_it_should() const { return (watch_list_ ? lists_ : streams_) == 0; }
   std::uint64_t first() const { return first_; }
@@ -177,7 +176,7 @@ class GoInformer {
   void take(const std::string& text) {
     rapidjson::Document line;
     line.Parse(text.c_str());
-    if (!line.IsObject() || !line.HasMember("type")) return;  // what client-go logs
+    if (!line.IsObject() || !line.HasMember("type")) return;  // log lines of client-go
     const std::string type = line["type"].GetString();
     if (type == "GET") {
       const std::string url = line["url"].GetString();
@@ -226,8 +225,8 @@ class GoInformer {
   std::optional<test::Process> process_;
   std::streampos read_ = 0;
   State store_;
-  State told_;    // by its handler's notifications
-  State newest_;  // deleted ones, too
+  State told_;    // from its handler's notifications
+  State newest_;  // with deleted pods
   std::set<std::uint64_t> versions_;
   std::uint64_t seen_ = 0;
   std::uint64_t first_ = 0;
@@ -267,7 +266,7 @@ class GoInformerTest : public testing::Test {
       informers_.push_back(std::make_unique<GoInformer>(program_, url, watch_list));
   }
 
-  /// Until more has been written, and everybody has seen it.
+  /// Waits until there are new writes and all informers have received them.
   bool progress() {
     const auto written = [&] {
       std::size_t out = 0;
@@ -294,7 +293,8 @@ class GoInformerTest : public testing::Test {
     return out;
   }
 
-  /// `always_watching`: the state was asked for once, and so nothing may have been left out.
+  /// `always_watching`: the informer requested the state once, so it must have received every
+  /// event.
   void end_and_compare(const std::string& url, bool always_watching) {
     for (const auto& writer : writers_) writer->stop();
     const State state = present(url);
@@ -328,7 +328,7 @@ class GoInformerTest : public testing::Test {
 
   void kill_one_after_the_other() {
     for (int round = 0; round < 6; ++round) {
-      // The leader every other time; some are asked to go.
+      // The leader every other time; some members are shut down regularly.
       std::optional<std::size_t> member;
       ASSERT_TRUE(eventually([&] { return (member = cluster_->leader()).has_value(); }));
       if (round % 2 == 1) member = (*member + 1) % 3;
@@ -358,7 +358,7 @@ class GoInformerTest : public testing::Test {
   std::vector<std::unique_ptr<GoInformer>> informers_;
 };
 
-TEST_F(GoInformerTest, FollowsAServerWhoseEtcdsAreKilled) {
+TEST_F(GoInformerTest, FollowsAServerWhileItsEtcdsAreKilled) {
   const auto server = serve(0);
   write_through(server->url());
   follow(server->url());
@@ -368,7 +368,7 @@ TEST_F(GoInformerTest, FollowsAServerWhoseEtcdsAreKilled) {
   end_and_compare(server->url(), true);
 }
 
-TEST_F(GoInformerTest, SeesAtOneServerWhatIsWrittenThroughAnother) {
+TEST_F(GoInformerTest, SeesWritesThroughAnotherServer) {
   const auto written = serve(0);
   const auto watched = serve(1);
   write_through(written->url());
@@ -380,7 +380,7 @@ TEST_F(GoInformerTest, SeesAtOneServerWhatIsWrittenThroughAnother) {
   EXPECT_EQ(present(written->url()), present(watched->url()));
 }
 
-TEST_F(GoInformerTest, FindsTheStateAgainWhenItsServerAndMembersDie) {
+TEST_F(GoInformerTest, RecoversWhenItsServerAndMembersAreKilled) {
   const auto written = serve(0);
   auto watched = serve(1);
   const std::string url = watched->url();

@@ -32,7 +32,7 @@ Words kubectls() {
   for (std::string name; std::getline(list, name, ':');) {
     if (!name.empty()) out.push_back(name);
   }
-  // For at least one test, which reports that it is skipped.
+  // Keeps at least one test, which reports that it is skipped.
   if (out.empty()) out.emplace_back();
   return out;
 }
@@ -109,7 +109,7 @@ class Kubectl : public testing::TestWithParam<std::tuple<std::string, std::strin
   Words where_;
 };
 
-TEST_P(Kubectl, FindsOutWhatTheServerHas) {
+TEST_P(Kubectl, DiscoversTheServersResources) {
   EXPECT_THAT(test::lines(ok({"api-versions"})),
               IsSupersetOf({"v1", "apps/v1", "batch/v1", "coordination.k8s.io/v1",
                             "apiextensions.k8s.io/v1", "rbac.authorization.k8s.io/v1"}));
@@ -151,8 +151,8 @@ TEST_P(Kubectl, CreatesAndGets) {
   EXPECT_THAT(ok({"describe", "pod", "a"}), HasSubstr("Node:         n1"));
 }
 
-// Newer ones send what they make themselves, and what they delete, as protobuf.
-TEST_P(Kubectl, MakesObjectsOfItsOwn) {
+// Newer versions of kubectl send created and deleted objects as protobuf.
+TEST_P(Kubectl, CreatesGeneratedObjects) {
   ok({"create", "namespace", "team"});
   where_.insert(where_.end(), {"-n", "team"});
   ok({"create", "configmap", "conf", "--from-literal=a=1", "--from-literal=b=x=y"});
@@ -215,7 +215,7 @@ TEST_P(Kubectl, Changes) {
                        R"([{"op":"remove","path":"/spec/nothing"}])"}),
               HasSubstr("request is invalid"));
 
-  // As `kubectl edit` does.
+  // Like `kubectl edit`.
   const std::string shown = ok({"get", "pod", "a", "-o", "yaml"});
   std::string edited = shown;
   edited.replace(edited.find("tier: front"), 11, "tier: edited");
@@ -245,7 +245,7 @@ TEST_P(Kubectl, Applies) {
                              "configmap \"conf\" deleted from default namespace\n"));
 }
 
-TEST_P(Kubectl, AppliesOnTheServer) {
+TEST_P(Kubectl, AppliesServerSide) {
   const std::string one = file("map.yaml", config_map("m", "a: '1', b: '1'"));
   EXPECT_THAT(ok({"apply", "--server-side", "-f", one}),
               HasSubstr("configmap/m serverside-applied"));
@@ -253,7 +253,7 @@ TEST_P(Kubectl, AppliesOnTheServer) {
   ok({"patch", "configmap", "m", "--type=merge", "-p", R"({"data":{"c":"other"}})"});
   ok({"apply", "--server-side", "-f", file("less.yaml", config_map("m", "a: '2'"))});
   EXPECT_EQ(ok({"get", "configmap", "m", path(".data")}), R"({"a":"2","c":"other"})");
-  // Another manager is in conflict, and may insist.
+  // Another manager gets a conflict, and may force it.
   const std::string other = file("other.yaml", config_map("m", "a: '3'"));
   EXPECT_THAT(refused({"apply", "--server-side", "--field-manager=other", "-f", other}),
               HasSubstr("conflict with \"kubectl\": .data.a"));
@@ -263,7 +263,7 @@ TEST_P(Kubectl, AppliesOnTheServer) {
               HasSubstr("manager: other"));
 }
 
-TEST_P(Kubectl, ShowsWhatAnApplyOnTheServerWouldChange) {
+TEST_P(Kubectl, ShowsTheDiffOfAServerSideApply) {
   ok({"apply", "--server-side", "-f", file("web.yaml", kDeployment)});
   EXPECT_EQ(kubectl({"diff", "--server-side", "-f", file("web.yaml", kDeployment)}).status, 0);
   std::string more = kDeployment;
@@ -274,13 +274,13 @@ TEST_P(Kubectl, ShowsWhatAnApplyOnTheServerWouldChange) {
   EXPECT_EQ(ok({"get", "deployment", "web", path(".spec.replicas")}), "2");
 }
 
-TEST_P(Kubectl, TakesOverFromItsApplyOnTheClient) {
+TEST_P(Kubectl, MigratesFromClientSideApply) {
   ok({"apply", "-f", file("web.yaml", kDeployment)});
   std::string more = kDeployment;
   more.replace(more.find("replicas: 2"), 11, "replicas: 5");
   ok({"apply", "--server-side", "-f", file("more.yaml", more)});
   EXPECT_EQ(ok({"get", "deployment", "web", path(".spec.replicas")}), "5");
-  // The annotation follows, so that one can go back.
+  // The last-applied annotation is updated, so that client-side apply still works.
   EXPECT_THAT(ok({"get", "deployment", "web", "-o", "yaml"}), HasSubstr(R"("replicas":5)"));
   more.replace(more.find("replicas: 5"), 11, "replicas: 4");
   ok({"apply", "-f", file("back.yaml", more)});
@@ -358,7 +358,7 @@ TEST_P(Kubectl, ExplainsTypes) {
   EXPECT_THAT(refused({"explain", "pod.spec.nothing"}), HasSubstr("does not exist"));
 }
 
-TEST_P(Kubectl, ChecksWhatItIsGiven) {
+TEST_P(Kubectl, ValidatesItsInput) {
   std::string misspelt = kDeployment;
   misspelt.replace(misspelt.find("replicas:"), 9, "replicass:");
   const std::string wrong = file("wrong.yaml", misspelt);
@@ -376,9 +376,9 @@ TEST_P(Kubectl, Edits) {
   EXPECT_EQ(ok({"get", "deploy", "web", path(".spec.replicas")}), "7");
 }
 
-TEST_P(Kubectl, WaitsForWhatOthersDo) {
+TEST_P(Kubectl, WaitsForConditions) {
   ok({"create", "-f", file("all.yaml", pod("a", "", "n1") + kDeployment)});
-  // The status that nodes and controllers would write.
+  // Writes the status that nodes and controllers would write.
   const auto report = [&](const std::string& what, const std::string& url,
                           const std::string& status) {
     std::string object = ok({"get", what, "-o", "json"});
@@ -400,7 +400,7 @@ TEST_P(Kubectl, WaitsForWhatOthersDo) {
   EXPECT_EQ(table(ok({"get", "deploy", "web"}))[1], (Words{"web", "2/2", "2", "2"}));
 }
 
-TEST_P(Kubectl, DeletesWhatBelongsTogether) {
+TEST_P(Kubectl, DeletesDependents) {
   const auto create = [&] {
     ok({"create", "-f", file("owner.yaml", config_map("owner", ""))});
     const std::string uid = ok({"get", "cm", "owner", path(".metadata.uid")});
@@ -484,7 +484,7 @@ spec:
   EXPECT_NE(kubectl({"get", "tabs"}).status, 0);
 }
 
-TEST_P(Kubectl, EmptiesNamespacesThatItDeletes) {
+TEST_P(Kubectl, DeletesNamespacesWithTheirObjects) {
   ok({"create", "-f",
       file("ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n")});
   ok({"create", "-n", "team", "-f", file("cm.yaml", config_map("conf", ""))});
@@ -496,14 +496,14 @@ TEST_P(Kubectl, EmptiesNamespacesThatItDeletes) {
               HasSubstr("namespaces \"team\" not found"));
 }
 
-TEST_P(Kubectl, IsToldThatNothingRuns) {
+TEST_P(Kubectl, GetsAnErrorForLogsAndExec) {
   ok({"create", "-f", file("a.yaml", pod("a", "", "n1"))});
   EXPECT_THAT(refused({"logs", "a"}), HasSubstr("this server has none"));
   EXPECT_THAT(refused({"exec", "a", "--", "ls"}), HasSubstr("pods/exec needs a node"));
   EXPECT_THAT(refused({"attach", "a"}), HasSubstr("pods/attach needs a node"));
 }
 
-TEST_P(Kubectl, UsesTheKubeconfigThatServeWrites) {
+TEST_P(Kubectl, UsesTheKubeconfigOfServe) {
   const test::CertificateAuthority authority;
   const test::KeyPair pair = authority.issue_local();
   const std::string kubeconfig = (dir_ / "config").string();
@@ -517,7 +517,7 @@ TEST_P(Kubectl, UsesTheKubeconfigThatServeWrites) {
   EXPECT_THAT(names({"get", "ns"}), Contains("default"));
   EXPECT_EQ(ok({"config", "current-context"}), "lookout\n");
 
-  // Others set their field manager.
+  // Other clients set their field manager.
   where_ = {"--kubeconfig",        "/dev/null", "--server", serve.url(), "--certificate-authority",
             (dir_ / "ca").string()};
   const Words server = where_;
@@ -532,7 +532,7 @@ TEST_P(Kubectl, UsesTheKubeconfigThatServeWrites) {
   EXPECT_THAT(names({"get", "ns"}), Contains("default"));
 }
 
-TEST_P(Kubectl, HearsWhatWebhooksSay) {
+TEST_P(Kubectl, ShowsMessagesOfWebhooks) {
   const apiserver::TestWebhook hook([](const api::Object& review) -> std::optional<std::string> {
     if (review["request"]["name"].as_string() == "bad") {
       return apiserver::review_answer(
@@ -557,7 +557,7 @@ TEST_P(Kubectl, HearsWhatWebhooksSay) {
   EXPECT_EQ(created.status, 0) << created.errors;
   EXPECT_THAT(created.errors, HasSubstr("Warning: this is an old way"));
   EXPECT_EQ(ok({"get", "configmap", "good", path(".data.added")}), "yes");
-  // A dry run calls webhooks, too, and writes nothing.
+  // A dry run calls webhooks and writes nothing.
   const auto dry = kubectl({"create", "--dry-run=server", path(".data.added"), "-f",
                             file("dry.yaml", config_map("dry", "a: b"))});
   EXPECT_EQ(dry.output, "yes") << dry.errors;

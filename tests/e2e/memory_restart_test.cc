@@ -27,7 +27,7 @@ api::Object map(const std::string& name, const std::string& value) {
       name, value));
 }
 
-/// As many changes as a server takes, for so many resourceVersions.
+/// Makes many changes as fast as possible, to raise the resourceVersion.
 void burst(const rest::TypedClient<ConfigMap>& maps, int changes) {
   constexpr int kWriters = 8;
   std::vector<std::thread> writers;
@@ -43,7 +43,7 @@ void burst(const rest::TypedClient<ConfigMap>& maps, int changes) {
   for (std::thread& writer : writers) writer.join();
 }
 
-TEST(MemoryRestart, AnInformerSeesWhatTheNextServerHas) {
+TEST(MemoryRestart, AnInformerSeesTheStateOfTheNextServer) {
   const test::ProgramEnvironment environment;
   const std::string listen = fmt::format("127.0.0.1:{}", test::free_port());
   const auto start = [&] {

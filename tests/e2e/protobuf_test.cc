@@ -1,5 +1,5 @@
-// Informers in protobuf and in JSON against the same server end with the same objects, byte for
-// byte: the embedded server, and a real kube-apiserver.
+// Informers in protobuf and in JSON on the same server have equal objects, byte for byte: with the
+// embedded server, and with a real kube-apiserver.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
@@ -39,7 +39,7 @@ const std::vector<api::Resource>& resources() {
   return kResources;
 }
 
-/// Where objects are created, and what makes them.
+/// Paths, and the objects that are created there.
 const std::vector<std::pair<const char*, const char*>>& some_objects() {
   static const std::vector<std::pair<const char*, const char*>> kObjects = {
       {"configmaps",
@@ -123,7 +123,7 @@ class Caches {
   std::vector<std::shared_ptr<informer::SharedIndexInformer>> informers_;
 };
 
-/// Older servers' JSON has creation times that are null, in templates; protobuf has none there.
+/// In templates, the JSON of older servers has null creation times, which protobuf omits.
 void drop_null_creation_times(rapidjson::Value& value) {
   if (value.IsArray()) {
     for (auto& element : value.GetArray()) drop_null_creation_times(element);
@@ -192,12 +192,12 @@ void expect_the_same(const rest::Config& config, bool old_server) {
   }
 }
 
-TEST(ProtobufEndToEndTest, TheEmbeddedServerGivesTheSameInBothEncodings) {
+TEST(ProtobufEndToEndTest, BothEncodingsAreEqualOnTheEmbeddedServer) {
   apiserver::Server server;
   expect_the_same(server.client_config(), false);
 }
 
-TEST(ProtobufEndToEndTest, ARealServerGivesTheSameInBothEncodings) {
+TEST(ProtobufEndToEndTest, BothEncodingsAreEqualOnARealServer) {
   const auto program = test::KubeApiserver::find_program();
   if (!program) {
     GTEST_SKIP() << "*** no kube-apiserver or no etcd: run scripts/build-kube-apiserver.sh and "

@@ -119,7 +119,7 @@ def watches(core):
 
 
 def leases(coordination):
-    """Many candidates, one leader: whoever writes over somebody else's write is refused."""
+    """Many candidates, one leader: a write based on an old version is rejected."""
     coordination.create_namespaced_lease(
         NAMESPACE,
         client.V1Lease(
@@ -211,7 +211,7 @@ def custom_resources(api):
             },
         }
     )
-    # The dynamic client finds out by itself what there is.
+    # The dynamic client discovers the resources.
     tabs = dynamic.DynamicClient(api).resources.get(api_version="shop.example/v1", kind="Tab")
     tabs.create(
         namespace=NAMESPACE,
@@ -231,7 +231,7 @@ def custom_resources(api):
 
 
 def apply(resource, body, manager, **options):
-    # Older versions of the client write no dict in this content type: text goes in all of them.
+    # Older versions of the client do not encode dicts for this content type; all accept text.
     return resource.server_side_apply(json.dumps(body), name=body["metadata"]["name"],
                                       namespace=NAMESPACE, field_manager=manager, **options)
 
@@ -283,7 +283,7 @@ def applies(api):
     check([c.name for c in forced.spec.template.spec.containers] == ["main"], "given up, and there")
     check(owners(forced) == {("one", "Apply"), ("two", "Apply")}, owners(forced))
 
-    # A write of another kind takes what it changes.
+    # Another kind of write takes ownership of the fields that it changes.
     deployments.patch(namespace=NAMESPACE, name="applied", body={"spec": {"replicas": 7}},
                       content_type="application/merge-patch+json", field_manager="hand")
     now = deployments.get(namespace=NAMESPACE, name="applied")

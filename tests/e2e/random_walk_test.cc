@@ -1,13 +1,13 @@
-// The same random operations, one after the other, on the embedded server and on a real
+// The same random operations, sequentially, on the embedded server and on a real
 // kube-apiserver: three managers create, update, patch, apply and delete the same objects, with
-// states that are up to date or not. The codes, the Statuses, the objects and the owners of their
-// fields have to be the same.
+// states that are current or stale. The codes, the Statuses, the objects and the owners of their
+// fields must be equal.
 //
-//     LOOKOUT_WALK_OPERATIONS   how many (800)
-//     LOOKOUT_WALK_OBJECTS      on how many objects of each kind (40)
-//     LOOKOUT_WALK_SEED         the walk (1)
+//     LOOKOUT_WALK_OPERATIONS   the number of operations (800)
+//     LOOKOUT_WALK_OBJECTS      the number of objects of each kind (40)
+//     LOOKOUT_WALK_SEED         the seed (1)
 //
-// What a server of 1.20 cannot say is left out of the comparison below, with the reason.
+// The comparison omits what a server of 1.20 does not support, with the reason.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
@@ -61,18 +61,18 @@ class Dice {
 
 struct Kind {
   api::Resource resource;
-  /// A whole object's content beside its metadata: ,"spec":{...}.
+  /// An object's content without its metadata: ,"spec":{...}.
   std::function<std::string(Dice&)> content;
-  /// A change of it, as a merge patch that is a valid strategic merge patch, too.
+  /// A change of the content: a merge patch that is also a valid strategic merge patch.
   std::function<std::string(Dice&)> change;
-  /// What a manager applies.
+  /// The content that a manager applies.
   std::function<std::string(Dice&)> applied;
-  /// A merge patch of the status; null: there is none.
+  /// A merge patch of the status; null: no status.
   std::function<std::string(Dice&)> status;
 };
 
 std::string config_map_data(Dice& dice) {
-  // (An empty map has an owner in 1.36 that it does not have in 1.20.)
+  // (An empty map has an owner in 1.36, and none in 1.20.)
   std::string out = fmt::format(R"("z":"{}")", dice.below(3));
   for (const char* key : {"a", "b", "c", "d"}) {
     if (dice.one_in(2)) continue;
@@ -93,7 +93,7 @@ std::string containers(Dice& dice) {
     }
     std::string env;
     if (dice.one_in(2)) env = fmt::format(R"(,"env":[{{"name":"A","value":"{}"}}])", dice.below(3));
-    // (No empty list of ports: see docs/apiserver.md for who owns it.)
+    // (No empty list of ports: docs/apiserver.md describes its owner.)
     if (!ports.empty()) ports = fmt::format(R"(,"ports":[{}])", ports);
     out += fmt::format(R"({}{{"name":"{}","image":"{}:{}"{}{}}})", out.empty() ? "" : ",", name,
                        name, dice.below(3), ports, env);
@@ -224,7 +224,7 @@ Operation next(Dice& dice, const std::vector<Kind>& all, int objects) {
       [[fallthrough]];
     case Verb::kMerge:
     case Verb::kStrategic: {
-      // (A strategic merge patch of 1.20 adds a label that it should take away: with null as "".)
+      // (In 1.20 a strategic merge patch that should remove a label adds it, with "" for null.)
       std::string meta = metadata(dice, out.verb != Verb::kStrategic);
       if (!meta.empty()) meta.erase(0, 1);
       out.body = fmt::format(R"({{"metadata":{{{}}}{}}})", meta, kind.change(dice));
@@ -252,7 +252,7 @@ struct Answer {
   api::Status status;
 };
 
-/// A server, and what a client knows of its objects.
+/// A server, and a client's knowledge of its objects.
 class Side {
  public:
   explicit Side(rest::Config config) : client_(std::move(config)) {}
@@ -273,13 +273,13 @@ class Side {
       if (known.empty() || known.back().resource_version() != out.object.resource_version())
         known.push_back(out.object);
     }
-    // (1.20 says of a service that stays for its finalizers no more than that it is deleted.)
+    // (For a service that stays for its finalizers, 1.20 reports only the deletion.)
     const bool is_deleted = operation.verb == Verb::kDelete && out.code == 200;
     if (out.code == 404 || is_deleted) known.clear();
     return out;
   }
 
-  /// Another walk of this object begins.
+  /// Starts another walk of this object.
   void forget(const Operation& operation, const Kind& kind) {
     const auto objects = client_.resource(kind.resource, "default");
     known_.erase(kind.resource.plural + "/" + operation.name);
@@ -353,14 +353,14 @@ std::string text_of(const Value& value) {
   return buffer.GetString();
 }
 
-/// A document as lines: ".spec.replicas=3", in order. Empty objects, which Go's types make of
-/// nothing, are left out.
+/// A document as sorted lines: ".spec.replicas=3". Empty objects, which Go's types produce for
+/// absent ones, are omitted.
 void flatten(const Value& value, const std::string& path, std::map<std::string, std::string>& out) {
   if (value.IsObject()) {
     for (const auto& member : value.GetObject())
       flatten(member.value, path + "." + member.name.GetString(), out);
   } else if (value.IsArray()) {
-    // By their content: 1.20 appends what an apply adds, and today its order counts.
+    // Sorted by content: 1.20 appends applied elements; 1.36 uses the order of the apply.
     std::vector<const Value*> elements;
     for (const Value& element : value.GetArray()) elements.push_back(&element);
     std::sort(elements.begin(), elements.end(),
@@ -373,14 +373,14 @@ void flatten(const Value& value, const std::string& path, std::map<std::string, 
   }
 }
 
-/// The fields that an owner has: 1.20 knows no subresources in managedFields, so a manager's entry
-/// for the status and its entry for the rest are one.
+/// The fields of an owner: 1.20 has no subresources in managedFields, so a manager's entry for the
+/// status and its other entry are one.
 void add_owned(const Value& fields, const std::string& path, const std::string& owner,
                std::map<std::string, std::string>& out) {
   for (const auto& member : fields.GetObject()) {
     const std::string name = member.name.GetString();
     const std::string here = path + "/" + name;
-    if (name == "f:internalTrafficPolicy") continue;  // services of 1.20 have none
+    if (name == "f:internalTrafficPolicy") continue;  // absent in services of 1.20
     if (!member.value.IsObject() || member.value.ObjectEmpty()) {
       out[owner + here] = "";
     } else {
@@ -389,12 +389,12 @@ void add_owned(const Value& fields, const std::string& path, const std::string& 
   }
 }
 
-/// Left out: what differs each time, and what 1.36 has more than 1.20.
+/// Omits lines that differ each time, and fields that are newer than 1.20.
 bool is_left_out(const std::string& line) {
   for (const char* part :
        {".metadata.uid", ".metadata.resourceVersion", ".metadata.creationTimestamp",
         ".metadata.deletionTimestamp", ".metadata.selfLink", ".metadata.managedFields",
-        // Services since 1.20: dual stack.
+        // Fields of services since 1.20: dual stack.
         ".spec.ipFamilies", ".spec.ipFamilyPolicy", ".spec.internalTrafficPolicy",
         ".spec.clusterIPs"}) {
     if (line.starts_with(part)) return true;
@@ -422,8 +422,8 @@ std::map<std::string, std::string> lines_of(const Object& object) {
   return out;
 }
 
-/// The words up to a failed precondition, which names what is another one each time, and the number
-/// of the conflicts: of two fields side by side, 1.20 names the last one twice.
+/// The message up to a failed precondition, which has another value each time, and without the
+/// number of conflicts: of two adjacent fields, 1.20 names the last one twice.
 std::string words_of(const api::Status& status) {
   const std::string& text = status.message;
   if (text.starts_with("Apply failed with")) return text.substr(0, text.find(':'));
@@ -431,9 +431,9 @@ std::string words_of(const api::Status& status) {
       0, std::min(text.find(" in the precondition ("), text.find(" in precondition: ")));
 }
 
-/// Whether an owner is left with a list or a map itself and none of its elements. At the next write
-/// a server of 1.20 takes that for the owner of a list that used to be atomic, and gives it all
-/// elements; a server of today does so only if the schema has changed.
+/// True if an owner owns a list or a map itself and none of its elements. At the next write a
+/// server of 1.20 treats it as the owner of a formerly atomic list, and gives it all elements; a
+/// current server does so only if the schema has changed.
 bool has_hollow_owner(const std::map<std::string, std::string>& lines) {
   std::set<std::string> inner;
   std::vector<std::string> leaves;
@@ -449,7 +449,7 @@ bool has_hollow_owner(const std::map<std::string, std::string>& lines) {
                      [&](const std::string& leaf) { return inner.contains(leaf); });
 }
 
-/// `restart`: the rest of the object's story will differ, for a reason that is known.
+/// `restart`: the rest of the object's walk will differ, for a known reason.
 std::vector<std::string> differences(const Answer& real, const Answer& ours, bool& restart) {
   std::vector<std::string> out;
   if (real.code != ours.code)
@@ -460,7 +460,7 @@ std::vector<std::string> differences(const Answer& real, const Answer& ours, boo
     out.push_back(fmt::format("'{}' is '{}'", real.status.message, ours.status.message));
   if (real.status.reason != ours.status.reason)
     out.push_back(fmt::format("{} is {}", real.status.reason, ours.status.reason));
-  // The answer to the deletion of a service is the service in 1.36, and a Status in 1.20.
+  // A deletion of a service returns the service in 1.36, and a Status in 1.20.
   if ((real.object && real.object.kind() == "Status") ||
       (ours.object && ours.object.kind() == "Status"))
     return out;
@@ -481,7 +481,7 @@ std::vector<std::string> differences(const Answer& real, const Answer& ours, boo
   return out;
 }
 
-TEST(RealRandomWalk, IsTheSameWithBothServers) {
+TEST(RealRandomWalk, IsEqualForBothServers) {
   const auto program = test::KubeApiserver::find_program();
   if (!program) {
     GTEST_SKIP()
@@ -524,7 +524,7 @@ TEST(RealRandomWalk, IsTheSameWithBothServers) {
     real.forget(operation, kind);
     ours.forget(operation, kind);
   }
-  // The walk goes through successes, conflicts and the rest.
+  // The walk covers successes, conflicts and other failures.
   for (const int code : {200, 404, 409}) EXPECT_GT(codes[code], 0) << code;
 }
 

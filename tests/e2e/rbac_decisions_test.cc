@@ -27,11 +27,18 @@ constexpr const char* kRbac = "rbac.authorization.k8s.io";
 struct Entry {
   const char* plural;
   const char* ns;
-  const char* json;
+  std::string json;
 };
 
-/// Each action is granted to each user at most once, because a real server looks at bindings in any
-/// order, and says which one it has found first.
+/// The subjects are JSON.
+std::string binding(const char* name, const char* kind, const char* role, const char* subjects) {
+  return fmt::format(
+      R"({{"metadata":{{"name":"{}"}},"roleRef":{{"kind":"{}","name":"{}"}},"subjects":[{}]}})",
+      name, kind, role, subjects);
+}
+
+/// Each action is granted to each user at most once, because a real server evaluates bindings in
+/// any order, and names the first match.
 const std::vector<Entry> kSetup = {
     {"clusterroles", "", R"({"metadata":{"name":"t-readers"},"rules":[
       {"verbs":["get","list","watch"],"apiGroups":["","apps"],"resources":["pods","deployments"]},
@@ -54,34 +61,29 @@ const std::vector<Entry> kSetup = {
       {"verbs":["patch"],"apiGroups":["apps","batch"],
        "resources":["deployments/status","jobs/status"]},
       {"verbs":["impersonate"],"apiGroups":[""],"resources":["serviceaccounts"]}]})"},
-    {"clusterrolebindings", "", R"({"metadata":{"name":"t-readers"},
-      "roleRef":{"kind":"ClusterRole","name":"t-readers"},
-      "subjects":[{"kind":"User","name":"nobody"},{"kind":"User","name":"ann"}]})"},
-    {"clusterrolebindings", "", R"({"metadata":{"name":"t-scalers"},
-      "roleRef":{"kind":"ClusterRole","name":"t-scalers"},
-      "subjects":[{"kind":"Group","name":"scalers"}]})"},
-    {"clusterrolebindings", "", R"({"metadata":{"name":"t-urls"},
-      "roleRef":{"kind":"ClusterRole","name":"t-urls"},
-      "subjects":[{"kind":"ServiceAccount","name":"cart","namespace":"shop"}]})"},
-    {"clusterrolebindings", "", R"({"metadata":{"name":"t-lost"},
-      "roleRef":{"kind":"ClusterRole","name":"t-not-there"},
-      "subjects":[{"kind":"User","name":"carl"}]})"},
-    {"rolebindings", "shop", R"({"metadata":{"name":"t-named"},
-      "roleRef":{"kind":"Role","name":"t-named"},
-      "subjects":[{"kind":"User","name":"bob"}]})"},
-    {"rolebindings", "shop", R"({"metadata":{"name":"t-apps"},
-      "roleRef":{"kind":"ClusterRole","name":"t-all-of-apps"},
-      "subjects":[{"kind":"ServiceAccount","name":"cart","namespace":"shop"},
-                  {"kind":"User","name":"bob"}]})"},
-    {"rolebindings", "shop", R"({"metadata":{"name":"t-root"},
-      "roleRef":{"kind":"ClusterRole","name":"t-root"},
-      "subjects":[{"kind":"Group","name":"system:serviceaccounts:ops"}]})"},
-    {"rolebindings", "store", R"({"metadata":{"name":"t-status"},
-      "roleRef":{"kind":"Role","name":"t-status"},
-      "subjects":[{"kind":"User","name":"bob"}]})"},
-    {"rolebindings", "shop", R"({"metadata":{"name":"t-status"},
-      "roleRef":{"kind":"Role","name":"t-status"},
-      "subjects":[{"kind":"User","name":"dora"}]})"}};
+    {"clusterrolebindings", "",
+     binding("t-readers", "ClusterRole", "t-readers",
+             R"({"kind":"User","name":"nobody"},{"kind":"User","name":"ann"})")},
+    {"clusterrolebindings", "",
+     binding("t-scalers", "ClusterRole", "t-scalers", R"({"kind":"Group","name":"scalers"})")},
+    {"clusterrolebindings", "",
+     binding("t-urls", "ClusterRole", "t-urls",
+             R"({"kind":"ServiceAccount","name":"cart","namespace":"shop"})")},
+    {"clusterrolebindings", "",
+     binding("t-lost", "ClusterRole", "t-not-there", R"({"kind":"User","name":"carl"})")},
+    {"rolebindings", "shop",
+     binding("t-named", "Role", "t-named", R"({"kind":"User","name":"bob"})")},
+    {"rolebindings", "shop",
+     binding(
+         "t-apps", "ClusterRole", "t-all-of-apps",
+         R"({"kind":"ServiceAccount","name":"cart","namespace":"shop"},{"kind":"User","name":"bob"})")},
+    {"rolebindings", "shop",
+     binding("t-root", "ClusterRole", "t-root",
+             R"({"kind":"Group","name":"system:serviceaccounts:ops"})")},
+    {"rolebindings", "store",
+     binding("t-status", "Role", "t-status", R"({"kind":"User","name":"bob"})")},
+    {"rolebindings", "shop",
+     binding("t-status", "Role", "t-status", R"({"kind":"User","name":"dora"})")}};
 
 /// As JSON: the subject of a review.
 const std::vector<std::string> kSubjects = {
@@ -161,7 +163,7 @@ std::string decision(const rest::Client& client, const std::string& spec) {
       api::Object::parse(fmt::format(R"({{"spec":{{{}}}}})", spec)));
   const api::Value status = answer["status"];
   std::string reason(status["reason"].as_string());
-  // Several bindings of a new cluster may allow the same.
+  // Several default bindings may allow the same action.
   if (reason.find("ClusterRoleBinding \"system:") != std::string::npos) reason = "system";
   return fmt::format("{} {}", status["allowed"].to_json(), reason);
 }
@@ -247,7 +249,7 @@ class RbacDecisions : public testing::Test {
   rest::Config own_;
 };
 
-TEST_F(RbacDecisions, AreThoseOfKubeApiserver) {
+TEST_F(RbacDecisions, EqualThoseOfKubeApiserver) {
   const rest::Client real(real_);
   const rest::Client own(own_);
   std::size_t allowed = 0;
@@ -271,7 +273,7 @@ TEST_F(RbacDecisions, AreThoseOfKubeApiserver) {
   }
 }
 
-TEST_F(RbacDecisions, RefusalsHaveKubeApiserversWords) {
+TEST_F(RbacDecisions, RejectionsHaveTheMessagesOfKubeApiserver) {
   const api::Resource pods{"", "v1", "Pod", "pods", true};
   const api::Resource nodes{"", "v1", "Node", "nodes", false};
   const api::Resource roles{kRbac, "v1", "Role", "roles", true};
@@ -305,7 +307,7 @@ TEST_F(RbacDecisions, RefusalsHaveKubeApiserversWords) {
               "roleRef":{"kind":"ClusterRole","name":"t-gone"},
               "subjects":[{"kind":"User","name":"carl"}]})"));
       }};
-  // So that it gets as far as the rules about what may be granted.
+  // Grants the access that is needed to reach the escalation check.
   const Entry writers{"clusterroles", "", R"({"metadata":{"name":"t-writers"},"rules":[
     {"verbs":["create"],"apiGroups":["rbac.authorization.k8s.io"],
      "resources":["roles","rolebindings"]}]})"};

@@ -44,7 +44,7 @@ int port_of(const test::ServeProcess& serve) {
 }
 
 /// The process keeps its connections, and the kernel acknowledges data for it.
-TEST(SilentServerTest, TheInformerGoesToTheNextServer) {
+TEST(SilentServerTest, TheInformerFailsOverToTheNextServer) {
   const test::ProgramEnvironment environment;
   test::ServeProcess one(environment);
   const test::ServeProcess two(environment);

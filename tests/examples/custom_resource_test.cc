@@ -14,7 +14,7 @@
 namespace lookout {
 namespace {
 
-TEST(CustomResourceExampleTest, WritesItsObjectAndReadsItAgainHoweverOftenItRuns) {
+TEST(CustomResourceExampleTest, WritesAndReadsItsObjectInEveryRun) {
   const apiserver::Server server;
   const rest::Client client{server.client_config()};
   client.resource<k8s::apiextensions::v1::CustomResourceDefinition>().create(

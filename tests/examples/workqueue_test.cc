@@ -42,7 +42,7 @@ class WorkqueueExampleTest : public testing::Test {
     program_.emplace(environment_.start(LOOKOUT_EXAMPLE_WORKQUEUE, {}, log()));
   }
   std::filesystem::path log() const { return environment_.home() / "log"; }
-  /// Asks it to end; what it has printed.
+  /// Stops the program; returns its output.
   std::string end() {
     const auto begin = std::chrono::steady_clock::now();
     program_->signal(SIGTERM);
@@ -55,7 +55,7 @@ class WorkqueueExampleTest : public testing::Test {
   std::optional<test::Process> program_;
 };
 
-TEST_F(WorkqueueExampleTest, BringsEveryPodInOrder) {
+TEST_F(WorkqueueExampleTest, ProcessesEveryPodInOrder) {
   apiserver::Server server;
   rest::Config config;
   config.server = server.url();
@@ -83,7 +83,7 @@ TEST_F(WorkqueueExampleTest, BringsEveryPodInOrder) {
   EXPECT_THAT(said, HasSubstr("Pod default/mypod does not exist anymore\n"));
 }
 
-/// A server with one pod that wants to be greeted, whose patches go as a test says.
+/// A server with one pod that the program greets; the test handles its patches.
 class PatchedPod {
  public:
   using Patch = std::function<void(HttpConnection&, int number)>;
@@ -123,8 +123,8 @@ class PatchedPod {
   HttpServer server_{[this](HttpConnection& connection) { serve(connection); }};
 };
 
-TEST_F(WorkqueueExampleTest, TriesAgainWhatFails) {
-  constexpr int kFailures = 7;  // more than many controllers would have patience for
+TEST_F(WorkqueueExampleTest, RetriesFailures) {
+  constexpr int kFailures = 7;  // more than the retries of many controllers
   PatchedPod server([](HttpConnection& connection, int number) {
     if (number <= kFailures) {
       PatchedPod::respond(connection, api::StatusError::conflict("", "pods", "web", "not yet"));
@@ -138,7 +138,7 @@ TEST_F(WorkqueueExampleTest, TriesAgainWhatFails) {
   EXPECT_EQ(server.patches(), kFailures + 1) << "and no more often";
 }
 
-TEST_F(WorkqueueExampleTest, EndsAlthoughTheServerHangs) {
+TEST_F(WorkqueueExampleTest, EndsWhileTheServerHangs) {
   PatchedPod server([](HttpConnection& connection, int) { connection.wait_for_close(); });
   start(server.url());
   EXPECT_TRUE(eventually([&] { return server.patches() == 1; }));

@@ -30,7 +30,7 @@ class CoalescingTest : public test::InformerTest {
     };
     return informer.add_handler(std::move(handler), {.coalesce = true});
   }
-  /// Runs, with the handler held up.
+  /// Runs an informer whose handler is blocked.
   void begin() {
     registration_ = add_slow(run());
     source_->put("a/first");  // 101
@@ -54,7 +54,7 @@ class CoalescingTest : public test::InformerTest {
   HandlerRegistration registration_;
 };
 
-TEST_F(CoalescingTest, OfManyUpdatesOneIsTold) {
+TEST_F(CoalescingTest, CoalescesManyUpdatesToOne) {
   begin();
   for (int i = 0; i < 100; ++i) source_->put("a/x");  // 102 to 201
   settle();
@@ -63,7 +63,7 @@ TEST_F(CoalescingTest, OfManyUpdatesOneIsTold) {
   EXPECT_THAT(rest(), ElementsAre("+a/x@201"));
 }
 
-TEST_F(CoalescingTest, AnUpdateBeginsWhereTheHandlerIs) {
+TEST_F(CoalescingTest, AnUpdateStartsFromTheLastDeliveredState) {
   source_->put("a/x");  // 101
   registration_ = add_slow(run());
   EXPECT_THAT(recorder_.wait(1), ElementsAre("+a/x@101i"));
@@ -77,7 +77,7 @@ TEST_F(CoalescingTest, AnUpdateBeginsWhereTheHandlerIs) {
   EXPECT_THAT(recorder_.wait(3), ElementsAre("+a/x@101i", "+a/first@102", "~a/x@101>105"));
 }
 
-TEST_F(CoalescingTest, WhatCameAndWentIsNotTold) {
+TEST_F(CoalescingTest, AnObjectCreatedAndDeletedIsNotDelivered) {
   begin();
   for (int i = 0; i < 50; ++i) {
     source_->put("a/" + std::to_string(i));
@@ -89,12 +89,12 @@ TEST_F(CoalescingTest, WhatCameAndWentIsNotTold) {
   EXPECT_THAT(rest(), ElementsAre());
 }
 
-TEST_F(CoalescingTest, WhatWentAndCameAgainIsAnUpdate) {
+TEST_F(CoalescingTest, AnObjectDeletedAndRecreatedIsAnUpdate) {
   begin();
   source_->put("a/x");         // 102
   source_->remove("a/x");      // 103
   source_->put("a/x");         // 104
-  source_->remove("a/first");  // 105: the handler is being called with it
+  source_->remove("a/first");  // 105: the handler's current call is for this object
   source_->put("a/first");     // 106
   EXPECT_THAT(rest(), ElementsAre("+a/x@104", "~a/first@101>106"));
 }
@@ -107,7 +107,21 @@ TEST_F(CoalescingTest, ADeletionAfterUpdatesIsADeletion) {
   EXPECT_THAT(rest(), ElementsAre("-a/first@104"));
 }
 
-TEST_F(CoalescingTest, AFilterSeesWhereTheHandlerIs) {
+TEST_F(CoalescingTest, AMissedDeletionAfterUpdatesHasAnUnknownFinalState) {
+  source_->put("a/x");  // 101
+  registration_ = add_slow(run());
+  EXPECT_THAT(recorder_.wait(1), ElementsAre("+a/x@101i"));
+  source_->put("a/first");  // 102
+  ASSERT_TRUE(held_up_.wait());
+  source_->put("a/x");  // 103
+  settle();
+  while_away([&] { source_->remove("a/x"); });
+  go_on_.open();
+  EXPECT_THAT(recorder_.wait(4),
+              ElementsAre("+a/x@101i", "+a/first@102", "-a/x@103?", "~a/first@102>102"));
+}
+
+TEST_F(CoalescingTest, AFilterComparesWithTheLastDeliveredState) {
   filter_ = [](const api::Object& object) {
     return object.name() != "x" || object["spec"]["nodeName"].as_string() == "n1";
   };
@@ -132,7 +146,7 @@ TEST_F(CoalescingTest, TheFirstListStaysInitial) {
   EXPECT_THAT(recorder_.wait(2), ElementsAre("+a/first@101i", "+a/x@103i"));
 }
 
-TEST_F(CoalescingTest, OthersAreToldEverything) {
+TEST_F(CoalescingTest, OtherHandlersReceiveEveryChange) {
   begin();
   informer_->add_handler(other_.handler()).release();
   other_.wait(1);

@@ -74,7 +74,7 @@ struct Program {
 template <class Program>
 class DeclarationOrderTest : public test::InformerTest {
  protected:
-  /// Ends the program during a call of its handler, with more calls queued.
+  /// Destroys the program during a call of its handler, with more calls queued.
   void end_in_the_middle(std::unique_ptr<Program> program) {
     ASSERT_TRUE(begun_.wait());
     std::atomic<bool> done{false};
@@ -89,7 +89,7 @@ class DeclarationOrderTest : public test::InformerTest {
     go_on_.open();
     get(ended);
     const int calls = calls_;
-    // Time for any further calls.
+    // Leave time for further calls.
     settle_for_a_moment();
     EXPECT_EQ(calls_, calls) << "no call begins when the program has gone";
     EXPECT_EQ(captured_.use_count(), 1) << "nothing of the handler is left";
@@ -123,7 +123,7 @@ using Orders = testing::Types<Program<Informer, Queue, Handler>, Program<Informe
                               Program<Handler, Informer, Queue>, Program<Handler, Queue, Informer>>;
 TYPED_TEST_SUITE(DeclarationOrderTest, Orders);
 
-TYPED_TEST(DeclarationOrderTest, AQueueThatHandlersAddToMayGoBeforeThem) {
+TYPED_TEST(DeclarationOrderTest, AQueueMayBeDestroyedBeforeItsHandlers) {
   auto program = std::make_unique<TypeParam>();
   program->template the<Informer>().it = this->informer();
   auto handler = enqueue<api::Object>(program->template the<Queue>().it);
@@ -138,7 +138,7 @@ TYPED_TEST(DeclarationOrderTest, AQueueThatHandlersAddToMayGoBeforeThem) {
   this->end_in_the_middle(std::move(program));
 }
 
-TYPED_TEST(DeclarationOrderTest, WhatHandlersReferToMayGoOnceTheHandlerOrTheInformerHasGone) {
+TYPED_TEST(DeclarationOrderTest, CapturesMayBeDestroyedAfterTheHandlerOrTheInformer) {
   if constexpr (TypeParam::kHandlerEndsFirst) {
     auto program = std::make_unique<TypeParam>();
     program->template the<Informer>().it = this->informer();
@@ -161,7 +161,7 @@ TYPED_TEST(DeclarationOrderTest, WhatHandlersReferToMayGoOnceTheHandlerOrTheInfo
 }
 
 TYPED_TEST(DeclarationOrderTest, AnInformerThatIsAssignedLater) {
-  // As above, but what the program has is a SharedInformer, and the handler comes last.
+  // As above, but the program's member is a SharedInformer, and the handler is the last member.
   auto program = std::make_unique<TypeParam>();
   const std::shared_ptr<SharedIndexInformer> shared = this->informer();
   SharedInformer<api::Object> pods;

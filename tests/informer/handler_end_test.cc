@@ -50,7 +50,7 @@ class HandlerEndTest : public test::InformerTest {
   Gate go_on_;
 };
 
-TEST_F(HandlerEndTest, ADetachedHandlerIsToldWhatIsQueuedAndNothingMore) {
+TEST_F(HandlerEndTest, ADetachedHandlerReceivesOnlyQueuedNotifications) {
   auto registration = hold_up();
   registration.detach();
   registration.detach();
@@ -71,7 +71,7 @@ TEST_F(HandlerEndTest, ADrainWaitsUntilTheHandlerIsIdle) {
   EXPECT_THAT(recorder_.events(), ElementsAre("+a/x@101", "+a/y@102"));
 }
 
-TEST_F(HandlerEndTest, ADrainOfAnIdleHandlerIsShort) {
+TEST_F(HandlerEndTest, ADrainOfAnIdleHandlerReturnsAtOnce) {
   auto& informer = make();
   auto before = informer.add_handler(recorder_.handler());
   before.drain();
@@ -117,7 +117,7 @@ TEST_F(HandlerEndTest, ARemovalEndsADrain) {
   lookout::test::get(removed);
 }
 
-TEST_F(HandlerEndTest, AHandlerThatThrowsIsDrainedToo) {
+TEST_F(HandlerEndTest, AHandlerThatThrowsIsDrained) {
   auto& informer = run();
   auto registration =
       informer.add_handler({.on_add = [](const api::Object&) { throw std::runtime_error("no"); }});
@@ -128,7 +128,7 @@ TEST_F(HandlerEndTest, AHandlerThatThrowsIsDrainedToo) {
   EXPECT_EQ(registration.exceptions(), 2u);
 }
 
-// ------------------------------------------------------------------- what can be set, and when
+// -------------------------------------------------------------------------------- settings
 
 TEST_F(HandlerEndTest, TransformAndErrorHandlerCanBeSetBeforeTheStart) {
   auto& informer = make();
@@ -149,7 +149,7 @@ TEST_F(HandlerEndTest, TransformAndErrorHandlerCanBeSetBeforeTheStart) {
   informer.shutdown();
 }
 
-TEST_F(HandlerEndTest, TheyMayBeSetWhileItStarts) {
+TEST_F(HandlerEndTest, TransformAndErrorHandlerCanBeSetDuringTheStart) {
   auto& informer = make();
   source_->put("a/x");
   std::atomic<bool> refused{false};
@@ -170,7 +170,7 @@ TEST_F(HandlerEndTest, TheyMayBeSetWhileItStarts) {
   EXPECT_EQ(informer.store().size(), 1u);
 }
 
-TEST_F(HandlerEndTest, AStoppedInformerTakesNothing) {
+TEST_F(HandlerEndTest, AStoppedInformerRejectsChanges) {
   auto& informer = run();
   informer.stop();
   EXPECT_TRUE(informer.stopped());
@@ -187,7 +187,7 @@ TEST_F(HandlerEndTest, HandlersHaveNames) {
 
 // --------------------------------------------------------------------------- liveness, metrics
 
-TEST_F(HandlerEndTest, KnowsWhetherItIsLive) {
+TEST_F(HandlerEndTest, ReportsWhetherItIsLive) {
   auto& informer = make();
   EXPECT_FALSE(informer.live()) << "it knows nothing yet";
   informer.start();
@@ -213,7 +213,7 @@ TEST_F(HandlerEndTest, HasMetrics) {
   source_->put("a/y");
   recorder_.wait(2);
   settle();
-  registration.drain();  // (it still is listed or not; its own numbers are looked at below)
+  registration.drain();  // (it may be in the samples; HandlersHaveMetrics checks its own)
   std::vector<metrics::Sample> all;
   informer.collect(all);
   const auto value = [&](const std::string& name) {
@@ -236,7 +236,7 @@ TEST_F(HandlerEndTest, HasMetrics) {
   EXPECT_EQ(value("reflector_events_total"), 2);
 }
 
-TEST_F(HandlerEndTest, HasClientGosMetrics) {
+TEST_F(HandlerEndTest, HasTheMetricsOfClientGo) {
   options_.resource = {"", "v1", "pods"};
   auto& informer = run();
   source_->put("a/x");
@@ -247,7 +247,7 @@ TEST_F(HandlerEndTest, HasClientGosMetrics) {
   for (auto& sample : all) {
     if (sample.labels.size() == 4) found[sample.name] = sample;
   }
-  // Names, types, labels and buckets as k8s.io/component-base has them.
+  // The names, types, labels and buckets are those of k8s.io/component-base.
   const metrics::Collector::Labels labels = {
       {"name", "pods"}, {"group", ""}, {"version", "v1"}, {"resource", "pods"}};
   using Type = metrics::Sample::Type;

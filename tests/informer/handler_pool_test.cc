@@ -55,7 +55,7 @@ void post_three_that_wait(HandlerPool& pool, std::promise<void>& go_on) {
   for (int i = 0; i < 3; ++i) pool.post([gate] { lookout::test::wait_for(gate); });
 }
 
-TEST_F(HandlerPoolTest, NeverGrowsIfThatTakesForEver) {
+TEST_F(HandlerPoolTest, NeverGrowsWithAnInfiniteGrowDelay) {
   options_.grow_after = std::chrono::milliseconds::max();
   auto& pool = make(1);
   std::promise<void> go_on;
@@ -64,7 +64,7 @@ TEST_F(HandlerPoolTest, NeverGrowsIfThatTakesForEver) {
   go_on.set_value();
 }
 
-TEST_F(HandlerPoolTest, NeverShrinksIfThatTakesForEver) {
+TEST_F(HandlerPoolTest, NeverShrinksWithAnInfiniteIdleTime) {
   options_.shrink_after = std::chrono::milliseconds::max();
   auto& pool = make(1);
   std::promise<void> go_on;
@@ -84,7 +84,7 @@ TEST_F(HandlerPoolTest, AFewThreadsServeManyTasks) {
   EXPECT_LE(pool.threads(), 2u);
 }
 
-TEST_F(HandlerPoolTest, GrowsForTasksThatAreHeldUp) {
+TEST_F(HandlerPoolTest, GrowsWhileTasksBlock) {
   options_.shrink_after = 1h;
   auto& pool = make(1);
   std::latch together(5);
@@ -100,7 +100,7 @@ TEST_F(HandlerPoolTest, GrowsForTasksThatAreHeldUp) {
   lookout::test::wait_for(done);
 }
 
-TEST_F(HandlerPoolTest, ATaskThatIsHeldUpHoldsUpNobody) {
+TEST_F(HandlerPoolTest, ABlockedTaskDoesNotDelayOthers) {
   auto& pool = make(2);
   for (int round = 0; round < 300; ++round) {
     std::promise<void> second;
@@ -114,8 +114,8 @@ TEST_F(HandlerPoolTest, ATaskThatIsHeldUpHoldsUpNobody) {
   }
 }
 
-// A handler has one task at a time: it makes progress even if many others block.
-TEST_F(HandlerPoolTest, HoweverManyBlockTheOthersGoOn) {
+// A handler has one task at a time: it makes progress even while many others block.
+TEST_F(HandlerPoolTest, HandlersRunWhileManyOthersBlock) {
   constexpr int kBlocked = 150;
   options_.grow_after = 1ms;
   auto& pool = make(2);
@@ -162,7 +162,7 @@ TEST_F(HandlerPoolTest, GrowsUpToALimit) {
   EXPECT_EQ(most, 3);
 }
 
-TEST_F(HandlerPoolTest, ShrinksWhenThereIsNothingToDo) {
+TEST_F(HandlerPoolTest, ShrinksWhenIdle) {
   options_.shrink_after = 1ms;
   auto& pool = make(1);
   for (int round = 0; round < 3; ++round) {
@@ -190,7 +190,7 @@ class Dropped {
   std::function<void()> told_;
 };
 
-TEST_F(HandlerPoolTest, ItsEndWaitsForWhatRunsAndDropsWhatDoesNot) {
+TEST_F(HandlerPoolTest, TheDestructorWaitsForRunningTasksAndDropsQueuedOnes) {
   auto& pool = make(1, 1);
   std::promise<void> begun;
   std::promise<void> dropped;
@@ -203,7 +203,7 @@ TEST_F(HandlerPoolTest, ItsEndWaitsForWhatRunsAndDropsWhatDoesNot) {
   });
   lookout::test::wait_for(begun.get_future());
   auto held = std::make_shared<Dropped>([&] {
-    EXPECT_LE(pool.threads(), 1u);  // the pool can be asked, whatever is going on
+    EXPECT_LE(pool.threads(), 1u);  // threads() may be called from a task
     dropped.set_value();
   });
   pool.post([&, held] { ran = true; });

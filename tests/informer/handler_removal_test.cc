@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <thread>
@@ -23,7 +24,7 @@ class HandlerRemovalTest : public test::InformerTest {
   }
 };
 
-TEST_F(HandlerRemovalTest, ARemovedHandlerIsToldNothingMore) {
+TEST_F(HandlerRemovalTest, ARemovedHandlerReceivesNothing) {
   Recorder removed;
   Recorder kept;
   auto& informer = run();
@@ -70,7 +71,7 @@ TEST_F(HandlerRemovalTest, AfterTheEnd) {
   EXPECT_EQ(none.backlog() + none.exceptions(), 0u);
 }
 
-TEST_F(HandlerRemovalTest, WaitsForTheCallThatIsRunning) {
+TEST_F(HandlerRemovalTest, WaitsForTheRunningCall) {
   auto& informer = run();
   std::promise<void> begun;
   std::promise<void> go;
@@ -92,7 +93,7 @@ TEST_F(HandlerRemovalTest, WaitsForTheCallThatIsRunning) {
   remover.join();
 }
 
-TEST_F(HandlerRemovalTest, FromInsideItself) {
+TEST_F(HandlerRemovalTest, FromTheHandlerItself) {
   auto& informer = run();
   std::promise<HandlerRegistration> given;
   std::promise<void> removed;
@@ -112,7 +113,7 @@ TEST_F(HandlerRemovalTest, FromInsideItself) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(HandlerRemovalTest, OfAnotherFromInsideAHandler) {
+TEST_F(HandlerRemovalTest, OfAnotherHandlerFromAHandler) {
   auto& informer = run();
   Recorder victim;
   auto registration = informer.add_handler(victim.handler());
@@ -139,7 +140,7 @@ TEST_F(HandlerRemovalTest, InABurst) {
   auto& informer = run();
   std::atomic<bool> done{false};
   std::thread writer([&] {
-    // Not faster than the informer can process.
+    // No faster than the informer processes the events.
     for (int i = 0; !done; ++i) {
       source_->put("a/" + std::to_string(i % 5));
       std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -161,7 +162,7 @@ TEST_F(HandlerRemovalTest, InABurst) {
   for (const auto& [count, calls] : removed) EXPECT_EQ(*count, calls) << "called after removal";
 }
 
-TEST_F(HandlerRemovalTest, OneOfTwoThatAreTheSame) {
+TEST_F(HandlerRemovalTest, OneOfTwoEqualHandlers) {
   Recorder recorder;
   const auto handler = recorder.handler();
   auto& informer = run();
@@ -176,7 +177,7 @@ TEST_F(HandlerRemovalTest, OneOfTwoThatAreTheSame) {
   EXPECT_THAT(recorder.events(), ElementsAre("+a/x@101", "+a/x@101", "+a/y@102"));
 }
 
-TEST_F(HandlerRemovalTest, ByManyAtATimeUntilTheEnd) {
+TEST_F(HandlerRemovalTest, FromManyThreadsDuringTheShutdown) {
   auto& informer = run();
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t) {
@@ -187,7 +188,7 @@ TEST_F(HandlerRemovalTest, ByManyAtATimeUntilTheEnd) {
           if (mine.size() < 3 || i % 3 != 0) {
             mine.push_back(informer.add_handler({.on_add = [](const api::Object&) {}}));
           } else {
-            // Each is removed in one of the three ways.
+            // Remove each handler in one of three ways.
             auto& one = mine[i % mine.size()];
             i % 2 == 0 ? one.remove() : one.drain();
             mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(i % mine.size()));
@@ -199,7 +200,7 @@ TEST_F(HandlerRemovalTest, ByManyAtATimeUntilTheEnd) {
           std::this_thread::yield();
         }
       } catch (const InvalidArgument&) {
-        // The informer was stopped, and cleans up the rest.
+        // The informer has stopped, and removes the rest.
       }
     });
   }
@@ -217,7 +218,7 @@ TEST_F(HandlerRemovalTest, ByManyAtATimeUntilTheEnd) {
   for (auto& thread : threads) thread.join();
 }
 
-TEST_F(HandlerRemovalTest, WhileALateHandlerIsToldOfWhatIsThere) {
+TEST_F(HandlerRemovalTest, DuringInitialEventsOfALateHandler) {
   for (int i = 0; i < 100; ++i) source_->put("a/" + std::to_string(i));
   auto& informer = run();
   std::promise<void> begun;
@@ -244,14 +245,35 @@ TEST_F(HandlerRemovalTest, EndsWaitingForSync) {
   auto registration = informer.add_handler(recorder.handler());
   informer.start();
   auto synced = std::async(std::launch::async, [&] { return registration.wait_for_sync(); });
-  // (It is almost always waiting by then; a later wait must end, too.)
+  // (The wait has almost always begun by then; a wait that begins later must end as well.)
   EXPECT_EQ(synced.wait_for(std::chrono::milliseconds(10)), std::future_status::timeout);
   registration.remove();
   EXPECT_FALSE(lookout::test::get(synced));
   EXPECT_FALSE(registration.wait_for_sync());
 }
 
-TEST_F(HandlerRemovalTest, WhatAHandlerRefersToGoesWithTheRegistration) {
+TEST_F(HandlerRemovalTest, EndsTheMetricsOfTheHandler) {
+  auto& informer = run();
+  const auto series = [&](const std::string& name) {
+    std::vector<metrics::Sample> all;
+    informer.collect(all);
+    return std::count_if(all.begin(), all.end(), [&](const metrics::Sample& sample) {
+      return sample.labels.back() == std::pair<std::string, std::string>("handler", name);
+    });
+  };
+  auto removed = informer.add_handler({.name = "removed"});
+  auto detached = informer.add_handler({.name = "detached"});
+  const auto kept = informer.add_handler({.name = "kept"});
+  EXPECT_TRUE(lookout::test::eventually([&] { return series("kept") > 0; }));
+  EXPECT_GT(series("removed"), 0);
+  removed.remove();
+  detached.detach();
+  EXPECT_TRUE(
+      lookout::test::eventually([&] { return series("removed") == 0 && series("detached") == 0; }));
+  EXPECT_GT(series("kept"), 0);
+}
+
+TEST_F(HandlerRemovalTest, ReleasesTheCapturesOfTheHandler) {
   auto count = std::make_shared<std::atomic<int>>(0);
   const std::weak_ptr<std::atomic<int>> watch = count;
   auto& informer = run();

@@ -50,7 +50,7 @@ TEST_F(HandlersTest, AFilterTurnsUpdatesIntoAdditionsAndDeletions) {
                                             "-a/in@107", "+a/out@110"));
 }
 
-TEST_F(HandlersTest, ALateHandlerIsToldOfWhatPassesItsFilter) {
+TEST_F(HandlersTest, ALateHandlerReceivesObjectsThatPassItsFilter) {
   source_->put("a/in", on("n1"));
   source_->put("a/out", on("n2"));
   auto& informer = run();
@@ -62,7 +62,7 @@ TEST_F(HandlersTest, ALateHandlerIsToldOfWhatPassesItsFilter) {
   EXPECT_THAT(recorder.events(), ElementsAre("+a/in@101i"));
 }
 
-TEST_F(HandlersTest, EveryAdditionHasItsDeletionWhateverTheLastStateLooksLike) {
+TEST_F(HandlersTest, ADeletionIsDeliveredEvenIfTheLastStateFailsTheFilter) {
   // The deletion has an object that would not pass the filter.
   Recorder recorder;
   auto handler = recorder.handler();
@@ -89,7 +89,7 @@ TEST_F(HandlersTest, FunctionsMayBeMissing) {
 
 // -------------------------------------------------------------------------------------- synced
 
-TEST_F(HandlersTest, AreToldOnceThatTheyHaveSeenWhatWasThere) {
+TEST_F(HandlersTest, OnSyncedIsCalledOnceAfterInitialEvents) {
   source_->put("a/x");
   source_->put("a/y");
   Recorder early;
@@ -106,7 +106,7 @@ TEST_F(HandlersTest, AreToldOnceThatTheyHaveSeenWhatWasThere) {
   const auto second = informer.add_handler(with_mark(late));
   EXPECT_TRUE(second.wait_for_sync());
   settle();
-  while_away([] {});  // a second list is nothing special
+  while_away([] {});  // a relist does not call on_synced again
   source_->put("a/z");
   for (const Recorder* recorder : {&early, &late}) {
     const auto events = recorder->wait(6);
@@ -132,7 +132,7 @@ class HandlerExceptionTest : public test::InformerTest,
   }
 };
 
-TEST_P(HandlerExceptionTest, IsCountedAndTheHandlerGoesOn) {
+TEST_P(HandlerExceptionTest, IsCountedAndTheHandlerContinues) {
   Recorder recorder;
   Recorder other;
   EventHandler<api::Object> handler = recorder.handler("throws");
@@ -201,7 +201,7 @@ INSTANTIATE_TEST_SUITE_P(, HandlerExceptionTest,
 
 // -------------------------------------------------------------------------------- slow handlers
 
-TEST_F(HandlersTest, OnesThatAreHeldUpDelayNobodyElse) {
+TEST_F(HandlersTest, BlockedHandlersDoNotDelayOthers) {
   auto& informer = run();
   std::promise<void> go;
   const std::shared_future<void> gone = go.get_future().share();
@@ -241,7 +241,7 @@ TEST_F(HandlersTest, OnesThatAreHeldUpDelayNobodyElse) {
   }));
 }
 
-TEST_F(HandlersTest, APoolThatHasNoThreadForThemDelaysNothingElse) {
+TEST_F(HandlersTest, AFullPoolDoesNotDelayTheInformer) {
   HandlerPoolOptions options;
   options.threads = options.max_threads = 1;
   pool_ = std::make_shared<HandlerPool>(loop_, options);
@@ -262,12 +262,12 @@ TEST_F(HandlersTest, APoolThatHasNoThreadForThemDelaysNothingElse) {
   EXPECT_THAT(recorder.wait(2), ElementsAre("+a/x@101i", "+a/y@102"));
 }
 
-TEST_F(HandlersTest, ThePoolShrinksWhenTheyGoOn) {
+TEST_F(HandlersTest, ThePoolShrinksAfterHandlersContinue) {
   HandlerPoolOptions options;
   options.shrink_after = 1ms;
   pool_ = std::make_shared<HandlerPool>(loop_, options);
   auto& informer = run();
-  // Theirs, too: a handler may still be in it when the test ends.
+  // Shared: a handler may still wait in it when the test ends.
   const auto together = std::make_shared<std::latch>(6);
   for (int i = 0; i < 6; ++i) {
     informer
@@ -283,7 +283,7 @@ TEST_F(HandlersTest, ThePoolShrinksWhenTheyGoOn) {
   EXPECT_TRUE(eventually([&] { return pool_->threads() == options.threads; }));
 }
 
-TEST_F(HandlersTest, ALateOneCountsWhatItHasYetToBeTold) {
+TEST_F(HandlersTest, TheBacklogOfALateHandlerCountsInitialEvents) {
   for (int i = 0; i < 50; ++i) source_->put("a/" + std::to_string(i));
   auto& informer = run();
   std::promise<void> begun;

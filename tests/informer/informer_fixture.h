@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "lookout/informer/shared_index_informer.h"
@@ -31,9 +33,15 @@ class InformerTest : public testing::Test {
     clock_->skip_sleeps_below(std::chrono::seconds(9));
   }
 
-  /// Before the members of derived fixtures go, to which handlers refer.
+  /// Shuts down before the members of derived fixtures, which handlers use, are destroyed.
   void TearDown() override {
     if (informer_) informer_->shutdown();
+  }
+
+  static std::map<std::string, api::Object> contents(const cache::Indexer& store) {
+    std::map<std::string, api::Object> out;
+    for (const auto& object : store.snapshot()) out[object.key()] = object;
+    return out;
   }
 
   /// Creates the informer with the current options.

@@ -37,7 +37,7 @@ class Witness {
     registration_ = informer.add_handler(std::move(handler), options);
   }
   ~Witness() {
-    if (dawdles_) registration_.drain();  // else what is queued is dropped
+    if (dawdles_) registration_.drain();  // otherwise the removal drops queued notifications
     registration_.remove();
     removed_ = true;
   }
@@ -60,11 +60,11 @@ class Witness {
     EXPECT_TRUE(changed_.wait_for(lock, 60s, knows_all));
     EXPECT_EQ(synced_, 1);
   }
-  /// For when nothing but one first state and a watch has told the informer of anything.
+  /// For schedules with one list and one watch.
   void expect_the_order_of_events() const {
     const std::lock_guard lock(mutex_);
-    // (What begins or ceases to pass a filter is told with the state before; what is coalesced has
-    // no order.)
+    // (An object that starts or stops to match a filter is delivered with its previous state;
+    // coalesced notifications have no order.)
     EXPECT_TRUE(told_.in_order() || !only_on_node_.empty() || coalesces_);
   }
 
@@ -161,7 +161,7 @@ class InformerModelTest : public test::InformerTest {
   unsigned in_one_go_ = 0;  // schedules that show the order of events
 };
 
-TEST_F(InformerModelTest, EveryHandlerIsToldATrueStory) {
+TEST_F(InformerModelTest, EveryHandlerReceivesConsistentNotifications) {
   lookout::test::Seeds::each(lookout::test::kSanitized ? 500 : 3000,
                              [this](unsigned seed) { run(seed); });
   RecordProperty("in_one_go", std::to_string(in_one_go_));

@@ -1,9 +1,10 @@
-// After an informer's end no code of the program runs, and its handlers' captures are gone,
-// whatever came before.
+// After an informer has shut down, it runs no code of the program, and the captures of its handlers
+// are released, in every case.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <boost/asio/post.hpp>
 #include <future>
 #include <memory>
 #include <optional>
@@ -24,7 +25,7 @@ using lookout::test::wait_for;
 
 class LifetimeTest : public test::SlowHandlerTest {
  protected:
-  /// Runs an informer with one whose first call goes on, and for which another one is queued.
+  /// Runs an informer with a handler whose first call blocks, and for which another one is queued.
   HandlerRegistration held_up() {
     auto registration = run().add_handler(slow());
     put_two();
@@ -36,11 +37,11 @@ class LifetimeTest : public test::SlowHandlerTest {
     source_->put("a/y");
     settle();
   }
-  /// That `end` waits for the call that is running, and that there is no other.
+  /// Expects `end` to wait for the running call, and no further call.
   template <class F>
   void expect_to_wait(F end) {
     auto ended = lookout::test::start(std::move(end));
-    // (Were it not to wait it would nearly always be here by then.)
+    // (Without the wait, it would almost always have returned by then.)
     EXPECT_EQ(ended.wait_for(50ms), std::future_status::timeout);
     EXPECT_EQ(calls_, 0);
     go_on_.open();
@@ -48,7 +49,7 @@ class LifetimeTest : public test::SlowHandlerTest {
     EXPECT_EQ(calls_, 1);
   }
 
-  /// That a shutdown waits for the call of a handler that has ended its own registration.
+  /// Expects a shutdown to wait for the call of a handler that has ended its own registration.
   template <class F>
   void expect_shutdown_to_wait_for_one_that(F end_itself) {
     std::optional<HandlerRegistration> registration;
@@ -92,7 +93,7 @@ TEST_F(LifetimeTest, AShutdownWaitsForHandlersThatDetachedThemselves) {
   expect_shutdown_to_wait_for_one_that([](HandlerRegistration& self) { self.detach(); });
 }
 
-TEST_F(LifetimeTest, EveryOneOfSeveralShutdownsWaits) {
+TEST_F(LifetimeTest, EachOfSeveralShutdownsWaits) {
   held_up().release();
   auto first = lookout::test::start([this] { informer_->shutdown(); });
   EXPECT_EQ(first.wait_for(50ms), std::future_status::timeout);
@@ -110,7 +111,7 @@ TEST_F(LifetimeTest, AnInformerThatNeverRanCanBeShutDown) {
   EXPECT_EQ(calls_, 0);
 }
 
-TEST_F(LifetimeTest, ManyThatCameAndWentAreForgottenExceptThoseThatRun) {
+TEST_F(LifetimeTest, RemovedHandlersAreFreedExceptRunningOnes) {
   held_up().detach();
   for (int i = 0; i < 100; ++i) {
     auto registration = informer_->add_handler({});
@@ -119,7 +120,29 @@ TEST_F(LifetimeTest, ManyThatCameAndWentAreForgottenExceptThoseThatRun) {
   expect_to_wait([this] { informer_->shutdown(); });
 }
 
-TEST_F(LifetimeTest, AfterAShutdownNothingIsLeftOfHandlers) {
+TEST_F(LifetimeTest, ADestructorOnTheEventLoopEndsDetachedHandlers) {
+  auto captured = std::make_shared<int>(0);
+  const std::weak_ptr<int> alive = captured;
+  auto registration =
+      run().add_handler({.on_add = [this, held = std::move(captured)](const api::Object&) {
+        begun_.open();
+        EXPECT_TRUE(go_on_.wait());
+        ++calls_;
+      }});
+  put_two();
+  registration.detach();
+  std::promise<void> gone;
+  boost::asio::post(loop_->context(), [&] {
+    informer_.reset();
+    gone.set_value();
+  });
+  wait_for(gone.get_future());
+  go_on_.open();
+  EXPECT_TRUE(eventually([&] { return alive.expired(); }));
+  EXPECT_EQ(calls_, 1) << "the queued notification is dropped";
+}
+
+TEST_F(LifetimeTest, AShutdownReleasesHandlers) {
   const auto captured = std::make_shared<int>(0);
   const auto handler = [&] {
     return EventHandler<api::Object>{
@@ -136,7 +159,7 @@ TEST_F(LifetimeTest, AfterAShutdownNothingIsLeftOfHandlers) {
   EXPECT_EQ(kept.exceptions(), 0u);
 }
 
-TEST_F(LifetimeTest, WhatHandlersReferToGoesOnTheThreadThatShutsDown) {
+TEST_F(LifetimeTest, CapturesAreReleasedOnTheThreadThatShutsDown) {
   std::thread::id gone_on;
   std::shared_ptr<int> captured(new int(0), [&](const int* number) {
     gone_on = std::this_thread::get_id();
@@ -150,7 +173,7 @@ TEST_F(LifetimeTest, WhatHandlersReferToGoesOnTheThreadThatShutsDown) {
   EXPECT_EQ(gone_on, std::this_thread::get_id());
 }
 
-TEST_F(LifetimeTest, WhatADetachedHandlerRefersToGoesWhenAllIsDelivered) {
+TEST_F(LifetimeTest, CapturesOfADetachedHandlerAreReleasedAfterDelivery) {
   auto captured = std::make_shared<int>(0);
   auto& informer = run();
   auto registration = informer.add_handler({.on_add = [captured](const api::Object&) {}});
@@ -199,7 +222,7 @@ TEST_F(LifetimeTest, SeveralHandlersMayShutDownAtTheSameTime) {
   informer.shutdown();
 }
 
-TEST_F(LifetimeTest, HandlersThatEndEachOtherDoNotWaitForEachOther) {
+TEST_F(LifetimeTest, HandlersThatRemoveEachOtherDoNotDeadlock) {
   auto& informer = run();
   std::vector<HandlerRegistration> registrations(2);
   std::vector<Gate> in_call(2);
@@ -220,9 +243,9 @@ TEST_F(LifetimeTest, HandlersThatEndEachOtherDoNotWaitForEachOther) {
   informer.shutdown();
 }
 
-TEST_F(LifetimeTest, AHandlerThatShutsAnotherInformerDownWaitsForItsHandlers) {
+TEST_F(LifetimeTest, AHandlerThatShutsDownAnotherInformerWaitsForItsHandlers) {
   held_up().release();
-  // As with custom resources, whose informers come and go with their definitions.
+  // Like an informer of custom resources that exists as long as their definition.
   const auto definitions = std::make_shared<test::FakeSource>();
   SharedIndexInformer informer(definitions, options_, loop_, pool_);
   Gate entered;
@@ -265,7 +288,7 @@ TEST_F(LifetimeTest, AStopEndsWaitingForAHandlersSync) {
   EXPECT_FALSE(before.wait_for_sync()) << "one that begins later, too";
 }
 
-TEST_F(LifetimeTest, AStopDoesNotTakeBackThatAHandlerIsInSync) {
+TEST_F(LifetimeTest, AHandlerStaysSyncedAfterAStop) {
   auto& informer = run();
   const auto registration = informer.add_handler({});
   EXPECT_TRUE(registration.wait_for_sync());

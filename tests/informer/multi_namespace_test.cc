@@ -49,7 +49,7 @@ rest::TransportError refused(const std::string& message) {
   return {rest::TransportError::Kind::kRefused, message};
 }
 
-/// Keeps the warnings that begin with a text, for as long as it lives.
+/// Records the warnings that begin with a text, during its lifetime.
 class WarningLines {
  public:
   explicit WarningLines(std::string beginning)
@@ -88,7 +88,7 @@ class WarningLines {
 
 class MultiNamespaceTest : public test::InformerTest {
  protected:
-  /// The cluster's part of that name.
+  /// The source of this namespace.
   FakeSource& ns(const std::string& name) {
     const std::lock_guard lock(mutex_);
     auto& source = sources_[name];
@@ -139,7 +139,7 @@ class MultiNamespaceTest : public test::InformerTest {
   Recorder recorder_;
 };
 
-TEST_F(MultiNamespaceTest, KeepsWhatItsNamespacesHave) {
+TEST_F(MultiNamespaceTest, HoldsTheObjectsOfItsNamespaces) {
   ns("shop").put("shop/x");
   ns("bank").put("bank/y");
   ns("farm").put("farm/z");
@@ -177,7 +177,7 @@ TEST_F(MultiNamespaceTest, ANamespaceThatIsAddedIsListed) {
   EXPECT_EQ(pods.namespaces(), (std::set<std::string>{"shop", "bank"}));
 }
 
-TEST_F(MultiNamespaceTest, ANamespaceThatIsTakenOutIsDeleted) {
+TEST_F(MultiNamespaceTest, ObjectsOfARemovedNamespaceAreDeleted) {
   ns("shop").put("shop/x");
   ns("bank").put("bank/y");
   const auto pods = make({"shop", "bank"});
@@ -192,15 +192,15 @@ TEST_F(MultiNamespaceTest, ANamespaceThatIsTakenOutIsDeleted) {
   EXPECT_THAT(recorder_.wait_for("+shop/w@102").back(), "+shop/w@102");
   EXPECT_TRUE(knows({"shop/x", "shop/w"}));
 
-  // And once more.
+  // A second time.
   pods.set_namespaces({"bank"});
   EXPECT_TRUE(knows({"bank/y", "bank/z"}));
 }
 
-TEST_F(MultiNamespaceTest, OneThatIsForbiddenDoesNotStopTheOthers) {
+TEST_F(MultiNamespaceTest, AForbiddenNamespaceDoesNotAffectOthers) {
   ns("shop").put("shop/x");
   ns("bank").put("bank/y");
-  // The stream, then the list in its place.
+  // The watch list fails, then the list.
   for (int i = 0; i < 2; ++i) {
     ns("bank").fail_watch(forbidden());
     ns("bank").fail_list(forbidden());
@@ -215,12 +215,12 @@ TEST_F(MultiNamespaceTest, OneThatIsForbiddenDoesNotStopTheOthers) {
   ASSERT_TRUE(handler.wait_for_sync());
   ns("shop").put("shop/z");
   EXPECT_TRUE(eventually([&] { return known().contains("shop/z"); }));
-  // When it is allowed, it comes by itself.
+  // Once access is granted, the namespace is listed without further calls.
   EXPECT_TRUE(knows({"shop/x", "shop/z", "bank/y"}));
   EXPECT_TRUE(eventually([&] { return pods.unsynced().empty(); }));
 }
 
-TEST_F(MultiNamespaceTest, SaysWhichNamespacesAreMissingAndWhy) {
+TEST_F(MultiNamespaceTest, NamesMissingNamespacesAndTheirErrors) {
   clock_->skip_sleeps_below(0s);  // no second attempt
   ns("bank").fail_watch(forbidden());
   ns("bank").fail_list(forbidden());
@@ -231,7 +231,7 @@ TEST_F(MultiNamespaceTest, SaysWhichNamespacesAreMissingAndWhy) {
   EXPECT_THAT(pods.unsynced(), ElementsAre(Pair("bank", HasSubstr("not yours"))));
 }
 
-TEST_F(MultiNamespaceTest, IsNotInSyncWhileANamespaceCannotBeReached) {
+TEST_F(MultiNamespaceTest, IsNotSyncedWhileANamespaceIsUnreachable) {
   clock_->skip_sleeps_below(0s);  // no second attempt before the clock moves
   ns("bank").put("bank/y");
   ns("bank").fail_watch(rest::TransportError(rest::TransportError::Kind::kRefused, "no"));
@@ -249,8 +249,34 @@ TEST_F(MultiNamespaceTest, IsNotInSyncWhileANamespaceCannotBeReached) {
   EXPECT_TRUE(knows({"bank/y"}));
 }
 
-// A token that the server does not accept, or a page of a proxy, says nothing about the namespace.
-TEST_F(MultiNamespaceTest, IsNotInSyncWhileANamespaceCannotBeRead) {
+// A rejected token or a proxy's error page is no statement about the namespace.
+TEST_F(MultiNamespaceTest, IsNotSyncedWhenAForbiddenNamespaceIsUnreachable) {
+  clock_->skip_sleeps_below(0s);  // an attempt each time the clock moves
+  ns("bank").fail_watch(forbidden());
+  ns("bank").fail_list(forbidden());
+  for (int i = 0; i < 10; ++i) {
+    ns("bank").fail_watch(refused("later"));
+    ns("bank").fail_list(refused("later"));
+  }
+  for (int i = 0; i < 2; ++i) ns("shop").fail_watch(refused("no"));
+  const auto pods = make({"shop", "bank"});
+  pods.start();
+  const auto all_failed = [&](std::uint64_t errors) {
+    return eventually([&] { return shared_->stats().errors >= errors; });
+  };
+  ASSERT_TRUE(all_failed(2));
+  clock_->advance(60s);
+  ASSERT_TRUE(all_failed(4));
+  clock_->advance(60s);
+  ASSERT_TRUE(eventually([&] {
+    return pods.unsynced() == std::map<std::string, std::string>{{"bank", "later"}};
+  }));
+  clock_->advance(60s);
+  ASSERT_TRUE(all_failed(6));
+  EXPECT_FALSE(pods.has_synced());
+}
+
+TEST_F(MultiNamespaceTest, IsNotSyncedWhileANamespaceIsUnreadable) {
   clock_->skip_sleeps_below(0s);  // no second attempt before the clock moves
   ns("bank").put("bank/y");
   ns("bank").fail_watch(api::StatusError::unauthorized("the token has expired"));
@@ -278,7 +304,7 @@ TEST_F(MultiNamespaceTest, IsNotInSyncWhileANamespaceCannotBeRead) {
   EXPECT_TRUE(knows({"bank/y"}));
 }
 
-TEST_F(MultiNamespaceTest, ADeletionThatWasMissedIsMarked) {
+TEST_F(MultiNamespaceTest, AMissedDeletionIsATombstone) {
   ns("shop").put("shop/x");
   ns("shop").put("shop/y");
   const auto pods = make({"shop", "bank"});
@@ -307,7 +333,7 @@ TEST_F(MultiNamespaceTest, MayHaveNoNamespaces) {
   EXPECT_TRUE(knows({}));
 }
 
-TEST_F(MultiNamespaceTest, HasNoNamespaceWithoutAName) {
+TEST_F(MultiNamespaceTest, RejectsAnEmptyNamespace) {
   const auto pods = make({"shop"});
   EXPECT_THROW(pods.set_namespaces({"shop", ""}), InvalidArgument);
   EXPECT_EQ(pods.namespaces(), std::set<std::string>{"shop"});
@@ -340,7 +366,7 @@ TEST_F(MultiNamespaceTest, AfterAShutdownNoErrorIsReported) {
   }
 }
 
-/// The stop comes while the informer applies something, and an error handler is running.
+/// The stop arrives while the informer applies a batch and an error handler runs.
 TEST_F(MultiNamespaceTest, AShutdownWaitsForErrorHandlers) {
   for (const bool at_first : {true, false}) {
     SCOPED_TRACE(at_first);
@@ -373,7 +399,7 @@ TEST_F(MultiNamespaceTest, AShutdownWaitsForErrorHandlers) {
     shared_->stop();
     apply.open();
     auto ended = lookout::test::start([&] { shared_->shutdown(); });
-    // (Were it not to wait it would nearly always be here by then.)
+    // (Without the wait, it would almost always have returned by then.)
     EXPECT_EQ(ended.wait_for(50ms), std::future_status::timeout);
     EXPECT_EQ(reported, 0);
     go_on.open();
@@ -384,7 +410,7 @@ TEST_F(MultiNamespaceTest, AShutdownWaitsForErrorHandlers) {
   }
 }
 
-TEST_F(MultiNamespaceTest, AMakerThatThrowsLeavesNothingRunning) {
+TEST_F(MultiNamespaceTest, AFactoryFunctionThatThrowsOnceIsRetried) {
   std::atomic<int> made{0};
   ns("bank").put("bank/y");
   ns("shop").put("shop/x");
@@ -407,7 +433,7 @@ TEST_F(MultiNamespaceTest, AMakerThatThrowsLeavesNothingRunning) {
   EXPECT_TRUE(knows({"bank/y", "shop/x"})) << "nothing is lost of what was listed before";
 }
 
-TEST_F(MultiNamespaceTest, OneThatCannotBeMadeDoesNotStopTheOthers) {
+TEST_F(MultiNamespaceTest, AFailedNamespaceDoesNotAffectOthers) {
   ns("bank").put("bank/y");
   ns("farm").put("farm/z");
   ns("shop").put("shop/x");
@@ -427,9 +453,37 @@ TEST_F(MultiNamespaceTest, OneThatCannotBeMadeDoesNotStopTheOthers) {
   EXPECT_THROW(source->set_namespaces(all), std::runtime_error);
   EXPECT_TRUE(knows({"bank/y", "shop/x"}));
   EXPECT_THAT(source->unsynced(), ElementsAre(Pair("farm", "")));
+  EXPECT_FALSE(shared_->live_since());
   fails = false;
   source->set_namespaces(all);
   EXPECT_TRUE(knows({"bank/y", "farm/z", "shop/x"}));
+}
+
+TEST_F(MultiNamespaceTest, IsSyncedWithoutAnUnreachableNamespaceThatIsRemoved) {
+  clock_->skip_sleeps_below(0s);  // no second attempt
+  ns("shop").put("shop/x");
+  ns("bank").fail_watch(refused("no"));
+  ns("bank").fail_list(refused("no"));
+  const auto pods = make({"shop", "bank"});
+  pods.start();
+  ASSERT_TRUE(eventually([&] {
+    return pods.unsynced() == std::map<std::string, std::string>{{"bank", "no"}};
+  }));
+  EXPECT_FALSE(pods.has_synced());
+  pods.set_namespaces({"shop"});
+  EXPECT_TRUE(eventually([&] { return pods.has_synced(); }));
+  EXPECT_TRUE(knows({"shop/x"}));
+}
+
+TEST_F(MultiNamespaceTest, BookmarksOfANamespaceAreServerActivity) {
+  const auto pods = make({"shop"});
+  pods.start();
+  ASSERT_TRUE(pods.wait_for_sync());
+  ASSERT_TRUE(ns("shop").wait_until_watched());
+  clock_->advance(3min);
+  EXPECT_GE(shared_->staleness(), 3min);
+  ns("shop").bookmark();
+  EXPECT_TRUE(eventually([&] { return shared_->staleness() == 0min; }));
 }
 
 TEST_F(MultiNamespaceTest, IsLiveWhileAllItsNamespacesAre) {
@@ -438,7 +492,8 @@ TEST_F(MultiNamespaceTest, IsLiveWhileAllItsNamespacesAre) {
   EXPECT_FALSE(shared_->live_since());
   pods.start();
   ASSERT_TRUE(pods.wait_for_sync());
-  EXPECT_TRUE(shared_->live_since());
+  const auto first = shared_->live_since();
+  ASSERT_TRUE(first);
   EXPECT_FALSE(shared_->last_failure());
   EXPECT_EQ(shared_->stats().errors, 0u);
   EXPECT_EQ(informer_live(), 1);
@@ -460,6 +515,7 @@ TEST_F(MultiNamespaceTest, IsLiveWhileAllItsNamespacesAre) {
     clock_->advance(60s);
     return shared_->live_since().has_value();
   }));
+  EXPECT_GE(shared_->live_since(), *first + 65s);
   EXPECT_FALSE(shared_->last_failure());
   EXPECT_EQ(shared_->stats().errors, 2u);
   EXPECT_EQ(informer_live(), 1);
@@ -497,6 +553,21 @@ TEST_F(MultiNamespaceTest, CountsTheUnreadableObjectsOfItsNamespaces) {
   EXPECT_EQ(shared_->stats().unreadable, 1u);
 }
 
+TEST_F(MultiNamespaceTest, CountsTheErrorsOfRemovedNamespaces) {
+  for (int i = 0; i < 5; ++i) ns("bank").fail_watch(refused("no"));
+  ns("bank").put("bank/x");
+  const auto pods = make({"shop", "bank"});
+  pods.start();
+  ASSERT_TRUE(knows({"bank/x"}));
+  pods.set_namespaces({"shop"});
+  ASSERT_TRUE(knows({}));
+  for (int i = 0; i < 2; ++i) ns("mall").fail_watch(refused("no"));
+  ns("mall").put("mall/x");
+  pods.set_namespaces({"shop", "mall"});
+  ASSERT_TRUE(knows({"mall/x"}));
+  EXPECT_EQ(shared_->stats().errors, 7u);
+}
+
 TEST_F(MultiNamespaceTest, RepetitionsOfAFailureAreNotLogged) {
   const WarningLines warnings("pods in bank: GET");
   logs_ = true;
@@ -513,7 +584,7 @@ TEST_F(MultiNamespaceTest, RepetitionsOfAFailureAreNotLogged) {
   EXPECT_THAT(warnings.lines(), ElementsAre(HasSubstr("timeoutSeconds=300: connection refused")));
 }
 
-TEST_F(MultiNamespaceTest, HoldsWhatItsNamespacesHaveWhateverHappens) {
+TEST_F(MultiNamespaceTest, HoldsTheObjectsOfItsNamespacesUnderRandomFaults) {
   const std::vector<std::string> names = {"a", "b", "c", "d"};
   const auto pods = make({"a"});
   pods.start();

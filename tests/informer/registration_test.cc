@@ -56,7 +56,7 @@ TEST_F(RegistrationTest, LeavingTheScopeEndsTheHandler) {
   EXPECT_THAT(recorder_.events(), ElementsAre("+a/x@101"));
 }
 
-TEST_F(RegistrationTest, LeavingTheScopeWaitsForTheCallThatIsUnderWay) {
+TEST_F(RegistrationTest, LeavingTheScopeWaitsForTheRunningCall) {
   auto registration = std::make_unique<HandlerRegistration>(run().add_handler(slow()));
   source_->put("a/x");
   ASSERT_TRUE(begun_.wait());
@@ -67,7 +67,7 @@ TEST_F(RegistrationTest, LeavingTheScopeWaitsForTheCallThatIsUnderWay) {
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_F(RegistrationTest, TheEventLoopDoesNotWaitForBeingInSync) {
+TEST_F(RegistrationTest, WaitForSyncOnTheEventLoopDoesNotBlock) {
   auto& informer = make();
   const auto registration = informer.add_handler(recorder_.handler());
   const auto wait_on_loop = [&] {
@@ -109,7 +109,7 @@ TEST_F(RegistrationTest, AHandlerDoesNotWaitForItself) {
   EXPECT_TRUE(refused);
 }
 
-TEST_F(RegistrationTest, AHandlerMayLetGoOfItsOwn) {
+TEST_F(RegistrationTest, AHandlerMayDestroyItsOwnRegistration) {
   auto& informer = run();
   std::optional<HandlerRegistration> registration;
   Gate added;
@@ -129,7 +129,7 @@ TEST_F(RegistrationTest, AHandlerMayLetGoOfItsOwn) {
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_F(RegistrationTest, AReleasedHandlerStaysAndAnswers) {
+TEST_F(RegistrationTest, AReleasedHandlerStaysUsable) {
   auto& informer = run();
   {
     auto registration = informer.add_handler(recorder_.handler("mine"));
@@ -141,7 +141,7 @@ TEST_F(RegistrationTest, AReleasedHandlerStaysAndAnswers) {
   EXPECT_THAT(recorder_.wait(1), ElementsAre("+a/x@101"));
 }
 
-TEST_F(RegistrationTest, AReleasedHandlerCanBeTakenOut) {
+TEST_F(RegistrationTest, AReleasedHandlerCanBeRemoved) {
   auto& informer = run();
   auto registration = informer.add_handler(recorder_.handler());
   registration.release();
@@ -151,7 +151,7 @@ TEST_F(RegistrationTest, AReleasedHandlerCanBeTakenOut) {
   EXPECT_THAT(recorder_.events(), IsEmpty());
 }
 
-TEST_F(RegistrationTest, AnAssignmentEndsTheHandlerThatWasThere) {
+TEST_F(RegistrationTest, AnAssignmentRemovesThePreviousHandler) {
   auto& informer = run();
   Recorder second;
   auto registration = informer.add_handler(recorder_.handler());
@@ -161,7 +161,7 @@ TEST_F(RegistrationTest, AnAssignmentEndsTheHandlerThatWasThere) {
   EXPECT_THAT(recorder_.events(), IsEmpty());
 }
 
-TEST_F(RegistrationTest, AMoveTakesTheHandlerAlong) {
+TEST_F(RegistrationTest, AMoveTransfersTheHandler) {
   auto& informer = run();
   std::vector<HandlerRegistration> registrations;
   for (int i = 0; i < 20; ++i) registrations.push_back(informer.add_handler(recorder_.handler()));
@@ -184,7 +184,7 @@ TEST_F(RegistrationTest, AnEmptyOneOwnsNothing) {
   none = HandlerRegistration();
 }
 
-TEST_F(RegistrationTest, ADetachedHandlerIsToldWhatIsQueuedAfterItsScope) {
+TEST_F(RegistrationTest, ADetachedHandlerReceivesQueuedNotifications) {
   auto& informer = run();
   {
     auto registration = informer.add_handler(slow());
@@ -196,7 +196,7 @@ TEST_F(RegistrationTest, ADetachedHandlerIsToldWhatIsQueuedAfterItsScope) {
   }
   auto last = informer.add_handler(recorder_.handler());
   go_on_.open();
-  // (An idle informer lets go of a detached handler when all is delivered.)
+  // (An idle informer releases a detached handler when everything is delivered.)
   const auto deadline = std::chrono::steady_clock::now() + lookout::test::kLongestWait;
   while (calls_ < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   EXPECT_EQ(calls_, 2);
@@ -211,7 +211,7 @@ TEST_F(RegistrationTest, MayOutliveTheInformer) {
   EXPECT_EQ(registration.backlog(), 0u);
 }
 
-TEST_F(RegistrationTest, OnTheEventLoopItDoesNotWait) {
+TEST_F(RegistrationTest, RemovalOnTheEventLoopDoesNotWait) {
   auto registration = std::make_shared<HandlerRegistration>(run().add_handler(slow()));
   source_->put("a/x");
   ASSERT_TRUE(begun_.wait());

@@ -25,14 +25,14 @@ class ResyncTest : public test::InformerTest {
   }
 };
 
-/// A period that handlers ask for, what the informer has, and what comes of it before the start.
+/// The period that a handler requests, the informer's period, and the resulting one.
 struct Periods {
   const char* name;
   milliseconds informer;
   std::optional<milliseconds> asked;
   milliseconds granted;
   milliseconds check;
-  milliseconds granted_late;  // if it is asked for when the informer runs
+  milliseconds granted_late;  // if it is requested while the informer runs
 };
 class ResyncPeriodTest : public ResyncTest, public testing::WithParamInterface<Periods> {};
 
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Periods{"NoneAtAll", 0ms, {}, 0ms, 0ms, 0ms}),
     [](const auto& test) { return test.param.name; });
 
-TEST_F(ResyncTest, ALaterHandlerMayShortenTheStepsForAll) {
+TEST_F(ResyncTest, ALaterHandlerMayShortenTheCheckPeriod) {
   auto& informer = make_with(12h);
   const auto first = informer.add_handler({});
   const auto second = informer.add_handler({}, {.resync_period = 1min});
@@ -71,6 +71,19 @@ TEST_F(ResyncTest, ALaterHandlerMayShortenTheStepsForAll) {
   EXPECT_EQ(first.resync_period(), 12h);
   EXPECT_EQ(second.resync_period(), 1min);
   EXPECT_EQ(third.resync_period(), 5min);
+}
+
+TEST_F(ResyncTest, AShorterPeriodThanTheInformersIsKept) {
+  source_->put("a/x");
+  auto& informer = make_with(10min);
+  Recorder recorder;
+  const auto handler = informer.add_handler(recorder.handler(), {.resync_period = 1min});
+  informer.start();
+  settle();
+  expect_look_after(1min);
+  clock_->advance(1min);
+  EXPECT_THAT(recorder.wait(2), ElementsAre("+a/x@101i", "~a/x@101>101"));
+  informer.shutdown();
 }
 
 TEST_F(ResyncTest, APeriodThatNoClockReachesNeverEnds) {
@@ -88,7 +101,7 @@ TEST_F(ResyncTest, APeriodThatNoClockReachesNeverEnds) {
   EXPECT_EQ(recorder.wait(4).size(), 4u) << "two additions for each";
 }
 
-TEST_F(ResyncTest, EachHandlerIsToldInItsOwnTime) {
+TEST_F(ResyncTest, EachHandlerHasItsOwnResyncPeriod) {
   source_->put("a/x");  // 101
   auto& informer = make_with(2s);
   Recorder every_two;
@@ -104,7 +117,7 @@ TEST_F(ResyncTest, EachHandlerIsToldInItsOwnTime) {
     expect_look_after(2s);
     clock_->advance(2s);
     EXPECT_EQ(every_two.wait(1 + look).size(), 1 + look);
-    // It is a second late then: it was not looked for before.
+    // One second late: the informer does not check in between.
     if (look == 2) {
       EXPECT_EQ(every_three.wait(2).size(), 2u);
     }
@@ -121,7 +134,7 @@ TEST_F(ResyncTest, EachHandlerIsToldInItsOwnTime) {
   informer.shutdown();
 }
 
-TEST_F(ResyncTest, ALateHandlersTimeBeginsWhenItComes) {
+TEST_F(ResyncTest, ThePeriodOfALateHandlerStartsWhenItIsAdded) {
   source_->put("a/x");
   auto& informer = make_with(10s);
   informer.start();
@@ -139,7 +152,7 @@ TEST_F(ResyncTest, ALateHandlersTimeBeginsWhenItComes) {
   informer.shutdown();
 }
 
-TEST_F(ResyncTest, ANewListTellsOfWhatHasNotChangedOnlyThoseWhoResync) {
+TEST_F(ResyncTest, ARelistDeliversUnchangedObjectsOnlyToResyncingHandlers) {
   clock_->skip_sleeps_below(9s);  // no backoff delays
   source_->put("a/same");         // 101
   source_->put("a/changes");      // 102
@@ -167,7 +180,7 @@ TEST_F(ResyncTest, ANewListTellsOfWhatHasNotChangedOnlyThoseWhoResync) {
   informer.shutdown();
 }
 
-TEST_F(ResyncTest, TheInformersOwnConditionIsAskedToo) {
+TEST_F(ResyncTest, ShouldResyncOfTheOptionsIsCalled) {
   std::atomic<int> asked{0};
   options_.reflector.should_resync = [&] { return ++asked > 1; };
   source_->put("a/x");

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -13,29 +15,19 @@
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"
 #include "tests/support/bounded_wait.h"
-#include "tests/support/eventually.h"
 #include "tests/support/held.h"
 #include "tests/support/matchers.h"
-#include "tests/support/own_resources.h"
 
 namespace lookout::informer {
 namespace {
 
 using lookout::test::pod;
-using test::FakeClock;
-using test::FakeSource;
-
-std::map<std::string, api::Object> contents(const cache::Indexer& store) {
-  std::map<std::string, api::Object> out;
-  for (const auto& object : store.snapshot()) out[object.key()] = object;
-  return out;
-}
 
 class SharedIndexInformerTest : public test::InformerTest {};
 
-// ------------------------------------------------------------------------------- the normal way
+// ------------------------------------------------------------------------- without failures
 
-TEST_F(SharedIndexInformerTest, KeepsWhatTheSourceHas) {
+TEST_F(SharedIndexInformerTest, HoldsTheObjectsOfTheSource) {
   for (int i = 0; i < 1200; ++i) source_->put("a/" + std::to_string(i));  // several pages
   auto& informer = run();
   EXPECT_TRUE(informer.has_synced());
@@ -52,9 +44,9 @@ TEST_F(SharedIndexInformerTest, KeepsWhatTheSourceHas) {
   EXPECT_EQ(informer.stats().lists, 1u);
 }
 
-TEST_F(SharedIndexInformerTest, AHandlerFindsTheVersionOfWhatItIsTold) {
+TEST_F(SharedIndexInformerTest, TheStoreHasAtLeastTheDeliveredVersion) {
   source_->put("a/x");
-  // It was a race: the handler's thread with the one that had told it.
+  // The handler's thread runs concurrently with the strand that delivers to it.
   for (int round = 0; round < 50; ++round) {
     auto& informer = make();
     std::promise<std::string> found;
@@ -68,7 +60,7 @@ TEST_F(SharedIndexInformerTest, AHandlerFindsTheVersionOfWhatItIsTold) {
   }
 }
 
-TEST_F(SharedIndexInformerTest, TellsItsHandlers) {
+TEST_F(SharedIndexInformerTest, NotifiesItsHandlers) {
   source_->put("a/x");  // 101
   Recorder recorder;
   auto& informer = make();
@@ -83,7 +75,7 @@ TEST_F(SharedIndexInformerTest, TellsItsHandlers) {
   EXPECT_EQ(registration.exceptions(), 0u);
 }
 
-TEST_F(SharedIndexInformerTest, AHandlerMayDeleteWhatItIsToldOf) {
+TEST_F(SharedIndexInformerTest, AHandlerMayDeleteItsObject) {
   constexpr int kThreads = 3;
   Recorder recorder;
   auto& informer = make();
@@ -117,7 +109,7 @@ TEST_F(SharedIndexInformerTest, AHandlerMayDeleteWhatItIsToldOf) {
   EXPECT_EQ(informer.store().size(), 0u);
 }
 
-TEST_F(SharedIndexInformerTest, AnInformerWithoutANameIsNamedForWhatItHas) {
+TEST_F(SharedIndexInformerTest, AnInformerWithoutANameIsNamedAfterItsResource) {
   const auto loop = std::make_shared<EventLoop>(1);
   const auto pool = std::make_shared<HandlerPool>(loop);
   const auto name_of = [&](InformerOptions options) {
@@ -133,7 +125,7 @@ TEST_F(SharedIndexInformerTest, AnInformerWithoutANameIsNamedForWhatItHas) {
   EXPECT_EQ(name_of(options), "mine");
 }
 
-TEST_F(SharedIndexInformerTest, NothingHappensBeforeTheStart) {
+TEST_F(SharedIndexInformerTest, DoesNothingBeforeStart) {
   source_->put("a/x");
   Recorder recorder;
   auto& informer = make();
@@ -154,7 +146,7 @@ TEST_F(SharedIndexInformerTest, NothingHappensBeforeTheStart) {
   EXPECT_EQ(source_->watches(), 1u) << "it runs once";
 }
 
-TEST_F(SharedIndexInformerTest, IsSyncedWithNothing) {
+TEST_F(SharedIndexInformerTest, IsSyncedWithAnEmptyList) {
   Recorder recorder;
   auto& informer = make();
   const auto registration = informer.add_handler(recorder.handler());
@@ -179,7 +171,7 @@ TEST_F(SharedIndexInformerTest, IsNotSyncedBeforeTheListIsComplete) {
   EXPECT_THAT(recorder.events(), ElementsAre("+a/x@101i")) << "synced comes after what it is about";
 }
 
-TEST_F(SharedIndexInformerTest, SeveralMayWaitForTheFirstList) {
+TEST_F(SharedIndexInformerTest, SeveralThreadsMayWaitForSync) {
   source_->put("a/x");
   source_->pause();
   auto& informer = make();
@@ -197,14 +189,14 @@ TEST_F(SharedIndexInformerTest, SeveralMayWaitForTheFirstList) {
   for (auto& each : waiting) EXPECT_EQ(each.wait_for(1ms), std::future_status::timeout);
   source_->resume();
   for (auto& each : waiting) EXPECT_TRUE(lookout::test::get(each));
-  // Afterwards nobody waits.
+  // Later waits return at once.
   EXPECT_TRUE(informer.wait_for_sync());
   EXPECT_TRUE(registration.wait_for_sync());
 }
 
 // -------------------------------------------------------------------------------- late handlers
 
-TEST_F(SharedIndexInformerTest, ALateHandlerIsFirstToldOfWhatIsThere) {
+TEST_F(SharedIndexInformerTest, ALateHandlerReceivesExistingObjectsFirst) {
   source_->put("a/x");
   source_->put("a/y");
   auto& informer = run();
@@ -238,7 +230,7 @@ TEST_F(SharedIndexInformerTest, HandlersAddedInABurstMissNothing) {
   const auto last = source_->put("a/last");
   for (const auto& recorder : recorders) {
     const auto events = recorder.wait_for("+a/last@" + std::string(last.resource_version()));
-    // Each object begins with an addition; each update begins where the last state ended.
+    // Each object starts with an addition; each update starts from the previous state.
     std::map<std::string, std::string> state;
     for (const auto& event : events) {
       const auto at = event.find('@');
@@ -258,9 +250,9 @@ TEST_F(SharedIndexInformerTest, HandlersAddedInABurstMissNothing) {
   }
 }
 
-// ------------------------------------------------------------------------------------- trouble
+// ------------------------------------------------------------------------------------ failures
 
-TEST_F(SharedIndexInformerTest, ADeletionThatWasMissedIsToldWithTheLastKnownState) {
+TEST_F(SharedIndexInformerTest, AMissedDeletionHasTheLastKnownState) {
   source_->put("a/gone");     // 101
   source_->put("a/stays");    // 102
   source_->put("a/changes");  // 103
@@ -279,7 +271,7 @@ TEST_F(SharedIndexInformerTest, ADeletionThatWasMissedIsToldWithTheLastKnownStat
   EXPECT_EQ(contents(informer_->store()), source_->contents());
 }
 
-TEST_F(SharedIndexInformerTest, AnObjectThatWasReplacedWhileNobodyLookedIsUpdated) {
+TEST_F(SharedIndexInformerTest, AnObjectReplacedDuringADisconnectIsUpdated) {
   source_->put("a/x");  // 101
   Recorder recorder;
   run().add_handler(recorder.handler()).release();
@@ -291,7 +283,7 @@ TEST_F(SharedIndexInformerTest, AnObjectThatWasReplacedWhileNobodyLookedIsUpdate
   EXPECT_EQ(recorder.wait(2).back(), "~a/x@101>103");
 }
 
-TEST_F(SharedIndexInformerTest, GoesOnAfterALostConnection) {
+TEST_F(SharedIndexInformerTest, ContinuesAfterALostConnection) {
   Recorder recorder;
   auto& informer = run();
   informer.add_handler(recorder.handler()).release();
@@ -307,7 +299,7 @@ TEST_F(SharedIndexInformerTest, GoesOnAfterALostConnection) {
   EXPECT_EQ(contents(informer.store()), source_->contents());
 }
 
-TEST_F(SharedIndexInformerTest, GoesOnAfterErrors) {
+TEST_F(SharedIndexInformerTest, ContinuesAfterErrors) {
   options_.reflector.use_watch_list = false;
   std::vector<std::string> errors;
   options_.reflector.watch_error_handler = [&](std::string_view, const std::exception& e) {
@@ -328,7 +320,7 @@ TEST_F(SharedIndexInformerTest, GoesOnAfterErrors) {
   EXPECT_EQ(errors.size(), 4u);
 }
 
-TEST_F(SharedIndexInformerTest, SaysWhyItDoesNotFollowTheServerUntilItDoes) {
+TEST_F(SharedIndexInformerTest, ReportsTheLastFailureUntilItIsLive) {
   options_.reflector.use_watch_list = false;
   auto& informer = make();
   EXPECT_FALSE(informer.last_failure().has_value());
@@ -349,7 +341,7 @@ TEST_F(SharedIndexInformerTest, SaysWhyItDoesNotFollowTheServerUntilItDoes) {
   EXPECT_FALSE(informer.last_failure().has_value());
 }
 
-TEST_F(SharedIndexInformerTest, WhatIsSaidTwiceIsNoSecondAddition) {
+TEST_F(SharedIndexInformerTest, ARepeatedEventIsNoSecondAddition) {
   Recorder recorder;
   run().add_handler(recorder.handler()).release();
   source_->put("a/x");  // 101
@@ -358,7 +350,7 @@ TEST_F(SharedIndexInformerTest, WhatIsSaidTwiceIsNoSecondAddition) {
   EXPECT_THAT(recorder.wait(3), ElementsAre("+a/x@101", "~a/x@101>101", "~a/x@101>102"));
 }
 
-TEST_F(SharedIndexInformerTest, AnObjectThatComesAgainIsANewOne) {
+TEST_F(SharedIndexInformerTest, ARecreatedObjectIsAnAddition) {
   Recorder recorder;
   run().add_handler(recorder.handler()).release();
   source_->put("a/x");
@@ -368,7 +360,7 @@ TEST_F(SharedIndexInformerTest, AnObjectThatComesAgainIsANewOne) {
   EXPECT_THAT(recorder.wait(4), ElementsAre("+a/x@101", "-a/x@102", "+a/x@103", "-a/x@104"));
 }
 
-TEST_F(SharedIndexInformerTest, AResyncTellsEverythingAgain) {
+TEST_F(SharedIndexInformerTest, AResyncDeliversEveryObjectAgain) {
   options_.reflector.resync_period = 10min;
   const auto x = source_->put("a/x");
   std::promise<bool> same;
@@ -388,7 +380,7 @@ TEST_F(SharedIndexInformerTest, AResyncTellsEverythingAgain) {
 
 // ------------------------------------------------------------------------ indexes and transform
 
-TEST_F(SharedIndexInformerTest, TakesIndexesAtAnyTime) {
+TEST_F(SharedIndexInformerTest, IndexesCanBeAddedAtAnyTime) {
   const auto by_node = [](const api::Object& object, cache::IndexValues& values) {
     values.add(object["spec"]["nodeName"].as_string());
   };
@@ -407,7 +399,22 @@ TEST_F(SharedIndexInformerTest, TakesIndexesAtAnyTime) {
   EXPECT_THROW(informer.add_indexers({{"after", by_node}}), InvalidArgument);
 }
 
-TEST_F(SharedIndexInformerTest, KeepsWhatTheTransformMakes) {
+TEST_F(SharedIndexInformerTest, CountsTheExceptionsOfIndexFunctions) {
+  const SharedIndexInformer& informer = run();
+  informer_->add_indexers({{"picky", [](const api::Object&, cache::IndexValues&) {
+                              throw std::runtime_error("no value");
+                            }}});
+  source_->put("shop/a");
+  settle();
+  std::vector<metrics::Sample> samples;
+  informer.collect(samples);
+  const auto failures =
+      std::ranges::find(samples, "informer_index_failures_total", &metrics::Sample::name);
+  ASSERT_NE(failures, samples.end());
+  EXPECT_GE(failures->value, 1);
+}
+
+TEST_F(SharedIndexInformerTest, StoresTransformedObjects) {
   options_.transform = [](const api::Object& object) {
     return pod(object.key(), object.resource_version(), {{}, {}, "transformed"});
   };
@@ -415,11 +422,12 @@ TEST_F(SharedIndexInformerTest, KeepsWhatTheTransformMakes) {
   auto& informer = run();
   source_->put("a/y");
   settle();
+  EXPECT_EQ(informer.store().size(), 2u);
   for (const auto& object : informer.store().snapshot())
     EXPECT_EQ(object.annotations()["note"].as_string(), "transformed");
 }
 
-TEST_F(SharedIndexInformerTest, HandlersAreToldWhatTheTransformMakes) {
+TEST_F(SharedIndexInformerTest, HandlersReceiveTransformedObjects) {
   options_.transform = [](const api::Object& object) {
     return pod(object.key(), object.resource_version(),
                {{}, {}, "made of " + std::string(object.annotations()["note"].as_string())});
@@ -447,7 +455,7 @@ TEST_F(SharedIndexInformerTest, HandlersAreToldWhatTheTransformMakes) {
   registration.remove();
 }
 
-TEST_F(SharedIndexInformerTest, TheStoreKnowsItsVersionWhateverTheTransformKeeps) {
+TEST_F(SharedIndexInformerTest, TheStoreHasItsVersionIfTheTransformRemovesIt) {
   options_.transform = [](const api::Object& object) { return pod(object.key(), ""); };
   source_->put("a/x");  // 101
   auto& informer = run();
@@ -461,7 +469,7 @@ TEST_F(SharedIndexInformerTest, TheStoreKnowsItsVersionWhateverTheTransformKeeps
   EXPECT_EQ(informer.store().get("a", "y").resource_version(), "");
 }
 
-TEST_F(SharedIndexInformerTest, LeavesOutObjectsOfAnotherKind) {
+TEST_F(SharedIndexInformerTest, IgnoresObjectsOfAnotherKind) {
   options_.reflector.expected_kind = "Node";
   source_->put("a/x");
   auto& informer = run();
@@ -473,7 +481,7 @@ TEST_F(SharedIndexInformerTest, LeavesOutObjectsOfAnotherKind) {
   EXPECT_GE(informer.stats().unreadable, 1u);
 }
 
-TEST_F(SharedIndexInformerTest, HasATypedSkin) {
+TEST_F(SharedIndexInformerTest, HasATypedInterface) {
   source_->put("shop/x", {{{"app", "web"}, {"tier", "front"}}, "n1", {}});
   source_->put("shop/y", {{{"app", "db"}}, "n1", {}});
   source_->put("bank/z", {{{"app", "web"}}, "n2", {}});
@@ -509,7 +517,7 @@ TEST_F(SharedIndexInformerTest, HasATypedSkin) {
   EXPECT_TRUE(pods.untyped_informer().stopped());
 }
 
-TEST_F(SharedIndexInformerTest, TypedHandlersAreToldOfEverything) {
+TEST_F(SharedIndexInformerTest, TypedHandlersReceiveEveryNotification) {
   using k8s::core::v1::Pod;
   options_.reflector.resync_period = 1h;
   const SharedInformer<Pod> pods(
@@ -569,7 +577,7 @@ TEST_F(SharedIndexInformerTest, TypedHandlersAreToldOfEverything) {
   pods.untyped_informer().shutdown();
 }
 
-TEST_F(SharedIndexInformerTest, AHandlerMayBeAddedByAnotherThreadWhileItStarts) {
+TEST_F(SharedIndexInformerTest, AHandlerMayBeAddedConcurrentlyWithTheStart) {
   source_->put("a/x");
   for (int round = 0; round < 50; ++round) {
     Recorder recorder;
@@ -583,14 +591,14 @@ TEST_F(SharedIndexInformerTest, AHandlerMayBeAddedByAnotherThreadWhileItStarts) 
   }
 }
 
-TEST_F(SharedIndexInformerTest, OrWhileItStartsAndStops) {
+TEST_F(SharedIndexInformerTest, AHandlerMayBeAddedConcurrentlyWithStartAndStop) {
   for (int round = 0; round < 50; ++round) {
     auto& informer = make();
     std::thread adder([&] {
       try {
         informer.add_handler({.on_add = [](const api::Object&) {}}).wait_for_sync();
       } catch (const InvalidArgument&) {
-        // It came too late.
+        // The informer had stopped.
       }
     });
     std::thread starter([&] { informer.start(); });
@@ -599,195 +607,6 @@ TEST_F(SharedIndexInformerTest, OrWhileItStartsAndStops) {
     starter.join();
     informer.shutdown();
   }
-}
-
-// -------------------------------------------------------------------------------------- the end
-
-TEST_F(SharedIndexInformerTest, AStopEndsItForGood) {
-  source_->put("a/x");
-  auto& informer = run();
-  EXPECT_FALSE(informer.stopped());
-  informer.stop();
-  EXPECT_TRUE(informer.stopped());
-  EXPECT_TRUE(informer.started()) << "it has been";
-  informer.stop();
-  informer.shutdown();
-  EXPECT_TRUE(informer.wait_for_sync()) << "it was synced before";
-  EXPECT_EQ(contents(informer.store()), source_->contents()) << "what it knew, it still knows";
-  informer.start();
-  source_->put("a/y");
-  EXPECT_EQ(informer.store().size(), 1u);
-  EXPECT_THROW(informer.add_handler({}).release(), InvalidArgument);
-}
-
-TEST_F(SharedIndexInformerTest, AStopDeliversWhatIsQueued) {
-  Recorder recorder;
-  std::promise<void> begun;
-  std::promise<void> go;
-  auto handler = recorder.handler();
-  handler.on_add = [&, on_add = handler.on_add](const api::Object& object, Origin origin) {
-    if (object.key() == "a/0") {
-      begun.set_value();
-      lookout::test::wait_for(go.get_future());
-    }
-    on_add(object, origin);
-  };
-  auto& informer = run();
-  informer.add_handler(std::move(handler)).release();
-  for (int i = 0; i < 10; ++i) source_->put("a/" + std::to_string(i));
-  lookout::test::wait_for(begun.get_future());
-  settle();
-  informer.stop();
-  go.set_value();
-  EXPECT_EQ(recorder.wait(10).size(), 10u);
-}
-
-TEST_F(SharedIndexInformerTest, AStopEndsWaiting) {
-  source_->pause();
-  auto& informer = make();
-  Recorder recorder;
-  const auto registration = informer.add_handler(recorder.handler());
-  informer.start();
-  auto informer_synced = std::async(std::launch::async, [&] { return informer.wait_for_sync(); });
-  auto handler_synced =
-      std::async(std::launch::async, [&] { return registration.wait_for_sync(); });
-  ASSERT_TRUE(source_->wait_until_held_up());
-  informer.shutdown();
-  EXPECT_FALSE(lookout::test::get(informer_synced));
-  EXPECT_FALSE(lookout::test::get(handler_synced));
-  EXPECT_EQ(informer.store().size(), 0u);
-}
-
-TEST_F(SharedIndexInformerTest, AStopTokenEndsWaiting) {
-  source_->pause();
-  auto& informer = make();
-  informer.start();
-  std::stop_source stop;
-  auto synced =
-      std::async(std::launch::async, [&] { return informer.wait_for_sync(stop.get_token()); });
-  stop.request_stop();
-  EXPECT_FALSE(lookout::test::get(synced));
-}
-
-TEST_F(SharedIndexInformerTest, ShutsDownWhereverItIs) {
-  for (int round = 0; round < 100; ++round) {
-    for (int i = 0; i < 5; ++i) source_->put("a/" + std::to_string(i));
-    if (round % 3 == 0) source_->fail_list(api::StatusError::internal_error("oops"));
-    options_.reflector.resync_period = round % 2 == 0 ? 1h : 0h;
-    std::atomic<int> calls{0};
-    make();
-    const auto count = [&](const api::Object&) { ++calls; };
-    informer_->add_handler({.on_add = count}).release();
-    informer_->start();
-    for (int i = 0; i < round; ++i) std::this_thread::yield();
-    informer_->shutdown();
-    const int then = calls;
-    source_->put("a/later");
-    EXPECT_EQ(calls, then) << "nothing runs after a shutdown";
-    informer_.reset();
-  }
-}
-
-TEST_F(SharedIndexInformerTest, NothingIsLeftOfOneThatWasNeverStarted) {
-  const std::weak_ptr<FakeSource> source = source_;
-  make().add_handler({}).release();
-  const auto held = source.use_count();
-  informer_.reset();
-  EXPECT_LT(source.use_count(), held);
-}
-
-TEST_F(SharedIndexInformerTest, ReferencesGoInAnyOrder) {
-  source_->put("a/x");
-  Recorder recorder;
-  auto& informer = run();
-  auto registration = informer.add_handler(recorder.handler());
-  EXPECT_TRUE(registration.wait_for_sync());
-  const auto store = informer.shared_store();
-  pool_.reset();
-  loop_.reset();
-  informer_.reset();
-  EXPECT_EQ(store->size(), 1u);
-  EXPECT_TRUE(registration.has_synced());
-  EXPECT_EQ(registration.backlog(), 0u);
-  registration.remove();
-  registration.remove();
-}
-
-TEST_F(SharedIndexInformerTest, LeavesNoThread) {
-  const auto before = lookout::test::thread_count();
-  {
-    const auto loop = std::make_shared<EventLoop>(3);
-    const auto pool = std::make_shared<HandlerPool>(loop);
-    SharedIndexInformer informer(source_, options_, loop, pool);
-    Recorder recorder;
-    const auto registration = informer.add_handler(recorder.handler());
-    informer.start();
-    EXPECT_TRUE(registration.wait_for_sync());
-    EXPECT_GE(lookout::test::thread_count(), before + 3);
-  }
-  EXPECT_EQ(lookout::test::thread_count(), before);
-}
-
-TEST_F(SharedIndexInformerTest, OnTheEventLoopNothingWaitsForItself) {
-  auto& informer = run();
-  source_->pause();  // a new informer does not get its list
-  std::promise<void> done;
-  boost::asio::post(loop_->context(), [&] {
-    EXPECT_THROW(informer.shutdown(), InvalidArgument);
-    EXPECT_TRUE(informer.wait_for_sync()) << "no need to wait";
-    SharedIndexInformer fresh(source_, options_, loop_, pool_);
-    fresh.add_handler({}).release();
-    fresh.start();
-    EXPECT_THROW(fresh.wait_for_sync(), InvalidArgument);
-    done.set_value();
-  });  // the end of `fresh`, too
-  lookout::test::wait_for(done.get_future());
-}
-
-TEST_F(SharedIndexInformerTest, AHandlerMayHoldTheLastReference) {
-  for (int round = 0; round < 20; ++round) {
-    auto informer = std::make_shared<SharedIndexInformer>(source_, options_, loop_, pool_);
-    std::promise<void> handed_over;
-    std::promise<void> gone;
-    const auto slot = std::make_shared<std::shared_ptr<SharedIndexInformer>>();
-    informer
-        ->add_handler({.on_add =
-                           [&, slot](const api::Object&) {
-                             lookout::test::wait_for(handed_over.get_future());
-                             slot->reset();
-                             gone.set_value();
-                           }})
-        .release();
-    source_->put("only/x");
-    informer->start();
-    *slot = std::move(informer);
-    handed_over.set_value();
-    lookout::test::wait_for(gone.get_future());
-    source_->remove("only/x");
-  }
-}
-
-TEST_F(SharedIndexInformerTest, AThousandShareAFewThreads) {
-  for (int i = 0; i < 10; ++i) source_->put("a/" + std::to_string(i));
-  const auto before = lookout::test::thread_count();
-  const auto loop = std::make_shared<EventLoop>();
-  const auto pool = std::make_shared<HandlerPool>(loop);
-  std::vector<std::unique_ptr<SharedIndexInformer>> informers;
-  std::atomic<int> additions{0};
-  std::vector<HandlerRegistration> registrations;
-  for (int i = 0; i < 1000; ++i) {
-    informers.push_back(std::make_unique<SharedIndexInformer>(source_, options_, loop, pool));
-    registrations.push_back(
-        informers.back()->add_handler({.on_add = [&](const api::Object&) { ++additions; }}));
-    informers.back()->start();
-  }
-  for (const auto& registration : registrations) ASSERT_TRUE(registration.wait_for_sync());
-  EXPECT_EQ(additions, 10'000);
-  EXPECT_LE(lookout::test::thread_count() - before, std::thread::hardware_concurrency() + 4);
-  ASSERT_TRUE(source_->wait_until_watched(1000));
-  source_->put("a/new");
-  ASSERT_TRUE(source_->wait_until_watched(1000));
-  for (const auto& informer : informers) ASSERT_EQ(informer->store().size(), 11u);
 }
 
 }  // namespace

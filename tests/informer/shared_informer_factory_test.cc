@@ -3,145 +3,30 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <future>
-#include <mutex>
+#include <memory>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
 #include "lookout/k8s/apps/v1.h"
 #include "lookout/k8s/core/v1.h"
-#include "lookout/testing/fake_clock.h"
+#include "tests/informer/factory_fixture.h"
 #include "tests/informer/recorder.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
-#include "tests/support/gate.h"
-#include "tests/support/http_server.h"
 #include "tests/support/matchers.h"
-#include "tests/support/own_resources.h"
 
 namespace lookout::informer {
 namespace {
 
-using namespace std::chrono_literals;
-using k8s::core::v1::Node;
-using k8s::core::v1::Pod;
+class SharedInformerFactoryTest : public test::FactoryFixture {};
 
-/// An API server with a test's list responses, which keeps watches open.
-class ApiServer {
- public:
-  /// Initially there are no objects.
-  void answer_lists(int status, std::string body) {
-    const std::lock_guard lock(mutex_);
-    answer_ = {status, std::move(body)};
-  }
-
-  /// The targets of the requests so far ("/api/v1/pods?limit=500...").
-  std::vector<std::string> requests() const {
-    const std::lock_guard lock(mutex_);
-    return requests_;
-  }
-  /// Waits until this many requests with the text in their target have been received.
-  bool wait_for(std::string_view part, std::ptrdiff_t count = 1) const {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, 60s, [&] {
-      return std::count_if(requests_.begin(), requests_.end(), [&](const std::string& request) {
-               return request.find(part) != std::string::npos;
-             }) >= count;
-    });
-  }
-
-  /// The events of the next watch-list requests; empty: they are rejected.
-  void answer_streams(std::string body) {
-    const std::lock_guard lock(mutex_);
-    stream_ = std::move(body);
-  }
-  /// The Accept headers of the requests.
-  std::vector<std::string> accepted() const {
-    const std::lock_guard lock(mutex_);
-    return accepted_;
-  }
-
-  rest::Config config() const {
-    rest::Config config;
-    config.server = server_.url();
-    return config;
-  }
-
- private:
-  void serve(lookout::test::HttpConnection& connection) {
-    while (const auto request = connection.read_request()) {
-      std::unique_lock lock(mutex_);
-      requests_.push_back(request->target);
-      accepted_.push_back(request->header("Accept"));
-      changed_.notify_all();
-      const lookout::test::HttpResponse answer = answer_;
-      const std::string stream = stream_;
-      lock.unlock();
-      if (request->target.find("watch=") == std::string::npos) {
-        connection.respond(answer);
-      } else if (request->target.find("sendInitialEvents=") == std::string::npos) {
-        connection.begin_chunks();
-        return connection.wait_for_close();
-      } else if (stream.empty()) {
-        connection.respond({422, api::StatusError::invalid("meta.k8s.io", "ListOptions", "", {})
-                                     .status()
-                                     .to_object()
-                                     .to_json()});
-      } else {
-        connection.begin_chunks();
-        connection.chunk(stream);
-        return connection.wait_for_close();
-      }
-    }
-  }
-
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  std::vector<std::string> requests_;  // guarded by mutex_, as is what follows
-  std::vector<std::string> accepted_;
-  std::string stream_;
-  lookout::test::HttpResponse answer_{// guarded by mutex_
-                                      200,
-                                      R"({"kind":"List","apiVersion":"v1",
-                                 "metadata":{"resourceVersion":"10"},"items":[]})"};
-  lookout::test::HttpServer server_{
-      [this](lookout::test::HttpConnection& connection) { serve(connection); }};
-};
-
-constexpr const char* kTwoPods = R"({"kind":"PodList","apiVersion":"v1",
-  "metadata":{"resourceVersion":"10"},"items":[
-  {"metadata":{"namespace":"shop","name":"x","resourceVersion":"7","labels":{"app":"web"}}},
-  {"metadata":{"namespace":"bank","name":"y","resourceVersion":"8"}}]})";
-
-class SharedInformerFactoryTest : public testing::Test {
- protected:
-  SharedInformerFactory& make(FactoryOptions options = {}) {
-    options.use_watch_list = false;
-    return make_streaming(std::move(options));
-  }
-  SharedInformerFactory& make_streaming(FactoryOptions options = {}) {
-    options.clock = clock_;
-    factory_ = std::make_unique<SharedInformerFactory>(client_, std::move(options));
-    return *factory_;
-  }
-  template <class T>
-  static SharedIndexInformer* identity(const SharedInformer<T>& informer) {
-    return &informer.untyped_informer();
-  }
-
-  ApiServer server_;
-  const std::shared_ptr<lookout::test::FakeClock> clock_ =
-      std::make_shared<lookout::test::FakeClock>();
-  rest::Client client_{server_.config(), std::make_shared<EventLoop>(2)};
-  std::unique_ptr<SharedInformerFactory> factory_;
-};
-
-TEST_F(SharedInformerFactoryTest, WhoeverAsksForTheSameGetsTheSame) {
+TEST_F(SharedInformerFactoryTest, EqualRequestsShareAnInformer) {
   auto& factory = make();
   const auto pods = factory.informer<Pod>();
   EXPECT_EQ(identity(factory.informer<Pod>()), identity(pods));
@@ -160,7 +45,7 @@ TEST_F(SharedInformerFactoryTest, WhoeverAsksForTheSameGetsTheSame) {
   EXPECT_EQ(identity(factory.informer<Pod>({.ns = "shop"})), others[3]);
 }
 
-TEST_F(SharedInformerFactoryTest, ANamespaceMeansNothingToWhatLivesInNone) {
+TEST_F(SharedInformerFactoryTest, ClusterScopedKindsIgnoreTheNamespace) {
   auto& factory = make({.ns = "shop"});
   const auto nodes = factory.informer<Node>();
   EXPECT_EQ(identity(factory.informer<Node>({.ns = "bank"})), identity(nodes));
@@ -168,7 +53,7 @@ TEST_F(SharedInformerFactoryTest, ANamespaceMeansNothingToWhatLivesInNone) {
   EXPECT_EQ(identity(factory.informer<Pod>())->name(), "pods in shop");
 }
 
-TEST_F(SharedInformerFactoryTest, WhatAScopeDoesNotSayIsTheFactorys) {
+TEST_F(SharedInformerFactoryTest, AScopeInheritsTheFactorysSettings) {
   FactoryOptions options;
   options.ns = "shop";
   options.label_selector = "app=web";
@@ -178,7 +63,7 @@ TEST_F(SharedInformerFactoryTest, WhatAScopeDoesNotSayIsTheFactorys) {
   auto& factory = make(options);
   const auto pods = identity(factory.informer<Pod>());
   EXPECT_EQ(pods->name(), "pods in shop, metadata, app=web, spec.nodeName=n1");
-  // Each says of one thing what the factory says already.
+  // Each repeats one of the factory's settings.
   const std::vector<Scope> same = {{},
                                    {.ns = "shop"},
                                    {.label_selector = "app=web"},
@@ -199,7 +84,7 @@ TEST_F(SharedInformerFactoryTest, WhatAScopeDoesNotSayIsTheFactorys) {
             "pods in shop, metadata, app=web, spec.nodeName=n1, 2");
 }
 
-TEST_F(SharedInformerFactoryTest, ProjectionsThatAreEqualShareAnInformer) {
+TEST_F(SharedInformerFactoryTest, EqualProjectionsShareAnInformer) {
   auto& factory = make();
   const auto with = [&](const api::Projection& projection) {
     return identity(factory.informer<Pod>({.projection = projection}));
@@ -216,7 +101,7 @@ TEST_F(SharedInformerFactoryTest, ProjectionsThatAreEqualShareAnInformer) {
   EXPECT_EQ(factory.informers().size(), 4u);
 }
 
-TEST_F(SharedInformerFactoryTest, NamesTellInformersApart) {
+TEST_F(SharedInformerFactoryTest, InformersWithDifferentNamesAreDistinct) {
   auto& factory = make();
   factory.informer<Pod>({.ns = "shop"});
   factory.informer<Pod>({.label_selector = "app=web"});
@@ -235,7 +120,7 @@ TEST_F(SharedInformerFactoryTest, NamesTellInformersApart) {
   EXPECT_EQ(factory.wait_for_cache_sync(stop.get_token()).synced.size(), names.size());
 }
 
-TEST_F(SharedInformerFactoryTest, AsksTheServerForItsScope) {
+TEST_F(SharedInformerFactoryTest, RequestsItsScope) {
   auto& factory =
       make({.ns = "shop", .label_selector = "app=web", .field_selector = "spec.nodeName=n1"});
   factory.informer<Pod>();
@@ -260,7 +145,7 @@ TEST_F(SharedInformerFactoryTest, AsksTheServerForItsScope) {
   EXPECT_THAT(requests, Contains(StartsWith("/api/v1/nodes?")));
 }
 
-TEST_F(SharedInformerFactoryTest, StartsEachOnceAndLaterOnesLater) {
+TEST_F(SharedInformerFactoryTest, StartsEachInformerOnce) {
   auto& factory = make();
   factory.start();
   const auto pods = factory.informer<Pod>();
@@ -277,8 +162,8 @@ TEST_F(SharedInformerFactoryTest, StartsEachOnceAndLaterOnesLater) {
   EXPECT_EQ(server_.requests().size(), 4u) << "a list and a watch each";
 }
 
-TEST_F(SharedInformerFactoryTest, KeepsWhatTheServerHas) {
-  server_.answer_lists(200, kTwoPods);
+TEST_F(SharedInformerFactoryTest, HoldsTheObjectsOfTheServer) {
+  server_.answer_lists(200, test::kTwoPods);
   auto& factory = make();
   const auto pods = factory.informer<Pod>();
   pods.add_index("app", [](const Pod& p) { return p.labels()["app"].as_string(); });
@@ -297,7 +182,7 @@ TEST_F(SharedInformerFactoryTest, KeepsWhatTheServerHas) {
 }
 
 TEST_F(SharedInformerFactoryTest, PassesItsOptionsOn) {
-  server_.answer_lists(200, kTwoPods);
+  server_.answer_lists(200, test::kTwoPods);
   std::promise<std::string> failed;
   FactoryOptions options;
   options.transform = [](const api::Object& object) {
@@ -321,7 +206,20 @@ TEST_F(SharedInformerFactoryTest, PassesItsOptionsOn) {
   EXPECT_THAT(lookout::test::get(failed.get_future()), HasSubstr("not you"));
 }
 
-TEST_F(SharedInformerFactoryTest, SaysWhatHasNotSynced) {
+TEST_F(SharedInformerFactoryTest, PassesBackOffAndFirstVersionOn) {
+  server_.answer_lists(500, "{}");
+  FactoryOptions options;
+  options.newest_first_list = true;
+  options.backoff.initial = options.backoff.max = 7s;
+  options.backoff.jitter = 0;
+  auto& factory = make(options);
+  factory.informer<Pod>();
+  factory.start();
+  EXPECT_TRUE(lookout::test::eventually([&] { return clock_->next_wake() == 7s; }));
+  EXPECT_THAT(server_.requests(), ElementsAre(testing::Not(HasSubstr("resourceVersion="))));
+}
+
+TEST_F(SharedInformerFactoryTest, NamesInformersThatHaveNotSynced) {
   auto& factory = make();
   EXPECT_THAT(factory.unsynced(), IsEmpty());
   factory.informer<Pod>();
@@ -340,7 +238,7 @@ TEST_F(SharedInformerFactoryTest, SaysWhatHasNotSynced) {
   EXPECT_FALSE(lookout::test::get(waiting));
 }
 
-TEST_F(SharedInformerFactoryTest, AWaitSaysWhatHasSyncedAndWhatHasNot) {
+TEST_F(SharedInformerFactoryTest, WaitForSyncReturnsTheStateOfEachInformer) {
   auto& factory = make();
   factory.informer<Pod>();
   factory.start();
@@ -378,7 +276,7 @@ TEST_F(SharedInformerFactoryTest, InformersAndHandlersCanBeWaitedForTogether) {
 
 // --------------------------------------------------------------------------- kinds of informers
 
-TEST_F(SharedInformerFactoryTest, StreamsTheStateWhereTheServerCan) {
+TEST_F(SharedInformerFactoryTest, UsesWatchListsIfTheServerSupportsThem) {
   server_.answer_streams(
       R"({"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"shop","name":"x","resourceVersion":"7"}}})"
       "\n"
@@ -395,8 +293,8 @@ TEST_F(SharedInformerFactoryTest, StreamsTheStateWhereTheServerCan) {
                                 HasSubstr("allowWatchBookmarks=true"))));
 }
 
-TEST_F(SharedInformerFactoryTest, ListsWhereTheServerRefusesToStream) {
-  server_.answer_lists(200, kTwoPods);
+TEST_F(SharedInformerFactoryTest, ListsIfTheServerRejectsWatchLists) {
+  server_.answer_lists(200, test::kTwoPods);
   auto& factory = make_streaming();
   const auto pods = factory.informer<Pod>();
   factory.start();
@@ -423,7 +321,7 @@ TEST_F(SharedInformerFactoryTest, ListOptionsCanBeTweaked) {
                                   HasSubstr("fieldSelector=spec.nodeName%3Dn7"))));
 }
 
-TEST_F(SharedInformerFactoryTest, KeepsMetadataOnly) {
+TEST_F(SharedInformerFactoryTest, StoresMetadataOnly) {
   server_.answer_lists(
       200,
       lookout::test::read_file(lookout::test::testdata("kube-1.36/list/v1_pods.partialmeta.json")));
@@ -444,7 +342,7 @@ TEST_F(SharedInformerFactoryTest, KeepsMetadataOnly) {
   }
 }
 
-TEST_F(SharedInformerFactoryTest, KeepsMetadataOnlyOfWhatAServerSendsWhole) {
+TEST_F(SharedInformerFactoryTest, KeepsOnlyTheMetadataOfWholeObjects) {
   server_.answer_lists(
       200, lookout::test::read_file(lookout::test::testdata("kube-1.36/list/v1_pods.json")));
   auto& factory = make();
@@ -458,7 +356,7 @@ TEST_F(SharedInformerFactoryTest, KeepsMetadataOnlyOfWhatAServerSendsWhole) {
   }
 }
 
-TEST_F(SharedInformerFactoryTest, ATableIsNoList) {
+TEST_F(SharedInformerFactoryTest, RejectsATable) {
   server_.answer_lists(
       200, lookout::test::read_file(lookout::test::testdata("kube-1.36/list/v1_pods.table.json")));
   std::promise<std::string> failed;
@@ -474,7 +372,7 @@ TEST_F(SharedInformerFactoryTest, ATableIsNoList) {
   EXPECT_THAT(factory.unsynced(), ElementsAre("pods"));
 }
 
-TEST_F(SharedInformerFactoryTest, FollowsWhatIsNamedByGroupVersionAndResource) {
+TEST_F(SharedInformerFactoryTest, WatchesAResourceNamedByItsGvr) {
   server_.answer_lists(200, R"({"kind":"WidgetList","apiVersion":"example.com/v1",
     "metadata":{"resourceVersion":"10"},"items":[{"kind":"Widget","apiVersion":"example.com/v1",
     "metadata":{"namespace":"shop","name":"w","resourceVersion":"7"}}]})");
@@ -491,7 +389,7 @@ TEST_F(SharedInformerFactoryTest, FollowsWhatIsNamedByGroupVersionAndResource) {
               Contains(StartsWith("/apis/example.com/v1/namespaces/shop/widgets?")));
 }
 
-/// Informers without types: of a resource that is known by its name only, and of metadata.
+/// Untyped informers: of a resource that is known by name only, and of metadata.
 struct Untyped {
   const char* name;
   api::GroupVersionResource resource;
@@ -529,7 +427,7 @@ class UntypedInformerTest : public SharedInformerFactoryTest,
   test::Recorder recorder_;
 };
 
-TEST_P(UntypedInformerTest, StreamsTheStateAndTellsHandlersOfEverything) {
+TEST_P(UntypedInformerTest, UsesWatchListsAndNotifiesHandlers) {
   server_.answer_streams(event("ADDED", object("x", 7)) + end_of_state(10) +
                          event("MODIFIED", object("x", 11)) + event("ADDED", object("y", 12)) +
                          event("DELETED", object("x", 13)));
@@ -545,7 +443,7 @@ TEST_P(UntypedInformerTest, StreamsTheStateAndTellsHandlersOfEverything) {
   EXPECT_THAT(server_.accepted(), testing::Each(HasSubstr(GetParam().accept)));
 }
 
-TEST_P(UntypedInformerTest, ListsWhereTheServerRefusesToStream) {
+TEST_P(UntypedInformerTest, ListsIfTheServerRejectsWatchLists) {
   server_.answer_lists(200, fmt::format(R"({{"kind":"List","apiVersion":"v1",
       "metadata":{{"resourceVersion":"10"}},"items":[{}]}})",
                                         object("x", 7)));
@@ -591,185 +489,7 @@ TEST_F(SharedInformerFactoryTest, TypesMayHaveResyncPeriodsOfTheirOwn) {
   EXPECT_EQ(period(factory.informer<Pod>()), 0min);
 }
 
-TEST_F(SharedInformerFactoryTest, AShutdownEndsEverything) {
-  auto& factory = make();
-  const auto pods = factory.informer<Pod>();
-  const auto never_started = factory.informer<Node>();
-  pods.start();
-  ASSERT_TRUE(pods.wait_for_sync());
-  factory.shutdown();
-  factory.shutdown();
-  EXPECT_TRUE(identity(pods)->stopped());
-  EXPECT_TRUE(identity(never_started)->stopped());
-  EXPECT_THROW(factory.informer<Pod>(), InvalidArgument);
-  EXPECT_THROW(pods.add_handler({}).release(), InvalidArgument);
-  const auto requests = server_.requests().size();
-  factory.start();
-  EXPECT_EQ(server_.requests().size(), requests);
-  EXPECT_TRUE(factory.wait_for_cache_sync());
-}
-
-TEST_F(SharedInformerFactoryTest, AShutdownEndsWaiting) {
-  server_.answer_lists(500, "{}");
-  auto& factory = make();
-  factory.informer<Pod>();
-  factory.start();
-  auto waiting = std::async(std::launch::async, [&] { return factory.wait_for_cache_sync(); });
-  EXPECT_TRUE(server_.wait_for("pods"));
-  factory.shutdown();
-  EXPECT_FALSE(lookout::test::get(waiting));
-}
-
-TEST_F(SharedInformerFactoryTest, LeavesNoThread) {
-  const auto before = lookout::test::thread_count();
-  {
-    SharedInformerFactory factory(rest::Client(server_.config()),
-                                  {.use_watch_list = false, .clock = clock_});
-    const auto pods = factory.informer<Pod>();
-    const auto registration = pods.add_handler({});
-    factory.start();
-    EXPECT_TRUE(registration.wait_for_sync());
-    EXPECT_TRUE(server_.wait_for("watch="));
-  }
-  // But for those of the server, for the connections that are gone, all have ended.
-  EXPECT_TRUE(
-      lookout::test::eventually([&] { return lookout::test::thread_count() <= before + 2; }));
-}
-
-TEST_F(SharedInformerFactoryTest, ReferencesGoInAnyOrder) {
-  server_.answer_lists(200, kTwoPods);
-  for (const int first : {0, 1, 2}) {
-    auto client = std::make_unique<rest::Client>(server_.config());
-    auto factory = std::make_unique<SharedInformerFactory>(
-        *client, FactoryOptions{.use_watch_list = false, .clock = clock_});
-    auto pods = std::make_unique<SharedInformer<Pod>>(factory->informer<Pod>());
-    auto registration = pods->add_handler({});
-    factory->start();
-    EXPECT_TRUE(registration.wait_for_sync());
-    if (first == 0) client.reset();
-    if (first == 1) pods.reset();
-    factory.reset();
-    client.reset();
-    if (pods) {
-      EXPECT_EQ(pods->lister().list().size(), 2u) << "what it knew, it still knows";
-      EXPECT_TRUE(identity(*pods)->stopped());
-    }
-    registration.remove();
-  }
-}
-
-TEST_F(SharedInformerFactoryTest, CanBeNeverStarted) {
-  make().informer<Pod>().add_handler({}).release();
-  factory_.reset();
-  EXPECT_THAT(server_.requests(), IsEmpty());
-}
-
-TEST_F(SharedInformerFactoryTest, OnTheEventLoopNothingWaitsForItself) {
-  auto& factory = make();
-  factory.informer<Pod>();
-  factory.start();
-  ASSERT_TRUE(factory.wait_for_cache_sync());
-  std::promise<void> done;
-  boost::asio::post(client_.loop().context(), [&] {
-    EXPECT_THROW(factory.shutdown(), InvalidArgument);
-    EXPECT_TRUE(factory.wait_for_cache_sync()) << "no need to wait";
-    factory_.reset();
-    done.set_value();
-  });
-  lookout::test::wait_for(done.get_future());
-}
-
-// ------------------------------------------------------------------------- informers that end
-
-TEST_F(SharedInformerFactoryTest, AnInformerThatIsStoppedMayBeAskedForAnew) {
-  server_.answer_lists(200, kTwoPods);
-  auto& factory = make();
-  const auto first = factory.informer<Pod>();
-  const auto nodes = factory.informer<Node>();
-  factory.start();
-  ASSERT_TRUE(factory.wait_for_cache_sync());
-  EXPECT_TRUE(factory.stop_informer<Pod>());
-  EXPECT_TRUE(first.untyped_informer().stopped());
-  EXPECT_EQ(first.lister().list().size(), 2u) << "its store stays with those who hold it";
-  EXPECT_FALSE(nodes.untyped_informer().stopped());
-  EXPECT_EQ(factory.informers().size(), 1u);
-  EXPECT_FALSE(factory.stop_informer<Pod>()) << "it is not there any more";
-
-  const auto second = factory.informer<Pod>();
-  EXPECT_NE(identity(second), identity(first));
-  std::promise<void> synced;
-  const auto handler = second.add_handler({.on_synced = [&] { synced.set_value(); }});
-  factory.start();
-  lookout::test::wait_for(synced.get_future());
-  EXPECT_EQ(second.lister().list().size(), 2u);
-}
-
-TEST_F(SharedInformerFactoryTest, OneThatWasStoppedByItselfIsForgottenWhenAskedFor) {
-  auto& factory = make();
-  auto first = factory.informer<Pod>({.ns = "shop"});
-  first.stop();
-  const auto second = factory.informer<Pod>({.ns = "shop"});
-  EXPECT_NE(identity(second), identity(first));
-  EXPECT_EQ(identity(factory.informer<Pod>({.ns = "shop"})), identity(second));
-}
-
-TEST_F(SharedInformerFactoryTest, AShutdownEndsThoseThatWereStoppedBeforeToo) {
-  server_.answer_lists(200, kTwoPods);
-  auto& factory = make();
-  auto first = factory.informer<Pod>();
-  const auto captured = std::make_shared<int>(0);
-  auto handler = first.add_handler({.on_add = [captured](const Pod&) {}});
-  handler.release();
-  factory.start();
-  ASSERT_TRUE(factory.wait_for_cache_sync());
-  first.stop();
-  const auto second = factory.informer<Pod>();
-  EXPECT_GT(captured.use_count(), 1);
-  factory.shutdown();
-  EXPECT_EQ(captured.use_count(), 1) << "nothing is left of the handlers of the first one";
-}
-
-TEST_F(SharedInformerFactoryTest, AStopWaitsForHandlers) {
-  server_.answer_lists(200, kTwoPods);
-  auto& factory = make();
-  const auto pods = factory.informer<Pod>();
-  std::promise<void> begun;
-  std::promise<void> go_on;
-  std::atomic<int> calls{0};
-  auto told = go_on.get_future().share();
-  pods.add_handler({.on_add =
-                        [&, told](const Pod&) {
-                          if (++calls == 1) begun.set_value();
-                          lookout::test::wait_for(told);
-                        }})
-      .release();
-  factory.start();
-  lookout::test::wait_for(begun.get_future());
-  auto stopped = lookout::test::start([&] { return factory.stop_informer<Pod>(); });
-  EXPECT_EQ(stopped.wait_for(50ms), std::future_status::timeout);
-  go_on.set_value();
-  EXPECT_TRUE(lookout::test::get(stopped));
-  EXPECT_EQ(calls, 1);
-}
-
-TEST_F(SharedInformerFactoryTest, AnInformerIsForgottenWithoutAWait) {
-  auto& factory = make();
-  const auto pods = factory.for_resource(Pod::kResource);
-  factory.start();
-  ASSERT_TRUE(factory.wait_for_cache_sync());
-  // On the event loop, where to wait would be to wait for itself.
-  const auto forget = [&]() -> Awaitable<bool> { co_return factory.forget(pods); };
-  EXPECT_TRUE(client_.loop().run(forget()));
-  EXPECT_TRUE(pods->stopped());
-  EXPECT_FALSE(factory.forget(pods));
-  EXPECT_THAT(factory.informers(), IsEmpty());
-  const auto again = factory.for_resource(Pod::kResource);
-  EXPECT_NE(again, pods);
-  factory.start();
-  EXPECT_TRUE(again->wait_for_sync());
-}
-
-TEST_F(SharedInformerFactoryTest, AnInformerForNamespacesAsksForEach) {
+TEST_F(SharedInformerFactoryTest, AnInformerOfNamespacesRequestsEach) {
   auto& factory = make();
   const auto pods =
       factory.informer_for_namespaces<Pod>({"shop", "bank"}, {.label_selector = "a=b"});
@@ -786,7 +506,7 @@ TEST_F(SharedInformerFactoryTest, AnInformerForNamespacesAsksForEach) {
   pods.set_namespaces({"sea"});
 }
 
-TEST_F(SharedInformerFactoryTest, AnInformerForNamespacesIsStoppedByItself) {
+TEST_F(SharedInformerFactoryTest, AnInformerOfNamespacesCanBeStoppedAlone) {
   auto& factory = make();
   const auto shop = factory.informer_for_namespaces<Pod>({"shop"});
   const auto bank = factory.informer_for_namespaces<Pod>({"bank"});
@@ -801,7 +521,7 @@ TEST_F(SharedInformerFactoryTest, AnInformerForNamespacesIsStoppedByItself) {
 }
 
 TEST_F(SharedInformerFactoryTest, AResourceKnownAtRunTimeHasAnInformerWithListers) {
-  server_.answer_lists(200, kTwoPods);
+  server_.answer_lists(200, test::kTwoPods);
   auto& factory = make();
   const auto pods = factory.informer(api::Resource(Pod::kResource));
   const auto handler = pods.add_handler({.on_add = [](const api::Object&) {}});

@@ -59,7 +59,7 @@ TEST_F(IndexTest, FollowsTheStore) {
   EXPECT_THAT(keys(by_node.get(before, "n1")), UnorderedElementsAre("shop/web-1", "shop/db"));
 }
 
-TEST_F(IndexTest, FilesUnderNumbersAndUnderNone) {
+TEST_F(IndexTest, IndexesByNumbersAndOmitsObjects) {
   const auto by_length =
       add("by-length", [](const Pod& p) { return static_cast<int>(p.name().size()); });
   EXPECT_THAT(keys(by_length.get(2)), ElementsAre("shop/db"));
@@ -77,13 +77,13 @@ TEST_F(IndexTest, FilesUnderNumbersAndUnderNone) {
   EXPECT_EQ(by_either.count("n1"), 2u);
 }
 
-TEST_F(IndexTest, HoldsItsStore) {
+TEST_F(IndexTest, KeepsItsStoreAlive) {
   auto by_node = add("by-node", [](const Pod& p) { return p.spec().node_name(); });
   store_.reset();
   EXPECT_EQ(by_node.count("n1"), 2u);
 }
 
-TEST_F(IndexTest, IsFoundByItsNameOrNotMade) {
+TEST_F(IndexTest, IsFoundByNameOrThrows) {
   add("by-node", [](const Pod& p) { return p.spec().node_name(); });
   const Lister<Pod> pods(store_, Pod::kResource);
   EXPECT_EQ(pods.index("by-node").count("n1"), 2u);
@@ -101,7 +101,7 @@ TEST_F(IndexTest, MayBeAssignedLater) {
   EXPECT_EQ(by_node.count("n2"), 1u);
 }
 
-TEST_F(IndexTest, OfABareStore) {
+TEST_F(IndexTest, WorksOnAStoreWithoutInformer) {
   cache::Indexer store;
   const cache::IndexHandle by_node =
       store.add_index("by-node", [](const api::Object& object, cache::IndexValues& values) {

@@ -56,13 +56,13 @@ TEST_F(ListerTest, FindsTheKeysOfAWorkQueue) {
   EXPECT_FALSE(pods_.find_by_key("shop/none"));
 }
 
-TEST_F(ListerTest, TheSelectorThatMatchesNothingListsNothing) {
+TEST_F(ListerTest, TheNothingSelectorListsNothing) {
   EXPECT_THAT(keys(pods_.list(api::labels::nothing())), IsEmpty());
   EXPECT_TRUE(pods_.list(api::labels::nothing()).empty());
   EXPECT_EQ(pods_.list(api::labels::nothing()).size(), 0u);
 }
 
-TEST_F(ListerTest, AnIndexByLabelChangesNothingButTheTime) {
+TEST_F(ListerTest, AnIndexByLabelGivesTheSameResult) {
   store_->put(pod("shop/nameless", 1, {{{"app", ""}}, "n1"}));
   const char* const selectors[] = {
       "app=web", "app==web", "app in (web)", "app in (web,db)", "app!=web", "app",
@@ -78,7 +78,7 @@ TEST_F(ListerTest, AnIndexByLabelChangesNothingButTheTime) {
 }
 
 TEST_F(ListerTest, AnIndexByLabelIsUsed) {
-  // An index under that name which knows of one pod only: what is found shows who was asked.
+  // An index of that name with one pod only: the result shows that the index was used.
   store_->add_indexers(
       {{cache::label_index_name("app"), [](const api::Object& object, cache::IndexValues& values) {
           if (object.name() == "web-2") values.add("web");
@@ -90,7 +90,7 @@ TEST_F(ListerTest, AnIndexByLabelIsUsed) {
   EXPECT_EQ(pods_.list().size(), 5u);
 }
 
-TEST_F(ListerTest, ListsWhatASelectorSelects) {
+TEST_F(ListerTest, ListsSelectedObjects) {
   EXPECT_THAT(keys(pods_.list(parse("app in (web,api), !tier"))),
               UnorderedElementsAre("shop/web-2", "bank/web-1"));
   EXPECT_THAT(keys(pods_.list(parse("app!=web"))), UnorderedElementsAre("shop/db", "bank/bare"));
@@ -111,7 +111,7 @@ TEST_F(ListerTest, ListsANamespace) {
   EXPECT_EQ(pods_.ns("").list().size(), 5u) << "all of them, as in client-go";
 }
 
-TEST_F(ListerTest, AStoreWithoutTheIndexByNamespaceHasNamespacesToo) {
+TEST_F(ListerTest, ListsANamespaceWithoutTheIndexByNamespace) {
   const auto bare = std::make_shared<cache::Indexer>();
   for (const char* key : {"shop/web-1", "shop/db", "bank/web-1"}) bare->put(pod(key));
   const Lister<Pod> pods{bare, Pod::kResource};
@@ -121,8 +121,8 @@ TEST_F(ListerTest, AStoreWithoutTheIndexByNamespaceHasNamespacesToo) {
   EXPECT_EQ(pods.ns("").list().size(), 3u);
 }
 
-TEST_F(ListerTest, ANamespaceUsesAnIndexByLabelThatHasFewer) {
-  // As above, an index that does not know all: 3 pods are in shop, 2 in bank.
+TEST_F(ListerTest, ANamespaceListUsesASmallerIndexByLabel) {
+  // As above, an incomplete index: 3 pods are in shop, 2 in bank.
   store_->add_indexers(
       {{cache::label_index_name("app"), [](const api::Object& object, cache::IndexValues& values) {
           if (object.key() == "shop/web-2" || object.key() == "bank/web-1") values.add("web");
@@ -135,7 +135,7 @@ TEST_F(ListerTest, ANamespaceUsesAnIndexByLabelThatHasFewer) {
   EXPECT_THAT(keys(pods_.ns("shop").list(parse("app!=web"))), ElementsAre("shop/db"));
 }
 
-TEST_F(ListerTest, OfSeveralIndexesByLabelTheOneThatHasTheFewestIsUsed) {
+TEST_F(ListerTest, UsesTheSmallestOfSeveralIndexesByLabel) {
   store_->add_indexers(
       {{cache::label_index_name("app"),
         [](const api::Object&, cache::IndexValues& values) { values.add("web"); }},
@@ -163,7 +163,7 @@ TEST_F(ListerTest, FindsManyByName) {
   EXPECT_EQ(untyped.find_many(wanted)[2].key(), "bank/web-1");
 }
 
-TEST_F(ListerTest, AReadViewFindsWithoutAnnouncingEachLookUp) {
+TEST_F(ListerTest, AReadViewAnnouncesItselfOnce) {
   const std::vector<cache::ObjectName> wanted{{"bank", "bare"}, {"shop", "none"}};
   const auto view = pods_.read();
   EXPECT_EQ(view.find("shop", "web-2")->spec().node_name(), "n2");
@@ -175,7 +175,7 @@ TEST_F(ListerTest, AReadViewFindsWithoutAnnouncingEachLookUp) {
   EXPECT_EQ(view.find("shop", "web-2")->spec().node_name(), "n3") << "the newest version";
 }
 
-TEST_F(ListerTest, ReportsWhatIsNotThereAsClientGoDoes) {
+TEST_F(ListerTest, ReportsAbsentObjectsLikeClientGo) {
   try {
     pods_.ns("bank").get("db");
     FAIL();
@@ -204,7 +204,7 @@ TEST_F(ListerTest, FindsByIndex) {
   EXPECT_THROW(pods_.by_index("colour", "red"), InvalidArgument);
 }
 
-TEST_F(ListerTest, ReadsWhatLivesInNoNamespace) {
+TEST_F(ListerTest, ReadsClusterScopedObjects) {
   const auto store = std::make_shared<cache::Indexer>(
       cache::Indexers{{std::string(cache::kNamespaceIndex), cache::index_by_namespace}});
   store->put(test::object_of_kind("v1", "Node", "n1"));
@@ -215,7 +215,7 @@ TEST_F(ListerTest, ReadsWhatLivesInNoNamespace) {
   EXPECT_THAT(keys(nodes.list()), ElementsAre("n1"));
 }
 
-TEST_F(ListerTest, EachCallSeesTheStoreAsItIsThen) {
+TEST_F(ListerTest, EachCallReadsTheCurrentStore) {
   const auto before = pods_.list(parse("app=db"));
   const auto in_shop = pods_.ns("shop");
   store_->remove_key("shop/db");
@@ -226,7 +226,7 @@ TEST_F(ListerTest, EachCallSeesTheStoreAsItIsThen) {
   EXPECT_TRUE(in_shop.find("db-2"));
 }
 
-TEST_F(ListerTest, ARangeMayBeWalkedWhileTheStoreChanges) {
+TEST_F(ListerTest, ARangeMayBeIteratedWhileTheStoreChanges) {
   std::size_t n = 0;
   for (const auto& p : pods_.list(parse("app=web"))) {
     store_->remove(p);
@@ -236,7 +236,7 @@ TEST_F(ListerTest, ARangeMayBeWalkedWhileTheStoreChanges) {
   EXPECT_EQ(store_->size(), 2u);
 }
 
-TEST_F(ListerTest, KeepsTheStore) {
+TEST_F(ListerTest, KeepsItsStoreAlive) {
   auto store = std::make_shared<cache::Indexer>();
   store->put(pod("a/x"));
   const Lister<Pod> pods(store, Pod::kResource);

@@ -1,4 +1,4 @@
-"""An API server that has pods, as many as a test says and as fast as it says: GET and watch only."""
+"""An API server with a test's pods, without rate limits: GET and watch only."""
 
 import http.server
 import json
@@ -8,11 +8,11 @@ import urllib.parse
 
 
 class FakeApi:
-    """Pods by "namespace/name". The test changes them with put() and drop(); watchers are told."""
+    """Pods by "namespace/name". The test changes them with put() and drop(), which notify watchers."""
 
     def __init__(self):
         self.pods = {}
-        self.events = []  # of which the n-th has the resourceVersion n + 1
+        self.events = []  # the n-th has the resourceVersion n + 1
         self.refusing = False
         self.changed = threading.Condition()
         self.server = _Server(("127.0.0.1", 0), _Handler)
@@ -27,7 +27,7 @@ class FakeApi:
                 key = f'{meta["namespace"]}/{meta["name"]}'
                 meta["resourceVersion"] = str(len(self.events) + 1)
                 kind = "MODIFIED" if key in self.pods else "ADDED"
-                # (As text, so that later changes of the pod do not change what has happened.)
+                # (As text, so that later changes of the pod do not change earlier events.)
                 self.pods[key] = json.dumps(pod)
                 self.events.append(f'{{"type":"{kind}","object":{self.pods[key]}}}\n')
             self.changed.notify_all()
@@ -41,7 +41,7 @@ class FakeApi:
             self.changed.notify_all()
 
     def refuse(self, refusing):
-        """From now on, or no more: 403, and no watches."""
+        """Rejects requests with 403 and ends watches, or stops to do so."""
         with self.changed:
             self.refusing = refusing
             self.changed.notify_all()

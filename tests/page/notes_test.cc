@@ -48,7 +48,7 @@ std::vector<std::string> lines_of(const History& history, const std::string& ser
   return out;
 }
 
-/// Passes states on, as a catalog does.
+/// Passes states on, like a catalog.
 class Taker {
  public:
   explicit Taker(NoteSources sources = {}) : taker_(std::move(sources)) {}
@@ -70,7 +70,7 @@ PodFactsPtr facts(PodFacts value) { return std::make_shared<const PodFacts>(std:
 
 // ------------------------------------------------------------------------------------ history
 
-TEST(PageHistory, KeepsTheLastChangesOfEachServiceTheNewestFirst) {
+TEST(PageHistory, KeepsTheLastChangesOfEachServiceNewestFirst) {
   History history;
   const auto now = std::chrono::system_clock::now();
   for (std::size_t i = 0; i < History::kChangesPerService + 10; ++i) {
@@ -85,7 +85,7 @@ TEST(PageHistory, KeepsTheLastChangesOfEachServiceTheNewestFirst) {
   EXPECT_THAT(history.of("none"), IsEmpty());
 }
 
-TEST(PageHistory, ForgetsTheServicesThatChangedLeastRecently) {
+TEST(PageHistory, EvictsTheServicesThatChangedLeastRecently) {
   History history;
   auto now = std::chrono::system_clock::time_point(1000s);
   for (std::size_t i = 0; i < History::kServices; ++i) {
@@ -99,7 +99,7 @@ TEST(PageHistory, ForgetsTheServicesThatChangedLeastRecently) {
   EXPECT_THAT(history.of("2"), SizeIs(1));
 }
 
-TEST(PageHistory, SaysWhatIsDifferent) {
+TEST(PageHistory, DescribesTheDifference) {
   const ServiceInstance before{.version = "v1", .metadata = {{"weight", "1"}, {"old", "x"}}};
   ServiceInstance after = before;
   EXPECT_EQ(describe_change(before, after), "");
@@ -127,7 +127,7 @@ TEST(PageHistory, ATextIsNotCutWithinACharacter) {
   EXPECT_EQ(clip("\x80\x80\x80", 1), "…");
 }
 
-TEST(PageNotes, TellWhatHappensToInstances) {
+TEST(PageNotes, ReportChangesOfInstances) {
   Taker taker;
   taker.take(state_of({{"web", {pod("a"), pod("b")}}}));
   EXPECT_THAT(taker.lines("web"), IsEmpty()) << "what is there at first has not just come";
@@ -141,14 +141,14 @@ TEST(PageNotes, TellWhatHappensToInstances) {
   EXPECT_THAT(taker.lines("cart"), ElementsAre("x came "));
 }
 
-TEST(PageNotes, APodThatLeavesIsNotOnlyNotReady) {
+TEST(PageNotes, ATerminatingPodIsLeavingNotJustUnready) {
   PodFactsPtr pods = facts({});
   Taker taker({.pods = [&] { return pods; }});
   taker.take(state_of({{"web", {pod("a"), pod("b"), pod("c")}}}));
   pods = facts({{"a", {.leaving = true}}, {"b", {.why = "the disk is full"}}});
   taker.take(state_of({{"web", {pod("a", false), pod("b", false), pod("c")}}}));
   EXPECT_THAT(taker.lines("web"), ElementsAre("a leaving ", "b not ready the disk is full"));
-  // Either may be seen first.
+  // The two sources may change in either order.
   pods = facts({{"a", {.leaving = true}}, {"c", {.leaving = true}}});
   taker.take(state_of({{"web", {pod("a", false), pod("b"), pod("c")}}}));
   taker.take(state_of({{"web", {pod("a", false), pod("b"), pod("c", false)}}}));
@@ -158,7 +158,7 @@ TEST(PageNotes, APodThatLeavesIsNotOnlyNotReady) {
 
 // -------------------------------------------------------------------------------------- notes
 
-TEST(PageNotes, AreTheSameAsLongAsNothingChanges) {
+TEST(PageNotes, AreStableWithoutChanges) {
   std::vector<Problem> problems{{.kind = "namespace", .where = "shop", .reason = "forbidden"}};
   const PodFactsPtr pods = facts({});
   Taker taker({.problems = [&] { return problems; }, .pods = [&] { return pods; }});
@@ -179,7 +179,7 @@ TEST(PageNotes, HaveABoundedNumberOfProblems) {
 
 // ---------------------------------------------------------------------------- malformed pods
 
-TEST(MalformedPods, AreKeptUntilSomebodyNotices) {
+TEST(MalformedPods, AreKeptUntilAReader) {
   MalformedPods pods;
   pods.report({"shop", "b", "annotation x: no object"});
   pods.report({"shop", "a", "annotation x: no object"});
@@ -197,7 +197,7 @@ TEST(MalformedPods, AreKeptUntilSomebodyNotices) {
   EXPECT_THAT(pods.problems(), IsEmpty());
 }
 
-TEST(MalformedPods, AreNotGoneBecauseAFollowerHasNotSeenThemYet) {
+TEST(MalformedPods, AreKeptUntilTheFollowerIsCurrent) {
   MalformedPods pods;
   MalformedPods::Sight sight;
   const auto look = [&] {
@@ -210,14 +210,14 @@ TEST(MalformedPods, AreNotGoneBecauseAFollowerHasNotSeenThemYet) {
   };
   pods.report({"shop", "a", "annotation x: no object", "7"});
   EXPECT_EQ(look(), 1u);
-  // An earlier pod with this name, which is then deleted.
+  // An earlier pod of this name, which is then deleted.
   sight.there = true;
   EXPECT_EQ(look(), 1u);
   sight.there = false;
   EXPECT_EQ(look(), 1u);
   sight = {.there = true, .current = true};
   EXPECT_EQ(look(), 1u);
-  // (A server that lost its memory begins with the first version again.)
+  // (A server that has lost its state starts with version 1 again.)
   sight = {.there = false, .current = false};
   EXPECT_EQ(look(), 0u);
 
@@ -259,7 +259,7 @@ TEST(ClusterNotes, ShowAMalformedPodUntilItIsGone) {
     }
     return out;
   };
-  // Once this one is followed, pods that are not there are known not to be there.
+  // Once this pod is known to the follower, missing pods are known to be absent.
   create("leaving");
   pods.patch("leaving", rest::PatchType::kMerge,
              R"({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "X"}]}})",

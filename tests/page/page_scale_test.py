@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The page of `lookout registry serve` in a browser, with 10,000 instances: only what can be seen is in the document.
+"""The page of `lookout registry serve` in a browser, with 10,000 instances: the document has only the visible rows.
 
 usage: page_scale_test.py LOOKOUT [--screenshots FOLDER]
 
-Exits with 77 if there is no browser to be had.
+Exits with 77 if no browser is available.
 """
 
 import json
@@ -43,7 +43,7 @@ class ScaleTest:
         page = Program(folder, lookout, "--server", self.api.url, "registry", "serve", "-A", "--listen", "127.0.0.1:0")
         self.url = page.url
 
-    # What the page says.
+    # The content of the page.
 
     def text(self, selector):
         return self.browser.run("return document.querySelector(arguments[0]).textContent", selector)
@@ -52,7 +52,7 @@ class ScaleTest:
         return self.browser.run("return document.querySelectorAll(arguments[0] + ' > li').length", of)
 
     def in_view(self):
-        """The rows of instances that can be seen: [pod, state, version]."""
+        """The visible rows of instances: [pod, state, version]."""
         return self.browser.run("""
             const view = document.getElementById('detail').getBoundingClientRect();
             const head = document.getElementById('head').getBoundingClientRect();
@@ -62,11 +62,11 @@ class ScaleTest:
             }).map((li) => ['.pod', '.ready', '.version'].map((cell) => li.querySelector(cell).textContent));""")
 
     def scroll_to(self, part):
-        """To this part of the whole height."""
+        """Scrolls to this fraction of the height."""
         self.browser.run("const d = document.getElementById('detail'); d.scrollTop = arguments[0] * (d.scrollHeight - d.clientHeight)", part)
 
     def expected(self):
-        """What the rows of "web" should say, in the order of the pods."""
+        """The expected rows of "web", in the order of the pods."""
         def state(of):
             if "deletionTimestamp" in of["metadata"]:
                 return "Leaving"
@@ -74,7 +74,7 @@ class ScaleTest:
         return [[key, state(of), of["metadata"]["labels"]["kratos-service-version"]] for key, of in sorted(self.web.items())]
 
     def is_drawn(self, expected=None):
-        """The rows that can be seen, at several places of the list, are those of `expected`."""
+        """The visible rows, at several positions of the list, equal those of `expected`."""
         expected = self.expected() if expected is None else expected
         for part in (0, 0.3, 0.77, 1):
             self.scroll_to(part)
@@ -123,7 +123,7 @@ class ScaleTest:
         assert self.browser.run("return document.querySelectorAll('*').length") < 1500
 
     def rows_may_go_before_the_next_frame(self):
-        """A list is drawn, because it was scrolled, after an update that takes away what it shows."""
+        """A scrolled list is drawn after an update that removes its rows."""
         self.browser.run("""
             const service = services.get('web');
             const [key] = instanceList.rows.keys();
@@ -159,7 +159,7 @@ class ScaleTest:
         self.shot("scale")
 
     def draws_once_however_many_updates_come(self):
-        """Three updates before a frame: one drawing, and the last of them is seen."""
+        """Three updates before a frame: the page draws once, and shows the last of them."""
         seen = self.browser.run("""
             let draws = 0;
             const original = window.draw;
@@ -200,12 +200,12 @@ class ScaleTest:
         assert self.rows() <= MOST_ROWS, self.rows()
         place = self.browser.run("const row = document.activeElement.closest('li'); return [row.ariaPosInSet, row.ariaSetSize]")
         assert place == [str(pods.index(focused()) + 1), str(len(pods))], place
-        # The row with the focus stays in the document while others are scrolled to.
+        # The focused row stays in the document while the list is scrolled.
         here = focused()
         self.scroll_to(1)
         eventually(lambda: [row[0] for row in self.in_view()[-1:]] == pods[-1:], "the end is in view")
         assert focused() == here, focused()
-        # When its pod goes, its neighbour gets the focus.
+        # When its pod is deleted, its neighbour gets the focus.
         self.api.drop([here])
         del self.web[here]
         eventually(lambda: focused() == pods[pods.index(here) + 1], "the neighbour has the focus")
@@ -223,7 +223,7 @@ class ScaleTest:
         self.browser.open(self.url + "/" + link)
         eventually(lambda: [row[0] for row in self.in_view()] == [key], "a link with a search")
         assert self.browser.run("return document.getElementById('query').value") == key
-        # Another order, only some of them.
+        # Another order, with a filter.
         self.browser.open(self.url + "/#/web?show=not-ready&sort=-version&order=size")
         expected = [row for row in self.expected() if row[1] != "Ready"]
         expected = sorted(expected, key=lambda row: row[2])[::-1]
@@ -232,7 +232,7 @@ class ScaleTest:
         assert all(row[1] == "Not ready" for row in self.in_view()), self.in_view()
         assert self.browser.run("return document.getElementById('unready').checked")
         assert self.browser.run("return serviceList.keys[0]") == "web", "the largest service is the first"
-        # The way back, and words that nobody expects.
+        # Navigation back, and unknown words.
         self.browser.run("location.hash = '#/svc-007'")
         eventually(lambda: self.text("#title") == "svc-007", "another service")
         self.browser.run("history.back()")
@@ -318,7 +318,7 @@ class ScaleTest:
         self.shot("scale-problems")
         self.api.put([pod("svc-000", 99)])
         eventually(lambda: self.browser.run("return document.getElementById('problems').hidden"), "it has been repaired")
-        # The server does not let us see pods any more.
+        # The server forbids reading pods.
         self.api.refuse(True)
         eventually(lambda: "403" in self.text("#problems-list"), "it is forbidden")
         eventually(lambda: "is forbidden" in self.text("#banner"), "the data is stale because of that")

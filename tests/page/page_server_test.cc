@@ -40,7 +40,7 @@ std::string json_of(const rapidjson::Value& value) {
   return buffer.GetString();
 }
 
-/// A request, and the answer.
+/// Makes a request; returns the response.
 HttpAnswer ask(std::uint16_t port, const std::string& method, const std::string& target,
                const std::string& host = "127.0.0.1") {
   HttpClient client(port);
@@ -56,7 +56,7 @@ class Listener {
       setsockopt(client_.socket().native_handle(), SOL_SOCKET, SO_RCVBUF, &receive_buffer,
                  sizeof receive_buffer);
     }
-    // (HTTP/1.0: without chunks, so that what comes is what was said.)
+    // (HTTP/1.0: no chunked encoding, so the received bytes are the data.)
     client_.send("GET /api/events HTTP/1.0\r\nHost: localhost\r\n\r\n");
   }
 
@@ -106,13 +106,13 @@ class Listener {
 
   std::map<std::string, Instances> services;
   std::size_t updates = 0;
-  // Of the last update.
+  // From the last update.
   bool reset = false;
   bool synced = false;
   bool live = false;
   std::int64_t since = 0;
   std::string error;
-  // Of the last update that had them, as JSON.
+  // From the last update that had them, as JSON.
   std::string problems;
   std::string pods;
   std::string traffic;
@@ -130,7 +130,7 @@ class Listener {
   std::string text_;
 };
 
-/// What a test says beside the services. Set from its thread, read by the catalog's.
+/// A test's notes. Set on its thread, read on the catalog's thread.
 class FakeNotes {
  public:
   NoteSources sources() {
@@ -174,7 +174,7 @@ class PageServerTest : public testing::Test {
   HttpAnswer get(const std::string& target, const std::string& host = "127.0.0.1") {
     return ask(server_->port(), "GET", target, host);
   }
-  /// The services are there as soon as they have been looked for.
+  /// Retries until the services have been loaded.
   HttpAnswer get_when_there(const std::string& target) {
     HttpAnswer answer;
     EXPECT_TRUE(eventually([&] { return (answer = get(target)).code == 200; }));
@@ -188,7 +188,7 @@ class PageServerTest : public testing::Test {
 
 // ------------------------------------------------------------------------------------- the page
 
-TEST_F(PageServerTest, ThePageAsksNobodyElseForAnything) {
+TEST_F(PageServerTest, ThePageLoadsNothingFromElsewhere) {
   serve();
   const auto page = get("/");
   EXPECT_EQ(page.code, 200);
@@ -205,7 +205,7 @@ TEST_F(PageServerTest, ThePageAsksNobodyElseForAnything) {
   }
 }
 
-TEST_F(PageServerTest, BrowsersLetItDoNothingElse) {
+TEST_F(PageServerTest, HeadersRestrictThePage) {
   serve();
   discovery_->set("web", {});
   get_when_there("/api/services");
@@ -229,7 +229,7 @@ TEST(PagePolicy, NamesTheScriptByItsHash) {
                     HasSubstr("style-src 'sha256-LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=';")));
 }
 
-TEST_F(PageServerTest, IsForReadingOnly) {
+TEST_F(PageServerTest, IsReadOnly) {
   serve();
   for (const char* method : {"POST", "PUT", "PATCH", "DELETE", "OPTIONS"}) {
     const auto answer = ask(server_->port(), method, "/api/services");
@@ -260,7 +260,7 @@ TEST_F(PageServerTest, IsNotServedUnderAForeignName) {
 
 // -------------------------------------------------------------------------------------- as JSON
 
-TEST_F(PageServerTest, ServicesAreThereAsJson) {
+TEST_F(PageServerTest, ServesServicesAsJson) {
   serve();
   discovery_->set("web", {{"shop/web-1", "v1"}, {"shop/web-2", "v2"}});
   discovery_->set("shop/cart & co", {});
@@ -278,7 +278,7 @@ TEST_F(PageServerTest, ServicesAreThereAsJson) {
   EXPECT_EQ(get("/api/services/nothing").code, 404);
 }
 
-TEST_F(PageServerTest, SaysThatThereIsNoDataYet) {
+TEST_F(PageServerTest, ReportsThatThereIsNoDataYet) {
   discovery_->set_synced(false);
   discovery_->set_freshness({});
   serve();
@@ -293,7 +293,7 @@ TEST_F(PageServerTest, SaysThatThereIsNoDataYet) {
 
 // --------------------------------------------------------------------------------------- events
 
-TEST_F(PageServerTest, TellsEverythingFirstAndThenWhatIsDifferent) {
+TEST_F(PageServerTest, SendsTheFullStateThenDifferences) {
   discovery_->set("cart", {{"a", "v1"}});
   discovery_->set("web", {{"a", "v1"}, {"b", "v1"}, {"c", "v1"}});
   auto options = quick();
@@ -325,7 +325,7 @@ TEST_F(PageServerTest, TellsEverythingFirstAndThenWhatIsDifferent) {
   EXPECT_EQ(late.services, listener.services);
 }
 
-TEST_F(PageServerTest, TellsWhetherTheDataIsFresh) {
+TEST_F(PageServerTest, SendsWhetherTheDataIsFresh) {
   discovery_->set("web", {{"a", "v1"}});
   serve();
   Listener listener(server_->port());
@@ -341,7 +341,7 @@ TEST_F(PageServerTest, TellsWhetherTheDataIsFresh) {
   EXPECT_EQ(listener.since, 1'700'000'060'000);
 }
 
-TEST_F(PageServerTest, TellsWhyTheDataIsStale) {
+TEST_F(PageServerTest, SendsWhyTheDataIsStale) {
   discovery_->set("web", {});
   serve();
   Listener listener(server_->port());
@@ -356,7 +356,7 @@ TEST_F(PageServerTest, TellsWhyTheDataIsStale) {
   EXPECT_EQ(listener.error, "pods is forbidden");
 }
 
-TEST_F(PageServerTest, TellsProblemsAndTheStateOfPods) {
+TEST_F(PageServerTest, SendsProblemsAndTheStateOfPods) {
   auto options = quick();
   options.notes = notes_.sources();
   serve(options);
@@ -383,7 +383,7 @@ TEST_F(PageServerTest, TellsProblemsAndTheStateOfPods) {
   EXPECT_EQ(late.problems, listener.problems);
 }
 
-TEST_F(PageServerTest, TellsTraffic) {
+TEST_F(PageServerTest, SendsTraffic) {
   auto options = quick();
   options.notes = notes_.sources();
   serve(options);
@@ -415,7 +415,7 @@ TEST_F(PageServerTest, KeepsAHistoryOfEachService) {
   EXPECT_EQ(get("/api/history/shop/web", "evil.example.com").code, 403);
 }
 
-TEST_F(PageServerTest, SaysSomethingWhenThereIsNothingToSay) {
+TEST_F(PageServerTest, SendsKeepAlives) {
   auto options = quick();
   options.heartbeat = 5ms;
   serve(options);
@@ -426,17 +426,17 @@ TEST_F(PageServerTest, SaysSomethingWhenThereIsNothingToSay) {
   }
 }
 
-/// A buffer that is soon full.
+/// The size of a small buffer.
 constexpr int kSmall = 64 * 1024;
 
-/// So many instances that no buffer holds what there is to say of them.
+/// Enough instances that their description exceeds every buffer.
 Instances many(const std::string& version) {
   Instances out;
   for (int i = 0; i < 40'000; ++i) out[fmt::format("default/a-pod-with-a-name-{}", i)] = version;
   return out;
 }
 
-TEST_F(PageServerTest, ABrowserThatDoesNotReadKeepsNobodyWaitingAndGetsTheLatest) {
+TEST_F(PageServerTest, ASlowBrowserDoesNotBlockOthersAndGetsTheLatestState) {
   discovery_->set("web", many("v0"));
   discovery_->set("last", {{"a", "0"}});
   serve();
@@ -451,12 +451,12 @@ TEST_F(PageServerTest, ABrowserThatDoesNotReadKeepsNobodyWaitingAndGetsTheLatest
     while (quick_one.services["last"]["a"] != std::to_string(i)) quick_one.take();
   }
   EXPECT_GE(quick_one.updates, static_cast<std::size_t>(kChanges));
-  // It has the initial state, and then one update.
+  // It receives the initial state, and then one update.
   slow.take_until(quick_one.services);
   EXPECT_THAT(slow.updates, Le(2u));
 }
 
-TEST_F(PageServerTest, ABrowserThatNeverReadsIsCutOff) {
+TEST_F(PageServerTest, ABrowserThatNeverReadsIsDisconnected) {
   discovery_->set("web", many("v0"));
   auto options = quick();
   options.write_timeout = 50ms;
@@ -466,7 +466,7 @@ TEST_F(PageServerTest, ABrowserThatNeverReadsIsCutOff) {
   EXPECT_TRUE(eventually([&] { return server_->connections() == 0; }));
 }
 
-TEST_F(PageServerTest, BrowsersThatComeAndGoLeaveNothing) {
+TEST_F(PageServerTest, DisconnectedBrowsersAreReleased) {
   discovery_->set("web", {{"a", "v1"}});
   serve();
   for (int i = 0; i < 50; ++i) {
@@ -489,7 +489,7 @@ TEST_F(PageServerTest, StopsWhileBrowsersListen) {
   EXPECT_THROW(HttpClient client(server_->port()), boost::system::system_error);
 }
 
-TEST_F(PageServerTest, SaysThatAnAddressIsTaken) {
+TEST_F(PageServerTest, ReportsThatAnAddressIsInUse) {
   serve();
   auto options = quick();
   options.listen.port = server_->port();

@@ -3,7 +3,7 @@
 
 usage: page_test.py LOOKOUT [--screenshots FOLDER]
 
-Exits with 77 if there is no browser to be had.
+Exits with 77 if no browser is available.
 """
 
 import atexit
@@ -34,7 +34,7 @@ HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>
 
 
 class Program:
-    """The lookout that is tested."""
+    """The lookout program under test."""
 
     def __init__(self, folder, lookout, *arguments):
         handle, self.log = tempfile.mkstemp(dir=folder, suffix=".log")
@@ -47,12 +47,12 @@ class Program:
         return pathlib.Path(self.log).read_text()
 
     def end(self, number=signal.SIGTERM):
-        """The exit status."""
+        """Sends a signal; returns the exit status."""
         self.process.send_signal(number)
         return self.process.wait(timeout=30)
 
     def kill(self):
-        """If it still runs."""
+        """Kills the program if it still runs."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -77,7 +77,7 @@ class Proxy:
         threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
 
     def cut(self):
-        # (What is only closed would stay open for the thread that waits for it.)
+        # (A socket that is only closed would stay open for the thread that waits for it.)
         for connection in [self.listener, *self.connections]:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -101,7 +101,7 @@ class Proxy:
 
 
 class Api:
-    """The API server. For one thread."""
+    """A client of the API server, for one thread."""
 
     def __init__(self, url):
         self.connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=60)
@@ -133,7 +133,7 @@ class Api:
             "conditions": [{"type": "Ready", "status": str(ready)}]}})
 
     def expected(self):
-        """What the page should show, straight from the pods: service -> pod -> [ready, version, zone, endpoints]."""
+        """The expected content of the page, computed from the pods: service -> pod -> [ready, version, zone, endpoints]."""
         out = {}
         for pod in self.call("GET", "/api/v1/pods?labelSelector=kratos-service-app")["items"]:
             labels = pod["metadata"]["labels"]
@@ -146,7 +146,7 @@ class Api:
 
 
 def in_threads(work):
-    """Runs work(0) to work(WRITERS - 1) beside each other; what they raise is raised."""
+    """Runs work(0) to work(WRITERS - 1) concurrently; raises their exceptions."""
     failures = []
 
     def guarded(number):
@@ -174,7 +174,7 @@ def create_pods(url):
 
 
 def change_pods(url):
-    """Readiness, versions, annotations, pods that go and come, pods that move to another service."""
+    """Changes of readiness, versions and annotations; pods that are deleted and recreated, or move to another service."""
     def change(number):
         api = Api(url)
         rng = random.Random(number)
@@ -206,7 +206,7 @@ class PageTest:
         self.folder = folder
         self.screenshots = screenshots
 
-    # What the page says.
+    # The content of the page.
 
     def state(self):
         return self.browser.run("return document.documentElement.dataset.state")
@@ -218,13 +218,13 @@ class PageTest:
         return self.text("#totals")
 
     def services(self):
-        """Name -> what the list says of it."""
+        """Name -> count in the list."""
         return dict(self.browser.run("""
             return [...document.querySelectorAll('#services a')].map(
                 (a) => [a.querySelector('.name').textContent, a.querySelector('.count').textContent])"""))
 
     def instances(self):
-        """Pod -> what its row says, of the service that is open."""
+        """Pod -> its row, for the open service."""
         return dict(self.browser.run("""
             return [...document.querySelectorAll('#instances > li')].map((li) => {
                 const cell = (name) => li.querySelector('.' + name).textContent;
@@ -239,14 +239,14 @@ class PageTest:
             return label ? label.textContent : e.id""")
 
     def open(self, service):
-        """The search stays as it is."""
+        """Opens a service; keeps the search."""
         self.browser.run("go({service: arguments[0]})", service)
 
     def tall(self):
-        """All rows are in view, and so in the document."""
+        """Makes the window so tall that all rows are visible, and thus in the document."""
         self.browser.devtools("Emulation.setDeviceMetricsOverride", width=1280, height=8000, deviceScaleFactor=1, mobile=False)
         eventually(lambda: self.browser.run("return innerHeight") == 8000, "the window is tall")
-        # What comes into view is drawn in the next frame.
+        # Rows that become visible are drawn in the next frame.
         self.browser.run("window.drawn = false; requestAnimationFrame(() => requestAnimationFrame(() => window.drawn = true))")
         eventually(lambda: self.browser.run("return window.drawn"), "the rows are drawn")
 
@@ -260,7 +260,7 @@ class PageTest:
             self.browser.screenshot(str(self.screenshots / f"{name}.png"))
 
     def look(self, name, width=1280, height=860, dark=False):
-        """A screenshot under other circumstances."""
+        """Takes a screenshot with other settings."""
         if not self.screenshots:
             return
         self.browser.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height,
@@ -292,7 +292,7 @@ class PageTest:
         self.has_asked_nobody_else_and_logged_no_error()
 
     def shows_all_there_is(self):
-        # What the browser has shown at first is its own affair.
+        # Ignore the log of the browser's initial page.
         self.browser.open("about:blank")
         self.browser.log("performance")
         self.tall()
@@ -302,7 +302,7 @@ class PageTest:
         assert self.services()["svc-07"] == "100 ready", self.services()
 
     def follows_2000_instances_that_change(self, url):
-        # How long the page leaves its user waiting for a frame, while everything changes.
+        # The longest time between two frames while everything changes.
         self.browser.run("""
             window.slowest = 0;
             let last = performance.now();
@@ -348,7 +348,7 @@ class PageTest:
         self.look("search")
         self.browser.press("Escape")
         eventually(lambda: len(self.services()) == SERVICES, "Escape clears the search")
-        # Words are looked for anywhere, and all of them must be found.
+        # Words match anywhere, and all of them must match.
         self.search("zone-b v3 svc-05")
         wanted = {p for p, i in self.expected["svc-05"].items() if i[1] == "v3" and i[2] == "zone-b"}
         self.open("svc-05")
@@ -367,7 +367,7 @@ class PageTest:
         press, focused = self.browser.press, self.focused
         self.browser.open(self.page_url + "/")
         eventually(lambda: len(self.services()) == SERVICES, "the page is there again")
-        # In the order in which one reads: search, filter, list, instances.
+        # In reading order: search, filter, list, instances.
         self.browser.run("document.getElementById('query').focus()")
         press("Tab")
         assert focused() == "unready", focused()
@@ -390,7 +390,7 @@ class PageTest:
         assert focused() == pods[1], focused()
         press("Escape")
         assert focused() == "svc-01", focused()
-        # Typed in one go, without waiting for what comes of it.
+        # Typed without waiting for results.
         pod = max(self.expected["svc-13"])
         press("/", *pod.split("/")[1], "Enter", "Enter")
         eventually(lambda: self.text("#title") == "svc-13" and focused() == pod, "what was found is open")

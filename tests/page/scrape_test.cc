@@ -21,7 +21,7 @@ using lookout::test::eventually;
 
 // ------------------------------------------------------------------------------------- targets
 
-/// A pod that runs and has these annotations and this address.
+/// A running pod with these annotations and this address.
 api::Object pod_with(const std::string& annotations, const std::string& address = "10.1.2.3",
                      const std::string& spec = "{}", const std::string& phase = "Running") {
   return api::Object::parse(fmt::format(
@@ -45,7 +45,7 @@ TEST(ScrapeTarget, IsAtTheAddressOfThePod) {
   EXPECT_EQ(scrape_target(pod_with(kAsks))->pod, "shop/web-1");
 }
 
-TEST(ScrapeTarget, IsOnlyThereIfThePodAsksForIt) {
+TEST(ScrapeTarget, ExistsOnlyIfThePodRequestsIt) {
   EXPECT_EQ(url_of(pod_with("")), "none");
   EXPECT_EQ(url_of(pod_with(R"("prometheus.io/port": "9090")")), "none");
   EXPECT_EQ(url_of(pod_with(R"("prometheus.io/scrape": "true")")), "none");
@@ -53,7 +53,7 @@ TEST(ScrapeTarget, IsOnlyThereIfThePodAsksForIt) {
   EXPECT_EQ(url_of(pod_with(kAsks, "")), "none");
 }
 
-TEST(ScrapeTarget, IsNeverAnAddressThatPodsDoNotHave) {
+TEST(ScrapeTarget, RejectsAddressesThatPodsCannotHave) {
   for (const char* address : {"127.0.0.1", "0.0.0.0", "0.1.2.3", "169.254.169.254", "224.0.0.1",
                               "255.255.255.255", "::", "::1", "::ffff:127.0.0.1", "::ffff:10.1.2.3",
                               "::127.0.0.1", "fe80::1", "fe80::1%eth0", "ff02::1", "example.com",
@@ -100,7 +100,7 @@ TEST(MetricsText, IsReadLineByLine) {
       ElementsAre("lookout_a|web|shop/web-1|12", "lookout_b|web||1500", "lookout_c|a\"b\\c\nd||0"));
 }
 
-TEST(MetricsText, LinesThatAreMalformedAreSkipped) {
+TEST(MetricsText, MalformedLinesAreSkipped) {
   for (const char* line :
        {"lookout_a", "lookout_a{", "lookout_a{service", "lookout_a{service=",
         "lookout_a{service=\"", "lookout_a{service=\"web", "lookout_a{service=\"web\\",
@@ -130,7 +130,7 @@ std::string counted(double picks, double errors, int ejected) {
 
 constexpr std::chrono::steady_clock::time_point kStart{1000s};
 
-TEST(PageTraffic, IsWhatCountersGrowBy) {
+TEST(PageTraffic, IsTheIncreaseOfCounters) {
   const Sample before = read_sample(counted(100, 10, 0), kStart);
   const Sample after = read_sample(counted(160, 13, 1), kStart + 10s);
   Traffic traffic;
@@ -148,7 +148,7 @@ TEST(PageTraffic, IsWhatCountersGrowBy) {
   EXPECT_EQ(traffic.services["web"].all.ejected, 1u);
 }
 
-TEST(PageTraffic, ACounterThatBeganAnewCountsFromZero) {
+TEST(PageTraffic, AResetCounterCountsFromZero) {
   Traffic traffic;
   add_rates(traffic, read_sample(counted(1000, 1000, 0), kStart),
             read_sample(counted(10, 0, 0), kStart + 10s));
@@ -156,7 +156,7 @@ TEST(PageTraffic, ACounterThatBeganAnewCountsFromZero) {
   EXPECT_DOUBLE_EQ(traffic.services["web"].instances["a"].errors, 0);
 }
 
-TEST(PageTraffic, AProgramCannotTellOfAnyNumberOfInstances) {
+TEST(PageTraffic, TheNumberOfInstancesPerProgramIsBounded) {
   std::string text;
   for (std::size_t i = 0; i < kMostInstancesOfAProgram + 100; ++i) {
     text += fmt::format("lookout_registry_picks_total{{service=\"web\",instance=\"{}\"}} 1\n", i);
@@ -206,7 +206,7 @@ TEST(FetchMetrics, ReturnsTheBody) {
   EXPECT_EQ(sent, "");
 }
 
-TEST(FetchMetrics, FollowsNoRedirectAndTakesNoError) {
+TEST(FetchMetrics, FollowsNoRedirectAndRejectsErrors) {
   Program target([](const http::Request&) { return http::Response::text(200, "secret"); });
   Program redirecting([&](const http::Request&) {
     auto response = http::Response::text(302, "elsewhere");
@@ -219,7 +219,7 @@ TEST(FetchMetrics, FollowsNoRedirectAndTakesNoError) {
   EXPECT_EQ(fetch(failing), std::nullopt);
 }
 
-TEST(FetchMetrics, TakesNoMoreThanALimit) {
+TEST(FetchMetrics, LimitsTheSize) {
   Program program(
       [](const http::Request&) { return http::Response::text(200, std::string(5000, 'x')); });
   EXPECT_EQ(fetch(program, {.most_bytes = 4999}), std::nullopt);
@@ -234,7 +234,7 @@ TEST(FetchMetrics, EndsWithAStop) {
   EXPECT_EQ(fetch_metrics("file:///etc/hostname", {}, {}), std::nullopt);
 }
 
-TEST(Scraper, ShowsRatesAndThoseWhoDoNotAnswer) {
+TEST(Scraper, ShowsRatesAndUnreachablePrograms) {
   std::atomic<int> calls{0};
   Program program([&](const http::Request&) {
     const int n = ++calls;
@@ -257,7 +257,7 @@ TEST(Scraper, ShowsRatesAndThoseWhoDoNotAnswer) {
   EXPECT_EQ(problems[0].where, "shop/broken");
 }
 
-TEST(Scraper, AsksABoundedNumberOfPrograms) {
+TEST(Scraper, ScrapesABoundedNumberOfPrograms) {
   Program program([](const http::Request&) { return http::Response::text(200, ""); });
   const std::vector<ScrapeTarget> targets{
       {"c", program.url()}, {"a", program.url()}, {"b", program.url()}};

@@ -19,11 +19,11 @@ KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "ArrowDown": "\ue015", "ArrowUp":
         "PageUp": "\ue00e", "PageDown": "\ue00f", "Tab": "\ue004", "Backspace": "\ue003"}
 
 
-_locks = []  # of ports; they end with the process
+_locks = []  # locks of ports, held until the process ends
 
 
 def free_port():
-    """A port that nobody uses, and that nobody else is given: as free_port() of the C++ tests."""
+    """A free port that is not assigned again, like free_port() of the C++ tests."""
     taken = pathlib.Path("/tmp/lookout-test-ports")
     taken.mkdir(exist_ok=True)
     while True:
@@ -40,7 +40,7 @@ def free_port():
 
 
 def eventually(condition, what, seconds=60):
-    """The first true value of condition(); fails if none comes in time."""
+    """The first true value of condition(); fails if there is none in time."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -89,11 +89,11 @@ class Browser:
         self.call("POST", "/url", {"url": url})
 
     def run(self, script, *args):
-        """What the script (the body of a function) returns."""
+        """The result of the script (the body of a function)."""
         return self.call("POST", "/execute/sync", {"script": script, "args": list(args)})
 
     def press(self, *keys):
-        """Keys (names, or single characters) go to whatever has the focus."""
+        """Sends keys (names, or single characters) to the focused element."""
         actions = []
         for key in keys:
             value = KEYS.get(key, key)
@@ -105,7 +105,7 @@ class Browser:
         self.call("POST", f"/element/{element[ELEMENT]}/click", {})
 
     def log(self, kind):
-        """What has come since the last time: "browser" (the console) or "performance"."""
+        """The log entries since the last call: "browser" (the console) or "performance"."""
         return self.call("POST", "/se/log", {"type": kind})
 
     def devtools(self, command, **parameters):

@@ -1,4 +1,4 @@
-// Feeds and policies, on a discovery that finds what the test says.
+// Feeds and policies, with a discovery that the test controls.
 #include "lookout/registry/balancer.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ ServiceInstance weighing(const std::string& id, const std::string& weight) {
   return {.id = id, .metadata = {{"weight", weight}}};
 }
 
-/// Begins at the first instance.
+/// Starts at the first instance.
 BalancerPolicy from_the_first(BalancerPolicy policy = {}) {
   policy.seed = 0;
   return policy;
@@ -56,8 +56,8 @@ TEST(BalancerTest, WithoutInstancesThereIsNoPick) {
   }
 }
 
-// A time that cannot be added to the clock's.
-TEST(BalancerTest, AnyoneMayWaitForever) {
+// A duration that overflows when added to the clock's time.
+TEST(BalancerTest, AnInfiniteWaitIsAllowed) {
   constexpr auto kForever = std::chrono::milliseconds::max();
   FixedDiscovery discovery;
   const Balancer balancer(discovery, "web", from_the_first());
@@ -74,7 +74,7 @@ TEST(BalancerTest, AnyoneMayWaitForever) {
   EXPECT_TRUE(balancer.wait_for_change(*set, kForever));
 }
 
-TEST(BalancerTest, RoundRobinTakesOneAfterTheOther) {
+TEST(BalancerTest, RoundRobinPicksOneAfterTheOther) {
   FixedDiscovery discovery;
   discovery.publish({{.id = "1"}, {.id = "2"}, {.id = "3"}});
   const Balancer balancer(discovery, "web", from_the_first());
@@ -83,7 +83,7 @@ TEST(BalancerTest, RoundRobinTakesOneAfterTheOther) {
   EXPECT_EQ(order, "123123");
 }
 
-TEST(BalancerTest, ProgramsThatPickOnceDoNotAllPickTheSame) {
+TEST(BalancerTest, FirstPicksAreSpread) {
   FixedDiscovery discovery;
   discovery.publish(
       {in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b"), in_zone("b2", "b")});
@@ -91,7 +91,7 @@ TEST(BalancerTest, ProgramsThatPickOnceDoNotAllPickTheSame) {
                              BalancerPolicy::zones(), BalancerPolicy::zones("a")}) {
     Counts firsts;
     for (int i = 0; i < 400; ++i) ++firsts[Balancer(discovery, "web", policy).pick()->id];
-    // (Each gets a quarter, or half; that one gets none of 400 does not happen.)
+    // (Each gets a quarter or half of 400 picks; the probability that one gets none is negligible.)
     EXPECT_EQ(firsts.size(), policy.local_zone.empty() ? 4u : 2u);
   }
   BalancerPolicy seeded;
@@ -99,14 +99,14 @@ TEST(BalancerTest, ProgramsThatPickOnceDoNotAllPickTheSame) {
   EXPECT_EQ(Balancer(discovery, "web", seeded).pick()->id, "b1") << "tests know where it begins";
 }
 
-TEST(BalancerTest, AMissingWeightCountsOneHundred) {
+TEST(BalancerTest, AMissingWeightIs100) {
   FixedDiscovery discovery;
   discovery.publish({weighing("a", "300"), {.id = "b"}, weighing("c", "?")});
   const Balancer balancer(discovery, "web", BalancerPolicy::weighted());
   EXPECT_THAT(count(balancer, 500), ElementsAre(Pair("a", 300), Pair("b", 100), Pair("c", 100)));
 }
 
-TEST(BalancerTest, WhatHasNoEndpointIsNotPicked) {
+TEST(BalancerTest, InstancesWithoutEndpointAreNotPicked) {
   FixedDiscovery discovery;
   discovery.publish_as_they_are({in_zone("a", "a"), {.id = "b", .endpoints = {"http://h:1"}}});
   for (const auto& policy : {BalancerPolicy::round_robin(), BalancerPolicy::weighted(),
@@ -115,7 +115,7 @@ TEST(BalancerTest, WhatHasNoEndpointIsNotPicked) {
   }
 }
 
-TEST(BalancerTest, PicksOneThatHasNotBeenTried) {
+TEST(BalancerTest, PicksAnUntriedInstance) {
   const std::vector<ServiceInstance> all = {
       in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b"), {.id = "c", .zone = "c"}};
   for (const auto& policy :
@@ -125,7 +125,7 @@ TEST(BalancerTest, PicksOneThatHasNotBeenTried) {
     FixedDiscovery discovery;
     discovery.publish(all);
     const Balancer balancer(discovery, "web", policy);
-    // Calls of several threads, of which each picks until there is no other.
+    // Calls on several threads; each picks until no untried instance is left.
     std::vector<std::jthread> threads;
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&] {
@@ -144,7 +144,7 @@ TEST(BalancerTest, PicksOneThatHasNotBeenTried) {
       });
     }
     threads.clear();
-    // Known by its key, whatever has become of it meanwhile.
+    // An instance is identified by its key, even if its other properties have changed.
     const std::vector<Pick> tried = {balancer.pick(), Pick()};
     std::vector<ServiceInstance> changed = all;
     for (auto& instance : changed) instance.version = "v2";
@@ -153,11 +153,11 @@ TEST(BalancerTest, PicksOneThatHasNotBeenTried) {
   }
 }
 
-TEST(BalancerTest, CallsThatFailElsewhereAreSpread) {
+TEST(BalancerTest, RetriesAreSpreadOverOtherInstances) {
   FixedDiscovery discovery;
   discovery.publish({{.id = "1"}, {.id = "2"}, {.id = "3"}});
   const Balancer balancer(discovery, "web");
-  // One thread, one of three instances broken: both others get their share of its calls.
+  // One thread, one of three instances is broken: the other two share its calls equally.
   Counts seconds;
   for (int call = 0; call < 3000; ++call) {
     const Pick first = balancer.pick();
@@ -178,7 +178,7 @@ TEST(BalancerTest, WeightsAreKeptExactlyAndSpread) {
   const Balancer balancer(discovery, "web", BalancerPolicy::weighted("weight", 2));
   EXPECT_THAT(count(balancer, 12),
               ElementsAre(Pair("a", 5), Pair("b", 1), Pair("d", 2), Pair("e", 2), Pair("f", 2)));
-  // Not all of one, then all of the next.
+  // The picks are interleaved, not grouped by instance.
   int longest = 0;
   int run = 0;
   std::string last;
@@ -191,7 +191,7 @@ TEST(BalancerTest, WeightsAreKeptExactlyAndSpread) {
   EXPECT_LE(longest, 2);
 }
 
-TEST(BalancerTest, WeightsThatAreTooLargeAreCutOff) {
+TEST(BalancerTest, ExcessiveWeightsAreClamped) {
   FixedDiscovery discovery;
   discovery.publish({weighing("a", "4294967295"), weighing("b", "65535")});
   const Balancer balancer(discovery, "web", BalancerPolicy::weighted());
@@ -208,13 +208,13 @@ TEST(BalancerTest, ZonesGetEqualShares) {
               ElementsAre(Pair("a1", 2), Pair("a2", 2), Pair("a3", 2), Pair("b1", 6)));
 }
 
-TEST(BalancerTest, TheZoneThatWasNotUsedForLongestComesFirst) {
+TEST(BalancerTest, TheLeastRecentlyUsedZoneComesFirst) {
   FixedDiscovery discovery;
   discovery.publish({in_zone("a", "a"), in_zone("b", "b"), in_zone("c", "c")});
   const Balancer balancer(discovery, "web", from_the_first(BalancerPolicy::zones()));
   EXPECT_EQ(balancer.pick()->id, "a");
   EXPECT_EQ(balancer.pick()->id, "b");
-  // A change of the set does not forget who is next, and a zone that is new has never been used.
+  // A change of the set keeps the order, and a new zone comes first.
   discovery.publish({in_zone("0", "0"), in_zone("a", "a"), in_zone("b", "b"), in_zone("c", "c")});
   EXPECT_EQ(balancer.pick()->id, "0");
   EXPECT_EQ(balancer.pick()->id, "c");
@@ -222,7 +222,7 @@ TEST(BalancerTest, TheZoneThatWasNotUsedForLongestComesFirst) {
   EXPECT_EQ(balancer.pick()->id, "b");
 }
 
-TEST(BalancerTest, StaysInItsZoneAsLongAsItCan) {
+TEST(BalancerTest, PrefersItsOwnZone) {
   FixedDiscovery discovery;
   discovery.publish({in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b")});
   const Balancer balancer(discovery, "web", BalancerPolicy::zones("a"));
@@ -258,7 +258,7 @@ TEST(BalancerTest, PickingAllocatesNothing) {
   }
 }
 
-TEST(BalancerTest, APickStaysGood) {
+TEST(BalancerTest, APickStaysValid) {
   FixedDiscovery discovery;
   discovery.publish({{.id = "1"}});
   const Balancer balancer(discovery, "web");
@@ -280,7 +280,7 @@ TEST(BalancerTest, PicksWhileTheSetChanges) {
       std::uint64_t last = 0;
       while (!done) {
         const auto set = feed.load();
-        // Each version has one instance, named for it: a set is whole or not there.
+        // Each version has one instance, named after the version: a set is complete or absent.
         EXPECT_GE(set->version(), last);
         EXPECT_EQ((*set)[0].id, std::to_string(set->version() - 1));
         last = set->version();
@@ -294,14 +294,14 @@ TEST(BalancerTest, PicksWhileTheSetChanges) {
   done = true;
 }
 
-/// Says when it goes.
+/// Counts its instances.
 struct Tracked : detail::Counted {
   explicit Tracked(std::atomic<int>& count) : alive(count) { ++alive; }
   ~Tracked() { --alive; }
   std::atomic<int>& alive;
 };
 
-TEST(AtomicRefTest, LosesNothingAndKeepsNothing) {
+TEST(AtomicRefTest, NeitherLosesNorLeaksReferences) {
   std::atomic<int> alive{0};
   {
     using Ref = boost::intrusive_ptr<const Tracked>;
@@ -313,7 +313,7 @@ TEST(AtomicRefTest, LosesNothingAndKeepsNothing) {
         for (int n = 0; n < 20000; ++n) {
           const Ref seen = place.load();
           EXPECT_GT(seen->alive.load(), 0);
-          // Some put new ones in, some the same again and again.
+          // Some store new objects, others store the same ones repeatedly.
           if (i == 0) place.store(Ref(new Tracked(alive)));
           if (i == 1) place.store(mine);
           if (i == 2 && n % 7 == 0) place.store(seen);

@@ -1,4 +1,4 @@
-// Calls that fail over, on a thread, on several and in coroutines.
+// Calls with failover, on a thread, on several threads and in coroutines.
 #include "lookout/registry/call.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,6 @@ namespace lookout::registry {
 namespace {
 
 using namespace std::chrono_literals;
-using lookout::test::wait_for;
 using test::eventually;
 using test::FixedDiscovery;
 using test::numbered;
@@ -39,7 +38,7 @@ class CallTest : public testing::Test {
   Balancer balancer(const BalancerPolicy& policy = round_robin()) {
     return {discovery_, "web", policy.with_seed(0)};
   }
-  /// What a call throws.
+  /// The exception of a call.
   template <class Call>
   static std::optional<CallError> error_of(Call call) {
     try {
@@ -51,7 +50,7 @@ class CallTest : public testing::Test {
     return std::nullopt;
   }
 
-  /// For calls that wait for an instance.
+  /// Announces an instance after a moment, for calls that wait for one.
   void announce_one_soon() {
     std::this_thread::sleep_for(30ms);
     discovery_.publish(numbered(1));
@@ -60,7 +59,7 @@ class CallTest : public testing::Test {
   FixedDiscovery discovery_;
 };
 
-TEST_F(CallTest, GivesTheResult) {
+TEST_F(CallTest, ReturnsTheResult) {
   const auto web = balancer();
   const std::string answer =
       web.call({.scheme = "http"}, [](const Endpoint& e) { return e.url("/hello"); });
@@ -72,7 +71,7 @@ TEST_F(CallTest, GivesTheResult) {
   EXPECT_EQ(*moved, 7);
 }
 
-TEST_F(CallTest, ARetryGoesToAnother) {
+TEST_F(CallTest, ARetryUsesAnotherInstance) {
   const auto web = balancer();
   std::vector<std::string> hosts;
   std::vector<int> numbers;
@@ -88,7 +87,7 @@ TEST_F(CallTest, ARetryGoesToAnother) {
   EXPECT_EQ(std::set<std::string>(hosts.begin(), hosts.end()).size(), 3u);
 }
 
-TEST_F(CallTest, SaysWhatFailed) {
+TEST_F(CallTest, ReportsEveryFailure) {
   const auto web = balancer();
   const auto error = error_of([&] {
     web.call({.attempts = 2}, [](const Endpoint&) { throw std::runtime_error("refused"); });
@@ -100,7 +99,7 @@ TEST_F(CallTest, SaysWhatFailed) {
   EXPECT_THROW(std::rethrow_exception(error->cause()), std::runtime_error);
 }
 
-TEST_F(CallTest, ThereMayBeNoOtherInstance) {
+TEST_F(CallTest, RetriesTheOnlyInstance) {
   const auto web = balancer();
   int calls = 0;
   const auto error = error_of([&] {
@@ -130,7 +129,7 @@ TEST_F(CallTest, AResultMayBeAFailure) {
   EXPECT_EQ(failed, 5u);
 }
 
-TEST_F(CallTest, WhatIsFinalIsNotTriedAgain) {
+TEST_F(CallTest, FinalErrorsAreNotRetried) {
   const auto web = balancer();
   int calls = 0;
   EXPECT_THROW(web.call({},
@@ -169,7 +168,7 @@ TEST_F(CallTest, AttemptsShareTheDeadline) {
   });
 }
 
-TEST_F(CallTest, NoAttemptBeginsAfterTheDeadline) {
+TEST_F(CallTest, NoAttemptStartsAfterTheDeadline) {
   const auto web = balancer();
   int calls = 0;
   const auto error = error_of([&] {
@@ -200,7 +199,7 @@ TEST_F(CallTest, WaitsForTheFirstInstance) {
   announce_one_soon();
 }
 
-TEST_F(CallTest, WithoutADeadlineItWaitsUntilThereIsAnInstanceOrAStop) {
+TEST_F(CallTest, WithoutADeadlineWaitsForAnInstanceOrAStop) {
   discovery_.publish({});
   const auto web = balancer();
   auto host = std::async(std::launch::async, [&] {
@@ -220,7 +219,7 @@ TEST_F(CallTest, WithoutADeadlineItWaitsUntilThereIsAnInstanceOrAStop) {
   EXPECT_EQ(::lookout::test::get(error)->reason(), CallError::Reason::kStopped);
 }
 
-TEST_F(CallTest, AStopEndsIt) {
+TEST_F(CallTest, AStopEndsTheCall) {
   const auto web = balancer();
   std::stop_source stop;
   const auto error = error_of([&] {
@@ -254,22 +253,22 @@ TEST_F(CallTest, RetriesHaveABudget) {
   EXPECT_EQ(last->reason(), CallError::Reason::kBudget);
 }
 
-TEST(RetryAccountTest, TheTimeBetweenFrequentRetriesIsNotLost) {
+TEST(RetryAccountTest, FractionsBetweenFrequentRetriesAreKept) {
   detail::RetryAccount account({.ratio = 0, .per_second = 10, .burst = 1});
   detail::Nanos now = 1'000'000'000;
   EXPECT_TRUE(account.take(now));
-  // A second and a bit, in steps that are worth a tenth of a thousandth of a retry.
+  // A little more than a second, in steps that each earn a ten-thousandth of a retry.
   int taken = 0;
   for (int step = 0; step < 100'050; ++step) taken += account.take(now += 10'000) ? 1 : 0;
   EXPECT_EQ(taken, 10);
-  // Time beyond the maximum is not saved.
+  // Unused time beyond the maximum is lost.
   EXPECT_TRUE(account.take(now += 3'600'000'000'000));
   EXPECT_FALSE(account.take(now));
   EXPECT_FALSE(account.take(now += 99'000'000));
   EXPECT_TRUE(account.take(now += 2'000'000));
 }
 
-TEST(RetryAccountTest, WithoutARateOnlyCallsAreWorthRetries) {
+TEST(RetryAccountTest, WithoutARateOnlyCallsEarnRetries) {
   detail::RetryAccount account({.ratio = 0.5, .per_second = 0, .burst = 1});
   EXPECT_TRUE(account.take(1));
   EXPECT_FALSE(account.take(3'600'000'000'000));
@@ -278,7 +277,7 @@ TEST(RetryAccountTest, WithoutARateOnlyCallsAreWorthRetries) {
   EXPECT_TRUE(account.take(3'600'000'000'001));
 }
 
-TEST_F(CallTest, InstancesThatFailAreLeftAlone) {
+TEST_F(CallTest, FailingInstancesAreAvoided) {
   const auto web = balancer(round_robin().eject_after(3));
   std::map<std::string, int> calls;
   for (int i = 0; i < 300; ++i) {
@@ -292,7 +291,7 @@ TEST_F(CallTest, InstancesThatFailAreLeftAlone) {
 
 // --------------------------------------------------------------------------------- hedging
 
-TEST_F(CallTest, OneThatKeepsSilentCostsOneAttempt) {
+TEST_F(CallTest, ASilentInstanceCostsOneAttempt) {
   const auto web = balancer();
   int silent = 0;
   for (int i = 0; i < 20; ++i) {
@@ -306,7 +305,7 @@ TEST_F(CallTest, OneThatKeepsSilentCostsOneAttempt) {
   EXPECT_EQ(silent, 1);
 }
 
-TEST_F(CallTest, ABackupRequestOvertakes) {
+TEST_F(CallTest, ABackupRequestMayFinishFirst) {
   const auto web = balancer();
   std::atomic<int> stopped{0};
   const std::string answer = web.call(
@@ -323,7 +322,7 @@ TEST_F(CallTest, ABackupRequestOvertakes) {
   for (const auto& instance : web.instances()) EXPECT_EQ(instance.in_flight, 0);
 }
 
-TEST_F(CallTest, ABackupRequestIsNotMadeInVain) {
+TEST_F(CallTest, NoBackupRequestWithoutAnotherInstance) {
   const auto web = balancer();
   std::atomic<int> calls{0};
   web.call({.deadline = 60s, .hedge_after = 50s}, [&](const Endpoint&) { ++calls; });
@@ -368,7 +367,7 @@ TEST_F(AsyncCallTest, FailsOver) {
   EXPECT_TRUE(done);
 }
 
-TEST_F(AsyncCallTest, AnAttemptThatHangsIsCancelled) {
+TEST_F(AsyncCallTest, AHangingAttemptIsCancelled) {
   const auto web = balancer();
   std::atomic<int> calls{0};
   const int number =
@@ -383,7 +382,7 @@ TEST_F(AsyncCallTest, AnAttemptThatHangsIsCancelled) {
   EXPECT_EQ(web.instances()[0].failed, 1u);
 }
 
-TEST_F(AsyncCallTest, ABackupRequestOvertakes) {
+TEST_F(AsyncCallTest, ABackupRequestMayFinishFirst) {
   const auto web = balancer();
   const int number =
       loop_.run(web.async_call({.deadline = 60s, .hedge_after = 10ms},
@@ -395,7 +394,7 @@ TEST_F(AsyncCallTest, ABackupRequestOvertakes) {
   for (const auto& instance : web.instances()) EXPECT_EQ(instance.in_flight, 0);
 }
 
-TEST_F(AsyncCallTest, SaysWhatFailed) {
+TEST_F(AsyncCallTest, ReportsEveryFailure) {
   const auto web = balancer();
   const auto error = error_of([&] {
     loop_.run(web.async_call({.attempts = 2}, [&](const Endpoint&) -> Awaitable<int> {
@@ -436,7 +435,7 @@ TEST_F(AsyncCallTest, AStopCancels) {
   EXPECT_EQ(error->reason(), CallError::Reason::kStopped);
 }
 
-TEST_F(AsyncCallTest, WithoutADeadlineItWaitsUntilThereIsAnInstanceOrAStop) {
+TEST_F(AsyncCallTest, WithoutADeadlineWaitsForAnInstanceOrAStop) {
   discovery_.publish({});
   const auto web = balancer();
   auto host = std::async(std::launch::async, [&] {
@@ -460,8 +459,8 @@ TEST_F(AsyncCallTest, WithoutADeadlineItWaitsUntilThereIsAnInstanceOrAStop) {
   EXPECT_EQ(::lookout::test::get(error)->reason(), CallError::Reason::kStopped);
 }
 
-/// As users write it: options in braces. The function has a name first: GCC 12 destroys what a
-/// lambda owns twice if the lambda is written within the co_await expression.
+/// The usual form: options in braces. The function is a named variable first: GCC 12 destroys the
+/// captures of a lambda twice if the lambda is written within the co_await expression.
 Awaitable<std::string> awaited(const Balancer& web) {
   const std::string path(100, 'x');
   const auto get = [path](const Endpoint& e) -> Awaitable<std::string> {
@@ -472,12 +471,12 @@ Awaitable<std::string> awaited(const Balancer& web) {
   co_return answer;
 }
 
-TEST_F(AsyncCallTest, IsAwaited) {
+TEST_F(AsyncCallTest, CanBeAwaited) {
   const auto web = balancer();
   EXPECT_EQ(loop_.run(awaited(web)), "http://host-1:80/" + std::string(100, 'x'));
 }
 
-TEST_F(AsyncCallTest, OneThatNeedNotWaitIsNotWaitedFor) {
+TEST_F(AsyncCallTest, ACallWithAnInstanceDoesNotSuspend) {
   const auto web = balancer();
   const auto begun = std::chrono::steady_clock::now();
   const int number =

@@ -37,14 +37,14 @@ PodTemplate dubbo_pod(const std::vector<Record>& records) {
 struct ProviderCase {
   const char* what;
   std::string key;
-  std::string service;  // empty: it is no provider
+  std::string service;  // empty: not a provider
   std::string endpoint;
   std::string error;
 };
 void PrintTo(const ProviderCase& c, std::ostream* out) { *out << c.what; }
 class ReadProviderTest : public testing::TestWithParam<ProviderCase> {};
 
-TEST_P(ReadProviderTest, AsDubboMeansIt) {
+TEST_P(ReadProviderTest, EqualsDubbosInterpretation) {
   std::string error;
   const auto provider = read_provider(GetParam().key, error);
   EXPECT_THAT(error, HasSubstr(GetParam().error));
@@ -130,7 +130,7 @@ TEST(DubboProviders, AreInstances) {
                            Pair("application", "user center"), Pair("serialization", "protobuf")));
 }
 
-TEST(DubboProviders, OfAnEarlierLifeOfTheirPodDoNotCount) {
+TEST(DubboProviders, OfAnEarlierPodOfTheSameNameAreIgnored) {
   const Cluster cluster;
   const auto announced = [](const char* protocol, std::uint16_t port, const char* pid,
                             const char* timestamp) {
@@ -151,7 +151,7 @@ TEST(DubboProviders, OfAnEarlierLifeOfTheirPodDoNotCount) {
   EXPECT_THAT((*set)[0].metadata, Contains(Pair("pid", "9")));
 }
 
-TEST(DubboProviders, OfAnyGroupOrVersionAreFoundWithAWildcard) {
+TEST(DubboProviders, FindsAnyGroupOrVersionByWildcard) {
   const Cluster cluster;
   const auto announced = [](const char* group, const char* version, std::uint16_t port) {
     ProviderUrl url{.protocol = "dubbo", .host = "10.0.0.1", .port = port, .interface = kUser};
@@ -188,7 +188,7 @@ TEST(DubboProviders, OfAnyGroupOrVersionAreFoundWithAWildcard) {
   EXPECT_EQ(watcher.next_for(kLong)->size(), 2u);
 }
 
-TEST(DubboProviders, OfBothGenerationsAreFound) {
+TEST(DubboProviders, FindsBothDubboGenerations) {
   const Cluster cluster;
   auto old = dubbo_pod({{provider_key("dubbo%3A%2F%2F10.0.0.1%3A1%2FU"), ""}});
   old.labels = {{"dubbo.io/label", "dubbo.io-value"}};
@@ -198,7 +198,7 @@ TEST(DubboProviders, OfBothGenerationsAreFound) {
   EXPECT_EQ(providers.get_service(kUser)->size(), 2u);
 }
 
-TEST(DubboProviderUrl, IsWrittenAsGoWritesIt) {
+TEST(DubboProviderUrl, IsWrittenLikeGo) {
   ProviderUrl url{.host = "172.17.0.6",
                   .port = 20000,
                   .interface = "com.example.UserProvider",
@@ -214,7 +214,7 @@ TEST(DubboProviderUrl, IsWrittenAsGoWritesIt) {
             "owner=a+b%2Bc~d&service.filter=echo%2Ctoken");
 }
 
-TEST(DubboProviderUrl, IsReadAsItWasWritten) {
+TEST(DubboProviderUrl, IsReadBack) {
   ProviderUrl url{.protocol = "tri",
                   .host = "fd00::1",
                   .port = 50051,
@@ -232,7 +232,7 @@ TEST(DubboProviderUrl, IsReadAsItWasWritten) {
   EXPECT_EQ(provider->service, url.service());
 }
 
-TEST(DubboProviderUrl, SaysWhatItLacks) {
+TEST(DubboProviderUrl, NamesMissingParts) {
   const auto key_of = [](const char* host, std::uint16_t port, const char* interface) {
     return [=] { (void)ProviderUrl{.host = host, .port = port, .interface = interface}.key(); };
   };
@@ -257,7 +257,7 @@ TEST(DubboProviders, FeedWatchersAndBalancers) {
   EXPECT_TRUE(next_that(watcher, [](const InstanceSet& set) { return set.size() == 2; }));
   EXPECT_TRUE(lookout::test::eventually([&] { return balancer.load()->size() == 2; }));
 
-  // A record that its annotation no longer has, a pod that is no longer ready, a pod that goes.
+  // An annotation loses a record, a pod becomes unready, a pod is deleted.
   cluster.annotate("user-1", "dubbo.io/annotation", encode_records({}));
   EXPECT_TRUE(next_that(watcher, [](const InstanceSet& set) {
     return set.size() == 1 && set[0].origin == "default/user-2";
@@ -271,7 +271,7 @@ TEST(DubboProviders, FeedWatchersAndBalancers) {
   EXPECT_FALSE(balancer.load()->freshness().since.time_since_epoch().count() == 0);
 }
 
-TEST(DubboProviders, ThatCannotBeReadAreReportedAndTheOthersServed) {
+TEST(DubboProviders, ThatAreMalformedAreReportedAndOthersServed) {
   const Cluster cluster;
   cluster.create_pod("user-1", dubbo_pod({{provider_key("nonsense"), ""},
                                           {provider_key("dubbo%3A%2F%2F10.0.0.1%3A1%2FU"), ""}}));
@@ -297,7 +297,7 @@ TEST(DubboProviders, ThatCannotBeReadAreReportedAndTheOthersServed) {
             lookout::test::held(cluster.pods().get("user-1")).resource_version());
 }
 
-TEST(DubboProviders, ThatAreNotUtf8HideNoOthers) {
+TEST(DubboProviders, ThatAreNotUtf8DoNotHideOthers) {
   const Cluster cluster;
   cluster.create_pod(
       "user-1",

@@ -1,4 +1,4 @@
-// The dubbo client: records in annotations, and events of them.
+// The dubbo client: records in annotations, and their events.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "lookout/base/base64.h"
 #include "lookout/registry/dubbo/client.h"
 #include "lookout/testing/mock_dubbo_client.h"
+#include "registry/dubbo/event_queue.h"
 #include "tests/registry/cluster.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
@@ -50,7 +51,7 @@ std::string told(const NextEvent& event) {
   return std::string(to_string(event->type)) + " " + event->key + "=" + event->value;
 }
 
-/// The next events, up to and with this one.
+/// The next events, up to and including `last`.
 std::vector<std::string> until(EventWatcher& watcher, const std::string& last) {
   std::vector<std::string> out;
   do {
@@ -61,7 +62,7 @@ std::vector<std::string> until(EventWatcher& watcher, const std::string& last) {
 
 // ------------------------------------------------------------------------------------ the format
 
-TEST(DubboRecords, AreReadAsGoWritesThem) {
+TEST(DubboRecords, AreReadInGosFormat) {
   const Records read = decode_records(kWrittenByGo);
   EXPECT_TRUE(read.readable);
   EXPECT_THAT(read.defects, IsEmpty());
@@ -75,12 +76,12 @@ TEST(DubboRecords, AreReadAsGoWritesThem) {
   EXPECT_THAT(decode_records(base64url("null")).records, IsEmpty());
 }
 
-TEST(DubboRecords, AreWrittenAsGoReadsThem) {
+TEST(DubboRecords, AreWrittenInGosFormat) {
   EXPECT_EQ(encode_records({{kService, ""}, {kProvider, ""}}), kWrittenByGo);
   EXPECT_EQ(with_record(with_record("", {kService, ""}), {kProvider, ""}), kWrittenByGo);
 }
 
-TEST(DubboRecords, OneThatIsMalformedSpoilsNoOther) {
+TEST(DubboRecords, AMalformedRecordDoesNotAffectOthers) {
   const Records read = decode_records(base64url(
       R"([{"k":"a","v":"1"},5,null,{"k":7,"v":"x"},{"v":"x"},{"k":"","v":"x"},{"k":"b","v":[]},{"k":"c"}])"));
   EXPECT_TRUE(read.readable);
@@ -98,7 +99,7 @@ struct Unreadable {
 };
 class DubboUnreadableTest : public testing::TestWithParam<Unreadable> {};
 
-TEST_P(DubboUnreadableTest, SaysWhyAndIsNotOverwritten) {
+TEST_P(DubboUnreadableTest, IsReportedAndNotOverwritten) {
   const Records read = decode_records(GetParam().annotation);
   EXPECT_FALSE(read.readable);
   EXPECT_THAT(read.records, IsEmpty());
@@ -131,7 +132,7 @@ TEST(DubboRecords, AreAddedWithoutTouchingTheOthers) {
   EXPECT_EQ(without_record(more, "b"), strange);
 }
 
-TEST(DubboRecords, OfAKeyThatOccursTwiceTheLastCounts) {
+TEST(DubboRecords, TheLastRecordOfADuplicateKeyCounts) {
   EXPECT_THAT(
       decode_records(base64url(R"([{"k":"a","v":"1"},{"k":"b"},{"k":"a","v":"2"}])")).records,
       ElementsAre(Record{"a", "2"}, Record{"b", ""}));
@@ -177,7 +178,7 @@ TEST_F(DubboTest, LabelsItsPodByItsRole) {
   EXPECT_EQ(lookout::test::held(cluster_.pods().get("other")).labels()["app"].as_string(), "x");
 }
 
-TEST_F(DubboTest, ALabelThatIsThereStays) {
+TEST_F(DubboTest, AnExistingLabelStays) {
   cluster_.label("self", kLabel, "dubbo.io-value");
   Client client(cluster_.client(), options());
   EXPECT_EQ(lookout::test::held(cluster_.pods().get("self")).labels()[kLabel].as_string(),
@@ -185,7 +186,7 @@ TEST_F(DubboTest, ALabelThatIsThereStays) {
   EXPECT_TRUE(client.valid());
 }
 
-TEST_F(DubboTest, LabelsItsPodAsTheOthersAre) {
+TEST_F(DubboTest, UsesTheRoleLabelOfTheOptions) {
   const auto label_of = [&](const char* pod, Generation generation) {
     cluster_.create_pod(pod, {});
     ClientOptions provider = options(pod);
@@ -201,7 +202,7 @@ TEST_F(DubboTest, LabelsItsPodAsTheOthersAre) {
   EXPECT_EQ(label_of("new-2", Generation::kDetect), "dubbo.io.provider");
 }
 
-TEST_F(DubboTest, SetsNoLabelIfItShallNot) {
+TEST_F(DubboTest, SetsNoLabelIfDisabled) {
   ClientOptions unlabelled = options();
   unlabelled.role = Role::kProvider;
   unlabelled.label_pod = false;
@@ -210,7 +211,7 @@ TEST_F(DubboTest, SetsNoLabelIfItShallNot) {
   EXPECT_FALSE(lookout::test::held(cluster_.pods().get("self")).labels()[kLabel].exists());
 }
 
-TEST_F(DubboTest, RemovingTellsWhetherThereWasSuchARecord) {
+TEST_F(DubboTest, RemoveReturnsWhetherTheRecordExisted) {
   Client client(cluster_.client(), options());
   client.create("/a/b", "1");
   EXPECT_FALSE(client.remove("/a")) << "a key, not a prefix";
@@ -218,7 +219,7 @@ TEST_F(DubboTest, RemovingTellsWhetherThereWasSuchARecord) {
   EXPECT_FALSE(client.remove("/a/b"));
 }
 
-TEST_F(DubboTest, NamesAreOptions) {
+TEST_F(DubboTest, NamesCanBeConfigured) {
   ClientOptions other = options();
   other.label = "example.com/part";
   other.consumer_label_value = "eats";
@@ -234,7 +235,7 @@ TEST_F(DubboTest, NamesAreOptions) {
 TEST_F(DubboTest, APodOfTheSameNameIsNotTouched) {
   Client old(cluster_.client(), options());
   old.create("k", "v");
-  // The pod of a StatefulSet is replaced; the old program has not ended yet.
+  // The pod of a StatefulSet is replaced while the old program still runs.
   cluster_.remove_pod("self");
   cluster_.create_pod("self", {});
   const auto is_refused =
@@ -257,11 +258,11 @@ TEST_F(DubboTest, APodOfTheSameNameIsNotTouched) {
   EXPECT_THROW(Client(cluster_.client(), other), Error) << "the environment knows the uid, too";
 }
 
-TEST_F(DubboTest, APodThatIsNotThereIsTheServersAnswer) {
+TEST_F(DubboTest, AMissingPodIsNotFound) {
   EXPECT_THROW(Client(cluster_.client(), options("nobody")), api::StatusError);
 }
 
-TEST_F(DubboTest, WritesWhatGoReads) {
+TEST_F(DubboTest, WritesRecordsThatGoReads) {
   Client client(cluster_.client(), options());
   client.create(kService, "");
   client.create(kProvider, "");
@@ -272,7 +273,7 @@ TEST_F(DubboTest, WritesWhatGoReads) {
   EXPECT_EQ(lookout::test::held(cluster_.pods().get("self")).labels()["app"].as_string(), "x");
 }
 
-TEST_F(DubboTest, ReadsWhatGoWrites) {
+TEST_F(DubboTest, ReadsRecordsThatGoWrites) {
   cluster_.create_pod("go", {.labels = {{kLabel, "dubbo.io.provider"}},
                              .annotations = {{kAnnotation, kWrittenByGo}}});
   Client client(cluster_.client(), options());
@@ -280,12 +281,12 @@ TEST_F(DubboTest, ReadsWhatGoWrites) {
               ElementsAre(Record{kService, ""}, Record{kProvider, ""}));
   EXPECT_EQ(client.get(kService), "");
   EXPECT_EQ(client.get("/dubbo"), std::nullopt);
-  // dubbo-go takes any key that contains the text; a prefix is at the beginning.
+  // dubbo-go matches any key that contains the text; here a prefix must be at the start.
   EXPECT_THAT(client.get_children("com.example"), IsEmpty());
 }
 
-TEST_F(DubboTest, SeesItsOwnRecordsAtOnce) {
-  // Even on a pod that does not take part by its label, as in dubbo-go.
+TEST_F(DubboTest, ReadsItsOwnRecordsAtOnce) {
+  // Even on a pod whose label excludes it, as in dubbo-go.
   cluster_.label("self", kLabel, "dubbo.io-value");
   Client client(cluster_.client(), options());
   auto watcher = client.watch_with_prefix("name");
@@ -301,9 +302,9 @@ TEST_F(DubboTest, SeesItsOwnRecordsAtOnce) {
   EXPECT_EQ(watcher.next_for(1ms).outcome(), NextOutcome::kTimedOut);
 }
 
-TEST_F(DubboTest, WritersOfOnePodLoseNothing) {
-  // dubbo-go's lock is each client's own, and its patch says nothing of what it was made from: of
-  // two that write at a time one is lost.
+TEST_F(DubboTest, ConcurrentWritersOfAPodLoseNothing) {
+  // In dubbo-go each client has its own lock, and patches have no precondition: of two concurrent
+  // writes one is lost.
   Client first(cluster_.client(), options());
   Client second(cluster_.client(), options());
   constexpr std::size_t kEach = 15;
@@ -321,11 +322,11 @@ TEST_F(DubboTest, WritersOfOnePodLoseNothing) {
   const auto pod = cluster_.pods().get("self");
   EXPECT_THAT(decode_records(pod.annotations()[kAnnotation].as_string()).records,
               SizeIs(4 * kEach));
-  // The other client's records come by way of the server.
+  // The other client's records arrive through the server.
   EXPECT_TRUE(eventually([&] { return first.get_children("w").size() == 4 * kEach; }));
 }
 
-TEST_F(DubboTest, LooksInItsNamespaceAndThoseOfTheEnvironment) {
+TEST_F(DubboTest, ReadsItsNamespaceAndThoseOfTheEnvironment) {
   for (const char* ns : {"shop", "bank", "town"}) {
     cluster_.create_namespace(ns);
     cluster_.create_pod("p",
@@ -362,7 +363,7 @@ TEST_F(DubboTest, AnObserverNeedsNoPod) {
 
 // ------------------------------------------------------------------------------------ events
 
-TEST_F(DubboTest, TellsWhatComesChangesAndGoes) {
+TEST_F(DubboTest, DeliversAdditionsUpdatesAndDeletions) {
   Client client(cluster_.client(), options());
   auto one = client.watch("a");
   auto all = client.watch_with_prefix("");
@@ -371,7 +372,7 @@ TEST_F(DubboTest, TellsWhatComesChangesAndGoes) {
   EXPECT_EQ(told(all.next_for(kLong)), "CREATE ab=1");
   write("p", {{"a", "2"}, {"ab", "1"}});
   EXPECT_EQ(told(all.next_for(kLong)), "UPDATE a=2");
-  // A record that leaves the annotation is deleted; dubbo-go never reports that.
+  // A record that is removed from the annotation is deleted; dubbo-go never reports that.
   write("p", {{"ab", "1"}});
   EXPECT_EQ(told(all.next_for(kLong)), "DELETE a=2");
   cluster_.remove_pod("p");
@@ -382,8 +383,8 @@ TEST_F(DubboTest, TellsWhatComesChangesAndGoes) {
   EXPECT_EQ(one.next_for(1ms).outcome(), NextOutcome::kTimedOut);
 }
 
-TEST_F(DubboTest, AKeyIsThereAsLongAsOnePodHasIt) {
-  // dubbo-go deletes the key with the first pod that goes, although others still have it.
+TEST_F(DubboTest, AKeyExistsWhileAnyPodHasIt) {
+  // dubbo-go deletes the key with the first deleted pod, although others still have it.
   Client client(cluster_.client(), options());
   auto watcher = client.watch(kService);
   provider("p1", {{kService, ""}});
@@ -399,7 +400,7 @@ TEST_F(DubboTest, AKeyIsThereAsLongAsOnePodHasIt) {
   EXPECT_EQ(told(watcher.next_for(kLong)), std::string("DELETE ") + kService + "=");
 }
 
-TEST_F(DubboTest, APodThatLeavesByItsLabelTakesItsRecordsAlong) {
+TEST_F(DubboTest, RecordsOfAPodThatLosesItsLabelAreDeleted) {
   provider("p", {{"a", "1"}});
   Client client(cluster_.client(), options());
   auto watcher = client.watch("a", Begin::kWithWhatIsThere);
@@ -408,8 +409,9 @@ TEST_F(DubboTest, APodThatLeavesByItsLabelTakesItsRecordsAlong) {
   EXPECT_EQ(told(watcher.next_for(kLong)), "DELETE a=1");
 }
 
-TEST_F(DubboTest, EventsOfAPodComeInTheirOrder) {
-  // A goroutine for each event may overtake another: here the last state is the last that is told.
+TEST_F(DubboTest, EventsOfAPodAreInOrder) {
+  // dubbo-go handles each event on a goroutine, so one may overtake another; here the last state is
+  // delivered last.
   Client client(cluster_.client(), options());
   auto watcher = client.watch_with_prefix("");
   provider("p", {{"n", "0"}});
@@ -423,8 +425,8 @@ TEST_F(DubboTest, EventsOfAPodComeInTheirOrder) {
   EXPECT_EQ(last, 200);
 }
 
-TEST_F(DubboTest, WhatItDoesItselfIsToldOnce) {
-  // Its own writes are told at once, and come again from the server later.
+TEST_F(DubboTest, ItsOwnWritesAreDeliveredOnce) {
+  // Its own writes are delivered at once, and arrive again from the server later.
   Client client(cluster_.client(), options());
   client.get_children("");
   auto watcher = client.watch("a");
@@ -440,14 +442,14 @@ TEST_F(DubboTest, WhatItDoesItselfIsToldOnce) {
   client.create("b", "");
   ASSERT_TRUE(eventually([&] { return client.get("b").has_value(); }));
   EXPECT_EQ(client.get("a"), std::nullopt);
-  // Another program on the same pod has the last word.
+  // A later write of another program on the same pod wins.
   write("self", {{"a", "other"}});
   EXPECT_EQ(told(watcher.next_for(kLong)), "CREATE a=other");
   write("self", {{"b", ""}});
   EXPECT_EQ(told(watcher.next_for(kLong)), "DELETE a=other");
 }
 
-TEST_F(DubboTest, MalformedRecordsAreReportedAndSpoilNothingElse) {
+TEST_F(DubboTest, MalformedRecordsAreReportedAndDoNotAffectOthers) {
   provider("good", {{"a", "1"}});
   cluster_.create_pod("half", {.labels = {{kLabel, "dubbo.io.provider"}},
                                .annotations = {{kAnnotation, base64url(R"([{"k":"b"},3])")}}});
@@ -463,8 +465,8 @@ TEST_F(DubboTest, MalformedRecordsAreReportedAndSpoilNothingElse) {
                                   "bad: annotation dubbo.io/annotation: it is not base64url"));
 }
 
-TEST_F(DubboTest, AWatcherThatDoesNotReadHoldsUpNobody) {
-  // dubbo-go waits for it, with the lock held, when a hundred events are unread.
+TEST_F(DubboTest, AnUnreadWatcherDoesNotBlockOthers) {
+  // dubbo-go blocks on it, with the lock held, when a hundred events are unread.
   ClientOptions small = options();
   small.max_pending = 50;
   Client client(cluster_.client(), small);
@@ -475,8 +477,7 @@ TEST_F(DubboTest, AWatcherThatDoesNotReadHoldsUpNobody) {
   write("p", {{"n", "300"}, {"last", ""}});
   EXPECT_EQ(told(eager.next_for(kLong)), "CREATE last=");
   EXPECT_LE(lazy.pending(), 101u);
-  // It is told the same in fewer words: the key appears once as new, and its last value is last.
-  // (That may be one event, where the client was told of nothing before the last write.)
+  // It receives a shorter equivalent: the key is created once, and its last value comes last.
   const auto events = until(lazy, "CREATE last=");
   EXPECT_EQ(std::ranges::count_if(events, [](auto& e) { return e.starts_with("CREATE n="); }), 1);
   std::string last;
@@ -485,7 +486,7 @@ TEST_F(DubboTest, AWatcherThatDoesNotReadHoldsUpNobody) {
   EXPECT_THAT(last, testing::EndsWith(" n=300"));
 }
 
-TEST_F(DubboTest, CoroutinesWaitToo) {
+TEST_F(DubboTest, WatchersHaveACoroutineForm) {
   Client client(cluster_.client(), options());
   auto watcher = client.watch("a");
   auto future = boost::asio::co_spawn(cluster_.client().loop().context(), watcher.async_next(),
@@ -494,7 +495,7 @@ TEST_F(DubboTest, CoroutinesWaitToo) {
   EXPECT_EQ(told(lookout::test::get(future)), "CREATE a=1");
 }
 
-TEST_F(DubboTest, SurvivesTheServer) {
+TEST_F(DubboTest, SurvivesARestartOfTheServer) {
   provider("p", {{"a", "1"}, {"b", "1"}});
   ClientOptions quick = options();
   quick.backoff = {.initial = 1ms, .max = 20ms};
@@ -513,7 +514,7 @@ TEST_F(DubboTest, SurvivesTheServer) {
 
 // ------------------------------------------------------------------------------------ the end
 
-TEST_F(DubboTest, ClosingEndsEverything) {
+TEST_F(DubboTest, CloseEndsAllWatchers) {
   Client client(cluster_.client(), options());
   auto watcher = client.watch("a");
   auto stopped = client.watch("a");
@@ -533,8 +534,8 @@ TEST_F(DubboTest, ClosingEndsEverything) {
   EXPECT_THROW(client.create("a", ""), InvalidArgument);
 }
 
-TEST_F(DubboTest, ValidateMakesANewClientOnlyForOneThatIsLost) {
-  // dubbo-go does it the other way round: for those that are valid.
+TEST_F(DubboTest, ValidateReplacesOnlyLostClients) {
+  // dubbo-go does the reverse: it replaces valid clients.
   int made = 0;
   const auto make = [&] {
     ++made;
@@ -550,7 +551,7 @@ TEST_F(DubboTest, ValidateMakesANewClientOnlyForOneThatIsLost) {
   EXPECT_EQ(made, 2);
 }
 
-TEST_F(DubboTest, GivesUpWhenToldTo) {
+TEST_F(DubboTest, GivesUpAfterTheConfiguredTime) {
   ClientOptions impatient = options();
   impatient.give_up_after = 50ms;
   impatient.backoff = {.initial = 1ms, .max = 5ms};
@@ -562,7 +563,7 @@ TEST_F(DubboTest, GivesUpWhenToldTo) {
   EXPECT_FALSE(client.valid());
 }
 
-TEST(DubboMockClient, IsACluster) {
+TEST(DubboMockClient, HasAClusterOfItsOwn) {
   lookout::test::MockDubboClient mock(api::Object::parse(
       R"({"items":[{"metadata":{"name":"server","namespace":"team","resourceVersion":"517460",
           "uid":"f4fc811c","labels":{"dubbo.io/label":"dubbo.io.provider"},
@@ -572,6 +573,42 @@ TEST(DubboMockClient, IsACluster) {
   EXPECT_THAT(mock->get_children("/dubbo"), SizeIs(2));
   mock->create("age", "27");
   EXPECT_EQ(mock->get("age"), "27");
+}
+
+class EventQueueTest : public testing::Test {
+ protected:
+  /// "CREATE a=1"
+  void push(EventType type, const std::string& key, const std::string& value) {
+    queue_.push({type, key, value, "default/p"});
+  }
+  std::vector<std::string> take_all() {
+    std::vector<std::string> out;
+    while (auto event = queue_.take()) out.push_back(told(*event));
+    return out;
+  }
+
+  detail::EventQueue queue_{"", true, 4};
+};
+
+TEST_F(EventQueueTest, MergesTheEventsOfAKey) {
+  push(EventType::kUpdate, "known", "2");
+  push(EventType::kDelete, "known", "2");
+  push(EventType::kCreate, "known", "3");
+  push(EventType::kCreate, "short", "1");
+  push(EventType::kDelete, "short", "1");
+  EXPECT_EQ(queue_.pending(), 1u);
+  EXPECT_THAT(take_all(), ElementsAre("UPDATE known=3"));
+  push(EventType::kUpdate, "known", "4");
+  push(EventType::kDelete, "known", "4");
+  for (const char* value : {"1", "2", "3"}) push(EventType::kUpdate, "other", value);
+  EXPECT_THAT(take_all(), ElementsAre("DELETE known=4", "UPDATE other=3"));
+}
+
+TEST_F(EventQueueTest, MergesAsEarlyAsBeforeWhenItsEventsAreTaken) {
+  for (const char* key : {"a", "b", "c", "d", "e", "f"}) push(EventType::kCreate, key, "1");
+  EXPECT_EQ(take_all().size(), 6u);
+  for (int i = 0; i < 5; ++i) push(EventType::kUpdate, "a", std::to_string(i));
+  EXPECT_EQ(queue_.pending(), 1u);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace lookout::registry {
 namespace {
 
-TEST(EndpointTest, IsTakenApart) {
+TEST(EndpointTest, IsParsed) {
   const Endpoint e = "grpc://[fd00::1]:9000/base?isSecure=true&note=a%20b+c#x";
   ASSERT_TRUE(e.valid()) << e.defect();
   EXPECT_EQ(e.scheme(), "grpc");
@@ -24,7 +24,7 @@ TEST(EndpointTest, IsTakenApart) {
   EXPECT_FALSE(e.has_scheme("grpcs"));
 }
 
-TEST(EndpointTest, MakesUrls) {
+TEST(EndpointTest, BuildsUrls) {
   const Endpoint e = "http://10.1.2.3:8000?isSecure=false";
   EXPECT_EQ(e.url("/hello?name=a"), "http://10.1.2.3:8000/hello?name=a");
   EXPECT_EQ(e.url("hello"), "http://10.1.2.3:8000/hello");
@@ -34,7 +34,7 @@ TEST(EndpointTest, MakesUrls) {
   EXPECT_EQ(Endpoint("https://h").url("/x"), "https://h/x");
 }
 
-TEST(EndpointTest, IsMadeOfParts) {
+TEST(EndpointTest, IsBuiltFromParts) {
   EXPECT_EQ(Endpoint("http", "10.0.0.1", 80), "http://10.0.0.1:80");
   EXPECT_EQ(Endpoint("http", "fd00::1", 80), "http://[fd00::1]:80");
   EXPECT_EQ(Endpoint("http", "[fd00::1]", 80), "http://[fd00::1]:80");
@@ -42,7 +42,7 @@ TEST(EndpointTest, IsMadeOfParts) {
   EXPECT_FALSE(Endpoint("", "10.0.0.1", 80).valid());
 }
 
-TEST(EndpointTest, SaysWhyTextIsNoEndpoint) {
+TEST(EndpointTest, ReportsWhyTextIsInvalid) {
   for (const auto& [text, why] : {std::pair{"", "empty"},
                                   {"10.0.0.1", "no scheme"},
                                   {"1http://h:1", "scheme"},
@@ -69,18 +69,18 @@ TEST(EndpointTest, SaysWhyTextIsNoEndpoint) {
   EXPECT_FALSE(Endpoint("http://" + std::string(9000, 'a')).valid());
 }
 
-TEST(EndpointTest, InstancesFindTheirsByScheme) {
+TEST(EndpointTest, InstancesHaveEndpointsByScheme) {
   ServiceInstance instance{.endpoints = {"no endpoint", "grpc://h:1", "HTTP://h:2", "http://h:3"}};
   ASSERT_NE(instance.endpoint("http"), nullptr);
   EXPECT_EQ(*instance.endpoint("http"), "HTTP://h:2");
   EXPECT_EQ(*instance.endpoint(), "grpc://h:1");
   EXPECT_EQ(instance.endpoint("ws"), nullptr);
-  // The port of a sidecar.
+  // The port belongs to a sidecar.
   instance.endpoints[2].set_announced(false);
   EXPECT_EQ(*instance.endpoint("http"), "http://h:3");
 }
 
-TEST(EndpointTest, IsStillText) {
+TEST(EndpointTest, ConvertsToText) {
   const Endpoint e = "http://h:1";
   const std::string& text = e;
   EXPECT_EQ(text, "http://h:1");

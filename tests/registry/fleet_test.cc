@@ -1,5 +1,5 @@
-// A fleet on one machine: programs that register, serve real sockets and leave in the ways programs
-// leave, and callers that count the calls that fail. `lookout bench fleet` is the same, larger.
+// A fleet on one machine: servers that register, use real sockets and leave in several ways, and
+// callers that count failed calls. `lookout bench fleet` is the same at a larger scale.
 #include "cmd/bench/fleet/fleet.h"
 
 #include <gtest/gtest.h>
@@ -32,13 +32,13 @@ class FleetTest : public testing::Test {
                         .rate = 300,
                         .duration = 500ms,
                         .outage = 500ms,
-                        // Far longer than an answer takes on a busy machine.
+                        // Far longer than a response takes on a busy machine.
                         .per_try = 20s,
                         .waves = 2,
                         .faulty = 1};
 };
 
-TEST_F(FleetTest, ARollingUpdateCostsNoCall) {
+TEST_F(FleetTest, ARollingUpdateFailsNoCall) {
   const Outcome out = run("rolling");
   EXPECT_EQ(out.tally.failed, 0u);
   if (!lookout::test::kSanitized) {
@@ -46,7 +46,7 @@ TEST_F(FleetTest, ARollingUpdateCostsNoCall) {
   }
 }
 
-TEST_F(FleetTest, ADrainCostsNoCall) { EXPECT_EQ(run("drain").tally.failed, 0u); }
+TEST_F(FleetTest, ADrainFailsNoCall) { EXPECT_EQ(run("drain").tally.failed, 0u); }
 
 TEST_F(FleetTest, AKilledInstanceCostsFewAttempts) {
   const Outcome out = run("kill");
@@ -63,9 +63,9 @@ TEST_F(FleetTest, AFrozenInstanceCostsEachCallerOneAttempt) {
   EXPECT_LE(out.further_attempts(), options_.callers);
 }
 
-TEST_F(FleetTest, ASlowInstanceCostsNoCall) { EXPECT_EQ(run("slow").tally.failed, 0u); }
+TEST_F(FleetTest, ASlowInstanceFailsNoCall) { EXPECT_EQ(run("slow").tally.failed, 0u); }
 
-TEST_F(FleetTest, AnInstanceThatOnlyFailsCostsFewAttempts) {
+TEST_F(FleetTest, AFailingInstanceCostsFewAttempts) {
   for (const char* fault : {"error", "reset"}) {
     const Outcome out = run(fault);
     EXPECT_EQ(out.tally.failed, 0u) << fault;
@@ -75,19 +75,19 @@ TEST_F(FleetTest, AnInstanceThatOnlyFailsCostsFewAttempts) {
   }
 }
 
-TEST_F(FleetTest, ReadinessThatFlapsCostsNoCall) {
+TEST_F(FleetTest, FlappingReadinessFailsNoCall) {
   const Outcome out = run("flap");
   EXPECT_EQ(out.tally.failed, 0u);
   EXPECT_EQ(out.further_attempts(), 0u);
 }
 
-TEST_F(FleetTest, TheServerMayBeAway) {
+TEST_F(FleetTest, AnOutageOfTheServerFailsNoCall) {
   const Outcome out = run("outage");
   EXPECT_EQ(out.tally.failed, 0u);
   EXPECT_EQ(out.further_attempts(), 0u);
 }
 
-TEST_F(FleetTest, TheComparisonLosesCalls) {
+TEST_F(FleetTest, TheComparisonFailsCalls) {
   options_.policies = Policies::kKratos;
   Fleet fleet(options_);
   const Outcome out =
@@ -97,7 +97,7 @@ TEST_F(FleetTest, TheComparisonLosesCalls) {
   EXPECT_FALSE(out.holds());
 }
 
-TEST_F(FleetTest, ThereIsNoOtherFault) { EXPECT_THROW(fault_of("rain"), Error); }
+TEST_F(FleetTest, RejectsUnknownFaults) { EXPECT_THROW(fault_of("rain"), Error); }
 
 }  // namespace
 }  // namespace lookout::cmd::bench::fleet

@@ -106,7 +106,7 @@ TEST_F(GoInteropTest, AServiceHereIsFoundInGo) {
   EXPECT_EQ(go({"kratos", "get", "greeter"}), "[]\n");
 }
 
-TEST_F(GoInteropTest, BothFollowEachOther) {
+TEST_F(GoInteropTest, BothSeeChangesOfTheOther) {
   for (int i = 0; i < 2; ++i) {
     create_pod(fmt::format("go-{}", i), fmt::format("10.0.0.{}", 1 + i));
     create_pod(fmt::format("cpp-{}", i), fmt::format("10.0.0.{}", 3 + i));
@@ -114,7 +114,7 @@ TEST_F(GoInteropTest, BothFollowEachOther) {
   const auto log = environment_.home() / "watch";
   const auto go_watch =
       environment_.start(program_, {"-server", serve_->url(), "kratos", "watch", "greeter"}, log);
-  // The last set that the Go program got.
+  // The last set that the Go program received.
   const auto told = [&] {
     const std::string text = lookout::test::read_file(log);
     const auto end = text.rfind('\n');

@@ -1,4 +1,4 @@
-// GrpcService with gRPC servers that are announced as pods.
+// GrpcService with gRPC servers that pods announce.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>
@@ -22,7 +22,6 @@ namespace {
 
 using namespace registry::test;
 using examples::Greeter;
-using lookout::test::eventually;
 using lookout::test::GreeterServer;
 
 class GrpcServiceTest : public testing::Test {
@@ -39,7 +38,7 @@ class GrpcServiceTest : public testing::Test {
                             .name = "greeter",
                             .endpoints = {fmt::format("grpc://0.0.0.0:{}", server.port())}});
   }
-  /// The instance that answers, or the error if none does.
+  /// The instance that responds, or the error.
   static std::string greet(const GrpcService& service) { return greet(service.channel()); }
   static std::string greet(const std::shared_ptr<grpc::Channel>& channel) {
     examples::GreetRequest request;
@@ -60,7 +59,7 @@ class GrpcServiceTest : public testing::Test {
   Cluster cluster_;
 };
 
-TEST_F(GrpcServiceTest, CallsReachAllAndGoOnWhenOneLeaves) {
+TEST_F(GrpcServiceTest, CallsReachAllInstancesAndContinueWhenOneLeaves) {
   GreeterServer one("one");
   GreeterServer two("two");
   kratos::Registry registry(cluster_.client());
@@ -72,24 +71,24 @@ TEST_F(GrpcServiceTest, CallsReachAllAndGoOnWhenOneLeaves) {
   EXPECT_EQ(greet(service), "one");
   announce(two, "two");
   ASSERT_TRUE(eventually([&] { return greet_often(service, 10).size() == 2; }));
-  // Both are connected by now: strictly one after the other.
+  // Both are connected: calls alternate strictly.
   EXPECT_EQ(greet_often(service, 20), (std::map<std::string, int>{{"one", 10}, {"two", 10}}));
   EXPECT_EQ(one.peers().size(), 1u) << "the connection outlives changes of the set";
 
-  // One leaves the registry, and then goes: no call fails.
+  // One server deregisters, then stops: no call fails.
   cluster_.label("one", "kratos-service-app", "");
   ASSERT_TRUE(eventually([&] { return greet_often(service, 10).size() == 1; }));
   one.stop();
   EXPECT_EQ(greet_often(service, 20), (std::map<std::string, int>{{"two", 20}}));
   EXPECT_EQ(two.peers().size(), 1u);
 
-  // When nobody is left the last addresses stay, and serve while they can.
+  // Without instances, the last addresses stay in use.
   cluster_.remove_pod("two");
   ASSERT_TRUE(eventually([&] { return registry.get_service("greeter")->empty(); }));
   EXPECT_EQ(greet(service), "two");
 }
 
-TEST_F(GrpcServiceTest, ABalancerMayChoose) {
+TEST_F(GrpcServiceTest, ABalancerMayPick) {
   GreeterServer one("one");
   GreeterServer two("two");
   announce(one, "one");
@@ -114,8 +113,8 @@ TEST_F(GrpcServiceTest, ABalancerMayChoose) {
   EXPECT_EQ(one.peers().size(), 1u) << "one connection for all calls";
 }
 
-// A balancer may have a set before the service has it.
-TEST_F(GrpcServiceTest, AnAddressHasOneChannelAlsoBeforeItsSetCame) {
+// A balancer may receive a set before the service does.
+TEST_F(GrpcServiceTest, AnAddressHasOneChannelBeforeItsSetArrives) {
   GreeterServer one("one");
   kratos::Registry registry(cluster_.client());
   const GrpcService service(registry, "lookout:///greeter", grpc::InsecureChannelCredentials());
@@ -128,7 +127,7 @@ TEST_F(GrpcServiceTest, AnAddressHasOneChannelAlsoBeforeItsSetCame) {
   EXPECT_EQ(service.channel(), early);
 }
 
-TEST_F(GrpcServiceTest, AHostMayHaveAName) {
+TEST_F(GrpcServiceTest, AHostMayBeAName) {
   GreeterServer one("one");
   kratos::Registry registry(cluster_.client());
   const GrpcService service(registry, "lookout:///greeter", grpc::InsecureChannelCredentials());
@@ -136,7 +135,7 @@ TEST_F(GrpcServiceTest, AHostMayHaveAName) {
             "one");
 }
 
-TEST_F(GrpcServiceTest, OtherTargetsAreRefused) {
+TEST_F(GrpcServiceTest, OtherTargetsAreRejected) {
   kratos::Registry registry(cluster_.client());
   for (const char* target : {"greeter", "lookout:///", "dns:///greeter"}) {
     EXPECT_THROW(GrpcService(registry, target, grpc::InsecureChannelCredentials()),

@@ -1,14 +1,18 @@
-// The clients for libcurl and Boost.Beast, against a server.
+// The libcurl and Boost.Beast clients, against a server.
 #include "lookout/base/detail/asio.h"  // before Asio
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,6 +25,26 @@
 #include "tests/support/gate.h"
 #include "tests/support/http_server.h"
 #include "tests/support/matchers.h"
+
+namespace {
+
+constexpr std::string_view kHangingName = "hangs.example.com";
+/// The look-up of that name waits for it.
+std::atomic<lookout::test::Gate*> name_gate{nullptr};
+
+}  // namespace
+
+/// Replaces the C library's function in this program.
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
+                           addrinfo** out) {
+  if (name != nullptr && name == kHangingName) {
+    if (auto* const gate = name_gate.load()) static_cast<void>(gate->wait());
+    return EAI_AGAIN;
+  }
+  static const auto next =
+      reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  return next(name, service, hints, out);
+}
 
 namespace lookout::registry {
 namespace {
@@ -64,7 +88,7 @@ TEST_P(HttpClientsTest, SendsTheRequestAndReadsTheResponse) {
   EXPECT_EQ(ask({.path = "/last"}).body, "GET /last  ") << "nothing stays of the one before";
 }
 
-TEST_P(HttpClientsTest, AServerThatIsBrokenHasFailed) {
+TEST_P(HttpClientsTest, ServerErrorsAreFailures) {
   const HttpServer server(echo());
   const auto judged = [&](const char* path) {
     return judge_http(GetParam().request(endpoint_of(server), {.path = path}));
@@ -74,7 +98,7 @@ TEST_P(HttpClientsTest, AServerThatIsBrokenHasFailed) {
   EXPECT_EQ(judge_http({.status = 404}), Outcome::kOk);
 }
 
-TEST_P(HttpClientsTest, PathsAndHeadersComeAsTheyWereMeant) {
+TEST_P(HttpClientsTest, PathsAndHeadersAreSentCorrectly) {
   const HttpServer server(HttpServer::answering([](const lookout::test::HttpRequest& request) {
     return lookout::test::HttpResponse{.body = request.target + " " + request.header("Host") + " " +
                                                std::to_string(request.all("X-Empty").size())};
@@ -90,7 +114,7 @@ TEST_P(HttpClientsTest, PathsAndHeadersComeAsTheyWereMeant) {
             "/ shop.example.com 1");
 }
 
-TEST_P(HttpClientsTest, ARequestWithoutABodySaysSo) {
+TEST_P(HttpClientsTest, ARequestWithoutABodyHasContentLength0) {
   const HttpServer server(HttpServer::answering([](const lookout::test::HttpRequest& request) {
     return lookout::test::HttpResponse{.body = request.header("Content-Length")};
   }));
@@ -102,7 +126,7 @@ TEST_P(HttpClientsTest, ARequestWithoutABodySaysSo) {
   EXPECT_EQ(length("GET"), "");
 }
 
-TEST_P(HttpClientsTest, NoServerIsAnException) {
+TEST_P(HttpClientsTest, AnUnreachableServerThrows) {
   const auto port = [] { return HttpServer(echo()).port(); }();
   EXPECT_ANY_THROW(
       GetParam().request(Endpoint("http", "127.0.0.1", static_cast<std::uint16_t>(port)), {}));
@@ -123,12 +147,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Client{"beast", by_beast}),
     [](const auto& test) { return test.param.name; });
 
-/// An address that never answers: its queue of connections is full.
+/// An address that never responds: its accept queue is full.
 class SilentAddress {
  public:
   SilentAddress() {
     acceptor_.listen(0);
-    // (Linux takes one more than it was asked to.)
+    // (Linux accepts one more than the backlog.)
     for (int i = 0; i < 4; ++i) {
       clients_.emplace_back(context_, boost::asio::ip::tcp::v4());
       clients_.back().native_non_blocking(true);
@@ -146,7 +170,7 @@ class SilentAddress {
   std::vector<boost::asio::ip::tcp::socket> clients_;
 };
 
-TEST(BeastClientTest, AnAddressThatDoesNotAnswerLeavesTimeForTheNext) {
+TEST(BeastClientTest, AnUnresponsiveAddressLeavesTimeForTheNext) {
   using boost::asio::ip::tcp;
   const HttpServer server(echo());
   const tcp::endpoint good(boost::asio::ip::make_address("127.0.0.1"),
@@ -164,7 +188,24 @@ TEST(BeastClientTest, AnAddressThatDoesNotAnswerLeavesTimeForTheNext) {
   EXPECT_THROW(loop.run(connect({}, 200ms)), boost::system::system_error);
 }
 
-TEST(CurlClientTest, SpeaksOnlyHttp) {
+TEST(BeastClientTest, AHangingNameDelaysNothingBeyondTheTimeOfItsCall) {
+  const HttpServer server(echo());
+  static Gate answers;  // it outlives all look-ups
+  name_gate = &answers;
+  EventLoop loop(1);
+  Attempt attempt;
+  attempt.time = 20ms;
+  const Endpoint unknown("http", std::string(kHangingName), 80);
+  EXPECT_THROW(loop.run(beast_request(unknown, HttpRequest(), attempt)),
+               boost::system::system_error);
+  EXPECT_EQ(loop.run(beast_request(endpoint_of(server), HttpRequest())).status, 200);
+  answers.open();
+  attempt.time = 60s;
+  EXPECT_THROW(loop.run(beast_request(unknown, HttpRequest(), attempt)),
+               boost::system::system_error);
+}
+
+TEST(CurlClientTest, SupportsOnlyHttp) {
   CurlClient client;
   EXPECT_THROW(client.request(Endpoint("file://127.0.0.1"), {.path = "/proc/self/stat"}, Attempt()),
                Error);
@@ -187,7 +228,7 @@ TEST(CurlClientTest, ALongResponseIsAnError) {
   EXPECT_EQ(client.request(endpoint_of(server), {}, Attempt()).status, 200) << "it goes on";
 }
 
-/// Reads requests, and says so, and answers nothing.
+/// Reads requests, opens a gate, and never responds.
 struct Silence {
   Gate asked;
   const HttpServer server{[this](HttpConnection& connection) {
@@ -197,7 +238,7 @@ struct Silence {
   }};
 };
 
-TEST(CurlClientTest, KeepsToTheTimeOfTheAttempt) {
+TEST(CurlClientTest, EndsAtTheAttemptsDeadline) {
   Silence silence;
   CurlClient client;
   Attempt attempt;
@@ -205,7 +246,7 @@ TEST(CurlClientTest, KeepsToTheTimeOfTheAttempt) {
   EXPECT_THROW(client.request(endpoint_of(silence.server), {}, attempt), Error);
 }
 
-TEST(CurlClientTest, EndsAtOnceWhenItIsStopped) {
+TEST(CurlClientTest, AStopEndsItAtOnce) {
   Silence silence;
   std::stop_source stop;
   Attempt attempt;

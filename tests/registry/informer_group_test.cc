@@ -1,4 +1,4 @@
-// Informers of several namespaces that are closed while they start.
+// Informers of several namespaces that are closed during their start.
 #include "registry/informer_group.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class InformerGroupTest : public testing::Test {
   const rest::Client client_{server_.client_config()};
 };
 
-TEST_F(InformerGroupTest, MayBeClosedWhileItsHandlersAreMade) {
+TEST_F(InformerGroupTest, MayBeClosedDuringTheCreationOfHandlers) {
   for (int closed_at = 1; closed_at <= 3; ++closed_at) {
     const auto group = make();
     int made = 0;
@@ -52,7 +52,7 @@ TEST_F(InformerGroupTest, MayBeClosedWhileItsHandlersAreMade) {
   }
 }
 
-TEST_F(InformerGroupTest, AStopThatRacesWithTheStartLeavesNothingBehind) {
+TEST_F(InformerGroupTest, AConcurrentStopLeavesNothingRunning) {
   client_.resource<ConfigMap>("default").create(ConfigMap::draft("m", "default"));
   for (int i = 0; i < 20; ++i) {
     auto group = make();
@@ -81,7 +81,7 @@ TEST_F(InformerGroupTest, AStopThatRacesWithTheStartLeavesNothingBehind) {
         return events;
       });
     } catch (const InvalidArgument&) {
-      // It was closed before.
+      // The group was already closed.
     }
     closing.join();
     EXPECT_TRUE(group->informers().empty());

@@ -1,5 +1,5 @@
-// The bytes that the Go libraries send and read, against those that are sent and read here. A Go
-// program in tests/interop/go prints the same (go_interop_test.cc).
+// The bytes that the Go libraries send and read, compared with those of this library. A Go program
+// in tests/interop/go prints the same (go_interop_test.cc).
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
@@ -16,13 +16,13 @@ using namespace registry::test;
 
 // --------------------------------------------------------------------------------------- kratos
 
-/// A registration, and the strategic merge patch that kratos' Register sends for it. Its encoder
-/// prints maps in no order; here they are in that of kratos' source.
+/// A registration, and the strategic merge patch that kratos' Register sends for it. Go prints maps
+/// in any order; here they have the order of kratos' source.
 struct Registration {
   const char* what;
   ServiceInstance instance;
   const char* patch;
-  std::vector<std::string> found_at;  // the endpoints that discovery makes of it
+  std::vector<std::string> found_at;  // the endpoints that discovery derives from it
 };
 
 class KratosWireTest : public testing::TestWithParam<Registration> {
@@ -44,11 +44,11 @@ class KratosWireTest : public testing::TestWithParam<Registration> {
   Cluster cluster_;
 };
 
-TEST_P(KratosWireTest, WhatKratosSendsIsFound) {
+TEST_P(KratosWireTest, RegistrationsOfKratosAreFound) {
   const auto before = cluster_.pods().get("hello");
   cluster_.pods().patch("hello", rest::PatchType::kStrategicMerge, GetParam().patch);
   const auto after = cluster_.pods().get("hello");
-  // The null that Go prints for a time that is not set must not take the pod's own away.
+  // The null that Go prints for an unset time must not remove the pod's timestamp.
   EXPECT_EQ(after["metadata"]["creationTimestamp"].as_string(),
             before["metadata"]["creationTimestamp"].as_string());
   EXPECT_EQ(after.labels()["app"].as_string(), "hello");
@@ -63,17 +63,17 @@ TEST_P(KratosWireTest, WhatKratosSendsIsFound) {
   EXPECT_EQ((*set)[0], expected());
 }
 
-TEST_P(KratosWireTest, TheSameIsSentHere) {
+TEST_P(KratosWireTest, SendsTheSamePatch) {
   rapidjson::Document theirs;
   theirs.Parse(GetParam().patch);
   ASSERT_FALSE(theirs.HasParseError());
-  // All but the null, which says nothing.
+  // Everything except the null, which has no meaning.
   ASSERT_TRUE(theirs["metadata"].RemoveMember("creationTimestamp"));
   rapidjson::Document ours;
   ours.Parse((GetParam().instance.name.empty() ? kratos::deregistration_patch()
                                                : kratos::registration_patch(GetParam().instance))
                  .c_str());
-  // The annotations are JSON in JSON: equal is what they say, not how it is spelled.
+  // The annotations are JSON in JSON: compare their values, not their spelling.
   for (auto* patch : {&theirs, &ours}) {
     for (auto& annotation : (*patch)["metadata"]["annotations"].GetObject()) {
       rapidjson::Document inner(&patch->GetAllocator());
@@ -118,8 +118,9 @@ INSTANTIATE_TEST_SUITE_P(
             {}}),
     [](const auto& test) { return test.param.what; });
 
-TEST(KratosWire, TheExampleDeploymentIsTakenAndItsPodsAreFound) {
-  // The Deployment of kratos' package documentation, and pods as its controller makes them.
+TEST(KratosWire, PodsOfTheExampleDeploymentAreFound) {
+  // The Deployment of kratos' package documentation, and pods as the Deployment controller creates
+  // them.
   Cluster cluster;
   const auto deployment = api::Object::parse(R"({"apiVersion":"apps/v1","kind":"Deployment",
       "metadata":{"name":"nginx","labels":{"app":"nginx"}},
@@ -159,8 +160,8 @@ TEST(KratosWire, TheExampleDeploymentIsTakenAndItsPodsAreFound) {
 
 // --------------------------------------------------------------------------------------- dubbo
 
-TEST(DubboWire, PatchesOfGoAndOfThisLibraryAddToEachOther) {
-  // dubbo-go's patch is the difference of two pods that have nothing but labels or annotations.
+TEST(DubboWire, PatchesOfGoAndOfThisLibraryCombine) {
+  // dubbo-go's patch is the difference of two pods with only labels or annotations.
   Cluster cluster;
   cluster.create_pod("p", {});
   const auto go = [&](const char* patch) {
@@ -181,7 +182,8 @@ TEST(DubboWire, PatchesOfGoAndOfThisLibraryAddToEachOther) {
                           dubbo::Record{"/dubbo/b/providers", "tri://10.0.0.1:20000?x=<&>"}));
   const auto pod = cluster.pods().get("p");
   EXPECT_EQ(pod.labels()["dubbo.io/label"].as_string(), "dubbo.io.provider");
-  // Go's encoder would spell the last three characters \u003c \u0026 \u003e, and reads these alike.
+  // Go's encoder escapes the last three characters as \u003c \u0026 \u003e, and reads both
+  // spellings.
   EXPECT_EQ(pod.annotations()["dubbo.io/annotation"].as_string(),
             "W3siayI6Ii9kdWJiby9hL3Byb3ZpZGVycyIsInYiOiIifSx7ImsiOiIvZHViYm8vYi9wcm92aWRlcnMiLCJ2Ij"
             "oidHJpOi8vMTAuMC4wLjE6MjAwMDA_eD08Jj4ifV0=");

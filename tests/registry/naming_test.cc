@@ -1,4 +1,4 @@
-// A service as a list of servers that is handed on.
+// A service as a list of servers, passed to a function.
 #include "lookout/registry/clients/naming.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class NamingTest : public testing::Test {
   std::vector<Servers> lists_;
 };
 
-TEST_F(NamingTest, HandsOnEachList) {
+TEST_F(NamingTest, PassesOnEachList) {
   const NamingService naming = follow({.scheme = "grpc"});
   ASSERT_EQ(lists_.size(), 1u);
   EXPECT_TRUE(lists_[0].empty());
@@ -39,7 +39,7 @@ TEST_F(NamingTest, HandsOnEachList) {
   ASSERT_EQ(lists_.size(), 2u);
   EXPECT_EQ(lists_[1], (Servers{{"10.0.0.2:90", "50"}, {"[fd00::1]:90", ""}}));
 
-  // Another set with the same servers is no news.
+  // A set with the same servers is not passed on.
   ServiceInstance renamed = one;
   renamed.version = "v2";
   discovery_.publish({renamed, two});
@@ -49,7 +49,7 @@ TEST_F(NamingTest, HandsOnEachList) {
   EXPECT_EQ(lists_.back(), (Servers{{"[fd00::1]:90", ""}}));
 }
 
-TEST_F(NamingTest, LeavesOutWhatCannotBeCalled) {
+TEST_F(NamingTest, OmitsUnusableInstances) {
   const NamingService naming = follow({.scheme = "grpc", .tag_key = "zone"});
   ServiceInstance unready{.id = "a", .endpoints = {"grpc://10.0.0.1:90"}};
   unready.ready = false;

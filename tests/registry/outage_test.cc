@@ -1,5 +1,4 @@
-// An API server that is killed and started again: the embedded one, and a real one where there is
-// one.
+// An API server that is killed and restarted: the embedded one, and a real one if there is one.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,9 +18,8 @@ namespace lookout::registry {
 namespace {
 
 using namespace registry::test;
-using lookout::test::eventually;
 
-/// For how long the server stays away: $LOOKOUT_OUTAGE_SECONDS, a moment if that is not set.
+/// The duration of the outage: $LOOKOUT_OUTAGE_SECONDS, or a moment.
 std::chrono::seconds outage() {
   const char* given = std::getenv("LOOKOUT_OUTAGE_SECONDS");
   return std::chrono::seconds(given == nullptr ? 1 : std::atoi(given));
@@ -75,7 +73,7 @@ class OutageTest : public testing::Test {
                              n / 250, n % 250),
                  {}, "status");
   }
-  /// Each pod to the next service.
+  /// Moves each pod to the next service.
   void change_all() const {
     for (int n = 0; n < kPods; ++n) {
       pods().patch(pod_name(n), rest::PatchType::kMerge,
@@ -117,7 +115,7 @@ TYPED_TEST(OutageTest, TheLastSetsAreServedAndMarkedUntilTheServerIsBack) {
   const auto stale_since = registry.freshness().since;
   const auto end = std::chrono::steady_clock::now() + outage();
   do {
-    // All the time: the last known sets, stale since the same moment, and nobody woken.
+    // During the outage: the last known sets, stale since the same moment, and no notifications.
     for (int s = 0; s < this->kServices; ++s) {
       const auto set = registry.get_service(this->service(s));
       ASSERT_TRUE(this->all_are(*set, "before"));

@@ -1,9 +1,10 @@
-// What balancers learn from calls, on a clock and with numbers that the test gives.
+// Feedback of calls to balancers, with a fake clock and the test's numbers.
 #include "lookout/registry/policy.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -56,7 +57,7 @@ class PolicyTest : public testing::Test {
   const std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
 };
 
-/// The gauge of a balancer's ejected instances; nothing if it has none.
+/// The gauge of a balancer's ejected instances, if it has one.
 std::optional<double> ejected(const Balancer& balancer) {
   std::vector<metrics::Sample> samples;
   balancer.collect(samples);
@@ -82,17 +83,17 @@ TEST_F(PolicyTest, FindsAnEndpointOfTheScheme) {
   }
 }
 
-TEST_F(PolicyTest, TheLeastLoadedIsPicked) {
+TEST_F(PolicyTest, PicksTheLeastLoadedInstance) {
   discovery_.publish(numbered(3));
   const auto web = balancer(least_loaded());
   std::vector<Pick> held;
   for (int i = 0; i < 30; ++i) held.push_back(web.pick());
   for (const auto& instance : web.instances()) EXPECT_EQ(instance.in_flight, 10);
-  // One that answers gets the next.
+  // An instance that responds gets the next call.
   const std::string id = held[7]->id;
   web.report(held[7], Outcome::kOk, 1ms);
   EXPECT_EQ(web.pick()->id, id);
-  // A copy is no call.
+  // A copy of a pick is not a call.
   const Pick copy = held[0];
   EXPECT_EQ(
       web.instances()[0].in_flight + web.instances()[1].in_flight + web.instances()[2].in_flight,
@@ -101,7 +102,7 @@ TEST_F(PolicyTest, TheLeastLoadedIsPicked) {
   for (const auto& instance : web.instances()) EXPECT_EQ(instance.in_flight, 0);
 }
 
-TEST_F(PolicyTest, LoadGoesByWeight) {
+TEST_F(PolicyTest, LoadIsRelativeToWeight) {
   discovery_.publish({{.id = "a", .metadata = {{"weight", "300"}}}, {.id = "b"}});
   const auto web = balancer(least_loaded());
   std::vector<Pick> held;
@@ -124,7 +125,7 @@ TEST_F(PolicyTest, SlowInstancesGetFewerCalls) {
   EXPECT_GT(counts["1"], 400);
 }
 
-TEST_F(PolicyTest, InstancesThatFailGetFewerCalls) {
+TEST_F(PolicyTest, FailingInstancesGetFewerCalls) {
   discovery_.publish(numbered(4));
   const auto web = balancer(p2c_ewma().never_eject());
   Counts counts;
@@ -137,7 +138,7 @@ TEST_F(PolicyTest, InstancesThatFailGetFewerCalls) {
   EXPECT_LT(counts["2"], 100);
 }
 
-TEST_F(PolicyTest, AFrozenInstanceGetsNoMoreThanTheOthersHaveInFlight) {
+TEST_F(PolicyTest, AFrozenInstanceGetsNoMoreCallsThanOthersHaveInFlight) {
   discovery_.publish(numbered(3));
   const auto web = balancer(p2c_ewma());
   std::vector<Pick> frozen;
@@ -153,7 +154,7 @@ TEST_F(PolicyTest, AFrozenInstanceGetsNoMoreThanTheOthersHaveInFlight) {
   EXPECT_LT(frozen.size(), 10u);
 }
 
-TEST_F(PolicyTest, HashesStayWithTheirInstance) {
+TEST_F(PolicyTest, HashesKeepTheirInstance) {
   discovery_.publish(numbered(10));
   const auto web = balancer(consistent_hash());
   std::map<int, std::string> owners;
@@ -165,7 +166,7 @@ TEST_F(PolicyTest, HashesStayWithTheirInstance) {
     EXPECT_EQ(web.pick({.hash = hash})->id, owners[key]);
   }
   for (const auto& [id, count] : counts) EXPECT_GT(count, 40) << id;
-  // One that leaves takes only its own along.
+  // Removing an instance moves only its own hashes.
   auto fewer = numbered(10);
   fewer.erase(fewer.begin() + 3);
   discovery_.publish(fewer);
@@ -186,12 +187,15 @@ TEST_F(PolicyTest, AHotHashSpillsOver) {
   const auto web = balancer(consistent_hash());
   std::vector<Pick> held;
   for (int i = 0; i < 40; ++i) held.push_back(web.pick({.hash = hash_of("hot")}));
+  std::int64_t in_flight = 0;
   for (const auto& instance : web.instances()) {
     EXPECT_LE(instance.in_flight, 13) << "1.25 times the mean";
+    in_flight += instance.in_flight;
   }
+  EXPECT_EQ(in_flight, 40);
 }
 
-TEST_F(PolicyTest, AZoneTakesWhatItCanCarry) {
+TEST_F(PolicyTest, AZoneGetsCallsUpToItsCapacity) {
   // A third of the callers, but only a quarter of the instances.
   discovery_.publish({{.id = "a1", .zone = "a"},
                       {.id = "a2", .zone = "a"},
@@ -211,7 +215,7 @@ TEST_F(PolicyTest, AZoneTakesWhatItCanCarry) {
   EXPECT_EQ(of_a(count(balancer(round_robin().prefer_zone("a", 0.25)), 1000)), 1000);
   EXPECT_EQ(of_a(count(balancer(round_robin().prefer_zone("none")), 800)), 200);
   EXPECT_EQ(of_a(count(balancer(round_robin().prefer_zone("b")), 1000)), 0) << "b can carry all";
-  // What is ejected carries nothing: 1 of 7 for a third of the callers.
+  // An ejected instance has no capacity: 1 of 7 for a third of the callers.
   fail(web, "a1", 1);
   const auto counts = count(web, 1000);
   EXPECT_NEAR(of_a(counts), 428, 20);
@@ -224,7 +228,7 @@ TEST_F(PolicyTest, ACanaryGetsItsShare) {
   discovery_.publish(instances);
   const auto web = balancer(round_robin().canary_version("v2", 0.05));
   EXPECT_NEAR(count(web, 1000)["4"], 50, 2);
-  // Without others it gets all, and without it they do.
+  // Without other instances it gets all calls, and without a canary the others do.
   discovery_.publish({instances[3]});
   EXPECT_EQ(count(web, 10)["4"], 10);
   instances.erase(instances.begin() + 3);
@@ -232,7 +236,7 @@ TEST_F(PolicyTest, ACanaryGetsItsShare) {
   EXPECT_EQ(count(web, 90)["1"], 10);
 }
 
-TEST_F(PolicyTest, FiltersAddUp) {
+TEST_F(PolicyTest, FiltersAreCombined) {
   auto instances = numbered(4);
   instances[0].version = instances[1].version = "v2";
   instances[1].metadata = instances[2].metadata = {{"tier", "gold"}};
@@ -243,7 +247,7 @@ TEST_F(PolicyTest, FiltersAddUp) {
               ElementsAre(Pair("2", 10)));
 }
 
-TEST_F(PolicyTest, ASubsetIsTheCallersOwnAndStays) {
+TEST_F(PolicyTest, EachCallerHasAStableSubset) {
   const auto members = [&](const std::string& caller) {
     return count(balancer(round_robin().subset(4, caller)), 400);
   };
@@ -274,7 +278,7 @@ TEST_F(PolicyTest, NewInstancesStartSlowly) {
   EXPECT_EQ(count(web, 1000)["4"], 250);
 }
 
-TEST_F(PolicyTest, SlowStartIsNoReasonForNoPick) {
+TEST_F(PolicyTest, SlowStartDoesNotPreventPicks) {
   discovery_.publish(numbered(1));
   const auto web = balancer(round_robin().slow_start_for(10s));
   auto other = numbered(2);
@@ -299,13 +303,15 @@ TEST_P(EjectionTest, FailuresInARowEject) {
   EXPECT_FALSE(count(web, 1000).contains("2"));
   clock_->advance(30s);
   EXPECT_TRUE(count(web, 1000).contains("2"));
-  // The next one is twice as long.
-  fail(web, "2", 3);
+  // The next ejection needs as many failures, and is twice as long.
+  fail(web, "2", 2);
+  EXPECT_FALSE(web.instances()[1].ejected);
+  fail(web, "2", 1);
   clock_->advance(59s);
   EXPECT_FALSE(count(web, 1000).contains("2"));
   clock_->advance(1s);
   EXPECT_TRUE(count(web, 1000).contains("2"));
-  // And after a good time short again.
+  // After a time without failures it is short again.
   clock_->advance(300s);
   fail(web, "2", 3);
   clock_->advance(30s);
@@ -317,18 +323,30 @@ INSTANTIATE_TEST_SUITE_P(, EjectionTest,
                                          least_loaded(), p2c_ewma(), consistent_hash(),
                                          round_robin().prefer_zone("a")));
 
-TEST_F(PolicyTest, OneThatKeepsSilentIsEjectedAtOnce) {
+TEST_F(PolicyTest, AnEjectionLastsFiveMinutesAtMost) {
+  discovery_.publish(numbered(4));
+  const auto web = balancer(round_robin().eject_after(1, 100s));
+  for (const auto length : {100s, 200s, 300s, 300s, 300s}) {
+    fail(web, "2", 1);
+    clock_->advance(length - 1s);
+    EXPECT_FALSE(count(web, 40).contains("2"));
+    clock_->advance(1s);
+    EXPECT_TRUE(count(web, 40).contains("2"));
+  }
+}
+
+TEST_F(PolicyTest, ASilentInstanceIsEjectedAtOnce) {
   discovery_.publish(numbered(4));
   const auto web = balancer(p2c_ewma().eject_after(3));
   const auto lenient = balancer(p2c_ewma().never_eject());
-  // It answers others meanwhile: one call that takes its time says little.
+  // It responds to other calls in the meantime: one slow call is no reason.
   const Pick slow = pick_of(web, "2");
   clock_->advance(500ms);
   pick_of(web, "2").report(Outcome::kOk, 1ms);
   clock_->advance(500ms);
   slow.report(Outcome::kTimedOut, 1s);
   EXPECT_FALSE(web.instances()[1].ejected);
-  // It has answered nobody since the call began.
+  // It has not responded to any call since this one began.
   for (const auto* balancer : {&web, &lenient}) {
     const Pick silent = pick_of(*balancer, "2");
     clock_->advance(1s);
@@ -348,23 +366,23 @@ TEST_F(PolicyTest, AtMostHalfIsEjected) {
   const Counts counts = count(web, 900);
   EXPECT_EQ(counts.size(), 3u);
   for (const char* id : {"3", "4", "5"}) EXPECT_GT(counts.at(id), 200) << id;
-  // One alone is never ejected.
+  // The only instance is never ejected.
   discovery_.publish(numbered(1));
   fail(web, "1", 5);
   EXPECT_EQ(count(web, 5)["1"], 5);
 }
 
-TEST_F(PolicyTest, WhenFewAreLeftEjectionsAreNotHeeded) {
+TEST_F(PolicyTest, EjectionsAreIgnoredWhenFewInstancesAreLeft) {
   discovery_.publish(numbered(6));
   const auto web = balancer(round_robin().eject_after(1));
   for (const char* id : {"1", "2", "3"}) fail(web, id, 1);
   EXPECT_EQ(count(web, 60).size(), 3u);
-  // Two of the good ones leave: one of four is left.
+  // Two healthy instances leave: one of four is left.
   discovery_.publish(numbered(4));
   EXPECT_EQ(count(web, 60).size(), 4u);
 }
 
-TEST_F(PolicyTest, AnEjectedInstanceIsBetterThanNone) {
+TEST_F(PolicyTest, EjectedInstancesArePickedIfThereIsNoOther) {
   discovery_.publish(numbered(2));
   const auto web = balancer(round_robin().eject_after(1));
   fail(web, "1", 1);
@@ -373,14 +391,14 @@ TEST_F(PolicyTest, AnEjectedInstanceIsBetterThanNone) {
   EXPECT_EQ(web.pick(std::span(&good, 1))->id, "1");
 }
 
-TEST_F(PolicyTest, OneThatSucceedsLessThanTheOthersIsEjected) {
+TEST_F(PolicyTest, AnInstanceWithALowSuccessRateIsEjected) {
   discovery_.publish(numbered(10));
   const auto web = balancer(round_robin().eject_after(0));
   int calls = 0;
   const auto second = [&] {
     for (int i = 0; i < 2000; ++i) {
       const Pick pick = web.pick();
-      // Never so many in a row, and one of the others fails now and then.
+      // Never enough failures in a row, and the other instances fail rarely.
       const bool ok = pick->id == "7" ? ++calls % 2 == 0 : i % 100 != 0;
       pick.report(ok ? Outcome::kOk : Outcome::kFailed, 1ms);
     }
@@ -393,7 +411,7 @@ TEST_F(PolicyTest, OneThatSucceedsLessThanTheOthersIsEjected) {
   EXPECT_EQ(count(web, 900).size(), 9u);
 }
 
-TEST_F(PolicyTest, CallsThatWereGivenUpSayNothing) {
+TEST_F(PolicyTest, CancelledCallsAreIgnored) {
   discovery_.publish(numbered(2));
   const auto web = balancer(round_robin().eject_after(1));
   for (int i = 0; i < 10; ++i) pick_of(web, "1").report(Outcome::kIgnored, 1ms);
@@ -419,7 +437,7 @@ TEST_F(PolicyTest, OnlyTheFirstReportOfAPickCounts) {
   EXPECT_FALSE(web.instances()[0].ejected);
 }
 
-TEST_F(PolicyTest, AnInstanceThatLeavesTakesItsEjectionAlong) {
+TEST_F(PolicyTest, AnEjectionEndsWhenTheInstanceLeaves) {
   discovery_.publish(numbered(4));
   const auto web = balancer(round_robin().eject_after(1));
   fail(web, "1", 1);
@@ -430,8 +448,8 @@ TEST_F(PolicyTest, AnInstanceThatLeavesTakesItsEjectionAlong) {
   EXPECT_EQ(count(web, 40)["1"], 10);
 }
 
-// The pod of a StatefulSet is replaced, and the set without it is never seen.
-TEST_F(PolicyTest, AnInstanceWithAnotherAddressIsAnotherOne) {
+// The pod of a StatefulSet is replaced, and no set without it is published.
+TEST_F(PolicyTest, AnInstanceWithAnotherAddressIsANewOne) {
   discovery_.publish(numbered(4));
   const auto web = balancer(round_robin().eject_after(1));
   fail(web, "1", 1);
@@ -445,7 +463,7 @@ TEST_F(PolicyTest, AnInstanceWithAnotherAddressIsAnotherOne) {
   EXPECT_EQ(count(web, 40)["1"], 0) << "other changes make it no other";
 }
 
-TEST_F(PolicyTest, CallsOfAnInstanceBeforeItMovedEjectNobody) {
+TEST_F(PolicyTest, CallsBeforeAMoveDoNotEject) {
   discovery_.publish(numbered(4));
   const auto web = balancer(round_robin().eject_after(1));
   const Pick late = pick_of(web, "1");
@@ -458,7 +476,7 @@ TEST_F(PolicyTest, CallsOfAnInstanceBeforeItMovedEjectNobody) {
 
 // ----------------------------------------------------------------------- sets that empty
 
-TEST_F(PolicyTest, CallsOfAnInstanceThatLeftEjectNobody) {
+TEST_F(PolicyTest, CallsOfARemovedInstanceDoNotEject) {
   discovery_.publish(numbered(4));
   const auto web = balancer(round_robin().eject_after(1));
   const Pick late = pick_of(web, "1");
@@ -470,7 +488,7 @@ TEST_F(PolicyTest, CallsOfAnInstanceThatLeftEjectNobody) {
   EXPECT_EQ(count(web, 30).size(), 3u);
 }
 
-TEST_F(PolicyTest, TheLastInstancesAreKeptForAWhile) {
+TEST_F(PolicyTest, TheLastInstancesAreKeptForTheConfiguredTime) {
   discovery_.publish(numbered(2));
   const auto web = balancer(round_robin().keep_last_for(30s));
   discovery_.publish({});
@@ -483,7 +501,7 @@ TEST_F(PolicyTest, TheLastInstancesAreKeptForAWhile) {
   EXPECT_EQ(count(web, 10)["1"], 10);
 }
 
-TEST_F(PolicyTest, FurtherSetsThatCannotBeUsedNeitherEndNorProlongTheTime) {
+TEST_F(PolicyTest, UnusableSetsNeitherEndNorExtendTheTime) {
   auto unready = numbered(2);
   for (auto& instance : unready) instance.ready = false;
   discovery_.publish(numbered(2));
@@ -500,7 +518,7 @@ TEST_F(PolicyTest, FurtherSetsThatCannotBeUsedNeitherEndNorProlongTheTime) {
   EXPECT_EQ(count(web, 10)["none"], 10);
   discovery_.publish(unready);
   EXPECT_EQ(count(web, 10)["none"], 10);
-  // Each usable set has the whole time again.
+  // Each usable set restarts the time.
   discovery_.publish(numbered(1));
   discovery_.publish({});
   clock_->advance(29s);
@@ -508,7 +526,7 @@ TEST_F(PolicyTest, FurtherSetsThatCannotBeUsedNeitherEndNorProlongTheTime) {
   EXPECT_EQ(count(web, 10)["1"], 10);
 }
 
-TEST_F(PolicyTest, NothingIsKeptUnlessOneSaysSo) {
+TEST_F(PolicyTest, InstancesAreNotKeptByDefault) {
   discovery_.publish(numbered(2));
   const auto web = balancer(round_robin());
   discovery_.publish({});
@@ -542,7 +560,7 @@ TEST_F(PolicyTest, HasMetrics) {
   EXPECT_EQ(value("lookout_registry_live"), 1);
 }
 
-TEST_F(PolicyTest, ManyThreadsLearnAtOnce) {
+TEST_F(PolicyTest, ManyThreadsReportAtOnce) {
   discovery_.publish(numbered(8));
   const Balancer web(discovery_, "web", p2c_ewma().eject_after(3, 1ms).slow_start_for(2ms));
   std::vector<std::jthread> threads;

@@ -1,4 +1,4 @@
-// Namespaces that the server refuses to tell of, and how a program learns of it.
+// Namespaces that the program may not read, and the reports about them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,11 +20,9 @@ namespace {
 using namespace registry::test;
 using kratos::Registry;
 using lookout::test::HttpConnection;
-using lookout::test::HttpRequest;
-using lookout::test::HttpResponse;
 using lookout::test::HttpServer;
 
-/// Has a pod of the service "web" in each namespace, and lets nobody see those in "secret".
+/// A server with a pod of the service "web" in each namespace, which forbids those in "secret".
 class RefusalTest : public testing::Test {
  protected:
   RefusalTest()
@@ -93,7 +91,7 @@ class RefusalTest : public testing::Test {
   const rest::Client client_;
 };
 
-TEST_F(RefusalTest, AForbiddenNamespaceDoesNotHoldBackTheOthers) {
+TEST_F(RefusalTest, AForbiddenNamespaceDoesNotBlockOthers) {
   Registry registry(client_, in({"shop", "secret"}));
   auto watcher = registry.watch("web");
   EXPECT_THAT(ids(*registry.get_service("web")), ElementsAre("shop"));
@@ -103,7 +101,7 @@ TEST_F(RefusalTest, AForbiddenNamespaceDoesNotHoldBackTheOthers) {
   EXPECT_THAT(ids(*set), ElementsAre("shop"));
   EXPECT_TRUE(eventually([&] { return set->freshness().live; })) << "it follows what it is told";
 
-  // And the program sees what it is not told.
+  // The program sees the failures.
   EXPECT_TRUE(eventually([&] { return failures().size() >= 2; })) << "it goes on trying";
   EXPECT_EQ(failures()[0].ns, "secret");
   EXPECT_EQ(failures()[0].code, 403);
@@ -117,14 +115,14 @@ TEST_F(RefusalTest, AForbiddenNamespaceDoesNotHoldBackTheOthers) {
   EXPECT_EQ(now[0].ns, "secret");
   EXPECT_EQ(now[0].code, 403);
 
-  // When it is let in, that is announced.
+  // Once access is granted, the set is announced.
   refuses_ = false;
   EXPECT_TRUE(next_that(watcher, [](const auto& s) { return s.size() == 2; }));
   EXPECT_TRUE(eventually([&] { return registry.failures().empty(); }));
 }
 
-TEST_F(RefusalTest, ItIsOnlyLeftOutWhenTheServerHasRefusedIt) {
-  // Nobody knows of "secret" what the server will say, before it has been asked.
+TEST_F(RefusalTest, ANamespaceIsOmittedOnlyAfterARejection) {
+  // Before the first response, the result for "secret" is unknown.
   refuses_ = false;
   Registry registry(client_, in({"shop", "secret"}));
   auto watcher = registry.watch("web");
@@ -134,7 +132,7 @@ TEST_F(RefusalTest, ItIsOnlyLeftOutWhenTheServerHasRefusedIt) {
   EXPECT_THAT(registry.failures(), IsEmpty());
 }
 
-/// Why nothing is known of "web"; empty if something is.
+/// The reason why "web" has not synced; empty if it has.
 std::string reason_not_synced(Registry& registry) {
   try {
     registry.get_service("web");
@@ -144,7 +142,7 @@ std::string reason_not_synced(Registry& registry) {
   return "";
 }
 
-TEST_F(RefusalTest, NotSyncedSaysWhatTheServerSaid) {
+TEST_F(RefusalTest, NotSyncedQuotesTheServersError) {
   Options options = in({"secret"});
   options.sync_timeout = 200ms;
   Registry registry(client_, options);
@@ -160,14 +158,14 @@ TEST_F(RefusalTest, NotSyncedSaysWhatTheServerSaid) {
   EXPECT_TRUE(watcher.next_for(kLong));
 }
 
-TEST_F(RefusalTest, NobodyWaitsForWhatIsRefused) {
+TEST_F(RefusalTest, ARejectionEndsTheWait) {
   Options options = in({"secret"});
   options.sync_timeout = std::chrono::hours(1);
   Registry registry(client_, options);
   EXPECT_THAT([&] { registry.get_service("web"); },
               testing::ThrowsMessage<NotSynced>(
                   AllOf(HasSubstr("refuses"), HasSubstr("pods is forbidden"))));
-  // It is tried again all the same.
+  // The registry retries nevertheless.
   refuses_ = false;
   EXPECT_TRUE(eventually([&] {
     try {
@@ -178,7 +176,7 @@ TEST_F(RefusalTest, NobodyWaitsForWhatIsRefused) {
   }));
 }
 
-TEST_F(RefusalTest, NotSyncedSaysWhyTheServerCannotBeReached) {
+TEST_F(RefusalTest, NotSyncedQuotesTheConnectionError) {
   rest::Config config;
   {
     const HttpServer gone([](HttpConnection&) {});
@@ -192,7 +190,7 @@ TEST_F(RefusalTest, NotSyncedSaysWhyTheServerCannotBeReached) {
   EXPECT_TRUE(eventually([&] { return !failures().empty() && failures()[0].code == 0; }));
 }
 
-TEST_F(RefusalTest, DubboClientsGoOnWithTheOtherNamespaces) {
+TEST_F(RefusalTest, DubboClientsContinueWithOtherNamespaces) {
   dubbo::ClientOptions options;
   options.observer = true;
   options.namespaces = {"shop", "secret"};

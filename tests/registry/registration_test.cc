@@ -1,4 +1,4 @@
-// Announcements that last as long as they are true, and programs that leave in peace.
+// Announcements that follow the health of a program, and graceful shutdown.
 #include "lookout/registry/registration.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ namespace {
 using namespace registry::test;
 using State = Registration::State;
 
-/// Notes what is asked of it, and fails as long as the test says so.
+/// Records its calls, and fails as long as the test wants.
 class NotingRegistrar : public Registrar {
  public:
   using Registrar::deregister_instance;
@@ -71,7 +71,7 @@ RegistrationOptions quick(std::function<bool()> ready = {}) {
   return out;
 }
 
-TEST(RegistrationTest, AnnouncesAndTakesBack) {
+TEST(RegistrationTest, RegistersAndDeregisters) {
   NotingRegistrar registrar;
   {
     Registration registration(registrar, quick());
@@ -90,7 +90,7 @@ TEST(RegistrationTest, FollowsTheHealthOfTheProgram) {
   EXPECT_EQ(registration.state(), State::kWaiting);
   EXPECT_THAT(registration.last_error(), HasSubstr("not ready"));
   ready = true;
-  // (As long as it takes.)
+  // (Without a limit.)
   EXPECT_TRUE(registration.wait_registered(std::chrono::milliseconds::max()));
   ready = false;
   EXPECT_TRUE(eventually([&] { return registration.state() == State::kOut; }));
@@ -103,7 +103,7 @@ TEST(RegistrationTest, FollowsTheHealthOfTheProgram) {
               ElementsAre("register web", "deregister web", "register web", "deregister web"));
 }
 
-TEST(RegistrationTest, OneThatThrowsIsNotReady) {
+TEST(RegistrationTest, AHealthCheckThatThrowsIsNotReady) {
   NotingRegistrar registrar;
   Registration registration(registrar, quick([]() -> bool { throw Error("no database"); }));
   EXPECT_TRUE(eventually([&] { return !registration.last_error().empty(); }));
@@ -112,7 +112,7 @@ TEST(RegistrationTest, OneThatThrowsIsNotReady) {
   EXPECT_THAT(registrar.notes(), IsEmpty()) << "there is nothing to take back";
 }
 
-TEST(RegistrationTest, TriesAgainAndSaysWhy) {
+TEST(RegistrationTest, RetriesAndReportsTheError) {
   NotingRegistrar registrar;
   registrar.failing = true;
   auto options = quick();
@@ -135,13 +135,13 @@ TEST(RegistrationTest, TriesAgainAndSaysWhy) {
   EXPECT_GE(samples[2].value, 3);
 }
 
-TEST(RegistrationTest, AnAnnouncementThatMayHaveArrivedIsTakenBack) {
+TEST(RegistrationTest, AnUncertainAnnouncementIsWithdrawn) {
   NotingRegistrar registrar;
   registrar.failing = true;
   Registration registration(registrar, quick());
   EXPECT_TRUE(eventually([&] { return registrar.count("register web") > 0; }));
   registrar.failing = false;
-  // (It may have been announced just now, too.)
+  // (The announcement may have succeeded just now.)
   EXPECT_TRUE(registration.leave());
   EXPECT_EQ(registrar.notes().back(), "deregister web");
 }
@@ -155,9 +155,66 @@ TEST(RegistrationTest, LeavingHasALimit) {
   registrar.failing = true;
   EXPECT_FALSE(registration.leave());
   EXPECT_GE(registrar.count("deregister web"), 2u) << "and is tried again until then";
+  EXPECT_FALSE(registration.leave()) << "again changes nothing";
 }
 
-/// Registers only when it is let, or when the request is stopped.
+TEST(RegistrationTest, ARegistrationThatHasLeftIsNotAwaited) {
+  NotingRegistrar registrar;
+  Registration registration(registrar, quick([] { return false; }));
+  registration.leave();
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(registration.wait_registered(kLong));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kLong / 2);
+}
+
+TEST(RegistrationTest, EachRetryWaitsLonger) {
+  NotingRegistrar registrar;
+  registrar.failing = true;
+  auto options = quick();
+  options.retry_after = 10ms;
+  options.retry_after_max = kLong;
+  const auto begin = std::chrono::steady_clock::now();
+  const Registration registration(registrar, options);
+  EXPECT_TRUE(eventually([&] { return registrar.count("register web") >= 6; }));
+  registrar.failing = false;
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 310ms) << "10 ms, 20 ms, ... 160 ms";
+}
+
+TEST(RegistrationTest, RetriesResetAfterASuccess) {
+  NotingRegistrar registrar;
+  registrar.failing = true;
+  auto options = quick();
+  options.retry_after = 1ms;
+  options.retry_after_max = std::chrono::hours(1);
+  options.refresh_every = 1ms;
+  Registration registration(registrar, options);
+  // The last of these retries wait half a second.
+  EXPECT_TRUE(eventually([&] { return registrar.count("register web") >= 10; }));
+  registrar.failing = false;
+  EXPECT_TRUE(registration.wait_registered(kLong));
+  registrar.failing = true;
+  // With the last pause, these retries would take two minutes.
+  const std::size_t before = registrar.count("register web");
+  EXPECT_TRUE(eventually([&] { return registrar.count("register web") >= before + 8; }));
+  registrar.failing = false;
+}
+
+TEST(RegistrationTest, AFailedWithdrawalIsRetriedAfterAPause) {
+  NotingRegistrar registrar;
+  std::atomic<bool> ready{true};
+  auto options = quick([&] { return ready.load(); });
+  options.retry_after = options.retry_after_max = 50ms;
+  const Registration registration(registrar, options);
+  EXPECT_TRUE(registration.wait_registered(kLong));
+  registrar.failing = true;
+  const auto begin = std::chrono::steady_clock::now();
+  ready = false;
+  EXPECT_TRUE(eventually([&] { return registrar.count("deregister web") >= 4; }));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 150ms);
+  registrar.failing = false;
+}
+
+/// Blocks each registration until a gate opens or the request is stopped.
 class SlowRegistrar : public NotingRegistrar {
  public:
   void register_instance(const ServiceInstance& instance, rest::CallOptions call) override {
@@ -173,7 +230,7 @@ class SlowRegistrar : public NotingRegistrar {
   std::chrono::milliseconds answers_after{100};
 };
 
-TEST(RegistrationTest, LeavingWaitsForARegistrationThatIsOnItsWay) {
+TEST(RegistrationTest, LeavingWaitsForARunningRegistration) {
   SlowRegistrar registrar;
   Registration registration(registrar, quick());
   ASSERT_TRUE(registrar.asked.wait());
@@ -201,7 +258,7 @@ TEST(RegistrationTest, AnnouncesAgain) {
   EXPECT_TRUE(eventually([&] { return registrar.count("register web") >= 4; }));
 }
 
-/// Registers, and fails to deregister with this error.
+/// Registers, and fails to deregister with a given error.
 class OneWayRegistrar : public Registrar {
  public:
   using Registrar::deregister_instance;
@@ -214,7 +271,7 @@ class OneWayRegistrar : public Registrar {
   const api::StatusError error_;
 };
 
-TEST(RegistrationTest, APageOfAProxyDoesNotMeanThatThePodHasGone) {
+TEST(RegistrationTest, A404OfAProxyIsNotAnAbsentPod) {
   const auto leaves = [](const api::StatusError& error, std::chrono::milliseconds within) {
     OneWayRegistrar registrar(error);
     auto options = quick();
@@ -260,7 +317,7 @@ class PodRegistrationTest : public testing::Test {
   std::vector<std::string> warnings_;
 };
 
-TEST_F(PodRegistrationTest, LabelsThatWereRemovedComeBack) {
+TEST_F(PodRegistrationTest, RemovedLabelsAreRestored) {
   cluster_.create_pod("web-1", {});
   kratos::Registry registry(cluster_.client(), on("web-1"));
   auto options = quick();
@@ -275,7 +332,7 @@ TEST_F(PodRegistrationTest, LabelsThatWereRemovedComeBack) {
   EXPECT_THAT(warnings(), IsEmpty());
 }
 
-TEST_F(PodRegistrationTest, SendingItAgainWritesNothing) {
+TEST_F(PodRegistrationTest, RegisteringAgainWritesNothing) {
   cluster_.create_pod("web-1", {});
   kratos::Registry registry(cluster_.client(), on("web-1"));
   registry.register_instance({.name = "web", .endpoints = {"http://0.0.0.0:80"}});
@@ -288,7 +345,7 @@ TEST_F(PodRegistrationTest, APodOfTheSameNameIsNotTouched) {
   cluster_.create_pod("web-0", {});
   kratos::Registry registry(cluster_.client(), on("web-0"));
   registry.register_instance({.name = "web", .endpoints = {"http://0.0.0.0:80"}});
-  // The pod of a StatefulSet is replaced; the old program has not ended yet.
+  // The pod of a StatefulSet is replaced while the old program still runs.
   cluster_.remove_pod("web-0");
   cluster_.create_pod("web-0", {});
   kratos::Registry next(cluster_.client(), on("web-0"));
@@ -301,7 +358,7 @@ TEST_F(PodRegistrationTest, APodOfTheSameNameIsNotTouched) {
   EXPECT_EQ(app_of("web-0"), "");
 }
 
-TEST_F(PodRegistrationTest, OfAPodThatHasGoneNothingIsTakenBack) {
+TEST_F(PodRegistrationTest, ADeletedPodIsNotDeregistered) {
   cluster_.create_pod("web-1", {});
   kratos::Registry registry(cluster_.client(), on("web-1"));
   auto options = quick();
@@ -316,7 +373,7 @@ TEST_F(PodRegistrationTest, OfAPodThatHasGoneNothingIsTakenBack) {
   EXPECT_THROW(registry.deregister_instance({}), api::StatusError) << "by itself, it is an error";
 }
 
-TEST_F(PodRegistrationTest, OfAPodThatWasReplacedNothingIsTakenBack) {
+TEST_F(PodRegistrationTest, AReplacedPodIsNotDeregistered) {
   cluster_.create_pod("web-0", {});
   kratos::Registry registry(cluster_.client(), on("web-0"));
   auto options = quick();
@@ -401,7 +458,7 @@ TEST_F(PodRegistrationTest, AnAppRegistersServesAndLeaves) {
   EXPECT_EQ(app_of("web-1"), "");
 }
 
-TEST_F(PodRegistrationTest, AnAppIsWrittenInBraces) {
+TEST_F(PodRegistrationTest, AnAppMayBeCreatedInBraces) {
   cluster_.create_pod("web-1", {});
   App app{cluster_.client(),
           {.name = "web",
@@ -415,7 +472,7 @@ TEST_F(PodRegistrationTest, AnAppIsWrittenInBraces) {
   EXPECT_EQ(app_of("web-1"), "");
 }
 
-TEST_F(PodRegistrationTest, AnAppThatEndsByItselfIsTakenBack) {
+TEST_F(PodRegistrationTest, AnAppThatReturnsIsDeregistered) {
   cluster_.create_pod("web-1", {});
   App app{cluster_.client(), web_on("web-1")};
   EXPECT_THROW(app.run([&](std::stop_token) {
@@ -444,14 +501,32 @@ TEST_F(PodRegistrationTest, AnAppServesUntilNothingIsInFlight) {
   });
 }
 
-TEST_F(PodRegistrationTest, WhatCannotBeAnnouncedIsSaidAtOnce) {
+TEST_F(PodRegistrationTest, AnAppWhoseCountThrowsServesForTheDrainTime) {
+  cluster_.create_pod("web-1", {});
+  AppOptions options = web_on("web-1");
+  std::atomic<int> calls{0};
+  options.in_flight = [&]() -> std::size_t {
+    ++calls;
+    throw std::runtime_error("no count");
+  };
+  App app{cluster_.client(), options};
+  app.run([&](std::stop_token stop) {
+    EXPECT_TRUE(app.wait_registered(kLong));
+    app.stop();
+    serve(stop);
+  });
+  EXPECT_EQ(app.state(), State::kLeft);
+  EXPECT_GT(calls, 1);
+}
+
+TEST_F(PodRegistrationTest, AnInvalidAnnouncementFailsAtOnce) {
   AppOptions options = web_on("web-1");
   options.endpoints = {"0.0.0.0"};
   EXPECT_THROW(App(cluster_.client(), options), RegistrationError);
 }
 
 TEST_F(PodRegistrationTest, SigtermEndsAnApp) {
-  // In a process of its own, as handlers of signals stay.
+  // In a separate process, because signal handlers stay installed.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   cluster_.create_pod("web-1", {});
   const auto until_sigterm = [this] {

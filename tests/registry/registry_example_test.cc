@@ -1,4 +1,4 @@
-// The pair of example services, run as programs.
+// The two example programs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class RegistryExampleTest : public testing::TestWithParam<const char*> {
     pod.ports = fmt::format(R"([{{"containerPort":{}}}])", port);
     return pod;
   }
-  /// A pod that somebody else announced.
+  /// A pod that another program has announced.
   void create(const std::string& name, int port, const std::string& protocol = "http") {
     PodTemplate pod = on_port(kratos_pod("web", name), port);
     pod.annotations = {
@@ -59,7 +59,7 @@ class RegistryExampleTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(, RegistryExampleTest, testing::Values("curl", "beast"),
                          [](const auto& test) { return std::string(test.param); });
 
-TEST_P(RegistryExampleTest, ServesIsCalledAndLeaves) {
+TEST_P(RegistryExampleTest, ServesCallsAndLeaves) {
   const int port = lookout::test::free_port();
   cluster_.create_pod("web-1", on_port({}, port));
   environment_.set("POD_NAME", "web-1");
@@ -76,10 +76,10 @@ TEST_P(RegistryExampleTest, ServesIsCalledAndLeaves) {
   EXPECT_EQ(label("web-1"), "");
 }
 
-TEST_P(RegistryExampleTest, NoCallFailsWhileOneInstanceAnswers) {
+TEST_P(RegistryExampleTest, NoCallFailsWhileAnInstanceResponds) {
   const HttpServer good(HttpServer::answering(
       [](const auto&) { return lookout::test::HttpResponse{.body = "here\n"}; }));
-  // As a process that is stopped: the connection comes about, and nothing else.
+  // Like a stopped process: it accepts connections and does nothing else.
   const HttpServer hung([](HttpConnection& connection) { connection.wait_for_close(); });
   create("good", good.port());
   create("hung", hung.port());
@@ -92,7 +92,7 @@ TEST_P(RegistryExampleTest, NoCallFailsWhileOneInstanceAnswers) {
   EXPECT_LE(hung.connections(), 4) << "it is left alone after three failures";
 }
 
-TEST_P(RegistryExampleTest, FindsTheOneThatSpeaksHttp) {
+TEST_P(RegistryExampleTest, FindsTheInstanceWithHttp) {
   const HttpServer good(HttpServer::answering(
       [](const auto&) { return lookout::test::HttpResponse{.body = "here\n"}; }));
   for (int i = 0; i < 5; ++i) create("grpc-" + std::to_string(i), 9000, "grpc");
@@ -100,7 +100,7 @@ TEST_P(RegistryExampleTest, FindsTheOneThatSpeaksHttp) {
   EXPECT_EQ(call(1).output, "here\n");
 }
 
-TEST_P(RegistryExampleTest, SaysWhenNobodyAnswers) {
+TEST_P(RegistryExampleTest, ReportsWhenNoInstanceResponds) {
   create("killed", lookout::test::free_port());
   const auto result = call(1);
   EXPECT_EQ(result.status, 1);

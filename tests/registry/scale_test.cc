@@ -1,4 +1,4 @@
-// Many services, many watchers, and a cluster that does not hold still.
+// Many services and watchers in a cluster that changes all the time.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,11 +30,10 @@ namespace lookout::registry::kratos {
 namespace {
 
 using namespace registry::test;
-using lookout::test::eventually;
 using lookout::test::kSanitized;
 
-/// With LOOKOUT_FULL_SCALE in the environment tests are as large as the registry must bear, and
-/// take minutes.
+/// With LOOKOUT_FULL_SCALE in the environment, the tests have the full size that the registry must
+/// support, and take minutes.
 const bool kFullScale = std::getenv("LOOKOUT_FULL_SCALE") != nullptr;
 
 const int kServices = kFullScale ? 1000 : kSanitized ? 40 : 200;
@@ -58,7 +57,7 @@ Seen seen(const InstanceSet& set) {
   return out;
 }
 
-/// The same from the pods that the server has, made without the registry.
+/// The expected result, computed from the server's pods without the registry.
 std::map<std::string, Seen> truth(const Cluster& cluster) {
   std::map<std::string, Seen> out;
   for (const auto& item : cluster.pods().list().items) {
@@ -76,7 +75,7 @@ std::map<std::string, Seen> truth(const Cluster& cluster) {
   return out;
 }
 
-/// Pods with a service each, and somebody who changes them.
+/// Pods with one service each, and threads that change them.
 class ScaleTest : public testing::Test {
  protected:
   explicit ScaleTest(apiserver::ServerOptions options = {}) : cluster_(std::move(options)) {}
@@ -94,7 +93,7 @@ class ScaleTest : public testing::Test {
     }
   }
 
-  /// One of the things that happen to a pod.
+  /// A random change of a pod.
   void change(int n, std::minstd_rand& random) {
     const auto pick = [&](int below) {
       return static_cast<int>(random() % static_cast<unsigned>(below));
@@ -124,14 +123,14 @@ class ScaleTest : public testing::Test {
         break;
     }
   }
-  /// `rate`: how many a second; 0: as many as can be made.
+  /// `rate`: changes per second; 0: no limit.
   void make_changes(int changes, int pods, int rate) {
     std::vector<std::jthread> changers;
     const auto begin = std::chrono::steady_clock::now();
     for (int c = 0; c < 4; ++c) {
       changers.emplace_back([&, c] {
         std::minstd_rand random(static_cast<unsigned>(c) + 1);
-        // Each has pods of his own, so that none is deleted under another's hands.
+        // Each thread has its own pods, so that no other thread deletes them.
         for (int i = 0; i < changes / 4; ++i) {
           if (rate > 0) {
             std::this_thread::sleep_until(begin +
@@ -146,8 +145,8 @@ class ScaleTest : public testing::Test {
     fmt::print("{} changes, {:.0f} a second\n", changes, changes / took.count());
   }
 
-  /// Writes the time into the metadata of a pod, in the server's storage itself: what follows is
-  /// the server's event. Pods from kPods on are for this.
+  /// Writes the time into the metadata of a pod, directly in the server's storage: the next event
+  /// of the server carries it. Pods from kPods on are for this.
   void stamp(int n) {
     auto& pods = cluster_.server().storage().resource("pods");
     cluster_.client().loop().run(
@@ -182,7 +181,7 @@ TEST_F(ScaleTest, EveryWatcherEndsWithTheExactSet) {
   Registry registry(cluster_.client());
   auto lazy = registry.watch(service_name(0));
 
-  // Half of them block, half are called.
+  // Half of the watchers block, half have callbacks.
   std::mutex mutex;
   std::map<int, Seen> last;
   const auto note = [&](int watcher, const InstanceSet& set) {
@@ -218,7 +217,7 @@ TEST_F(ScaleTest, EveryWatcherEndsWithTheExactSet) {
     })) << "watcher "
         << w;
   }
-  // The one that never read has kept nobody, and gets the latest now.
+  // The watcher that never read did not block others, and gets the latest set.
   const auto set = lazy.next_for(kLong);
   ASSERT_TRUE(set);
   EXPECT_EQ(seen(*set), expected_of(0));
@@ -229,7 +228,7 @@ TEST_F(ScaleTest, EveryWatcherEndsWithTheExactSet) {
   }
 }
 
-TEST_F(ScaleTest, WatchersLeaveNothingBehind) {
+TEST_F(ScaleTest, WatchersReleaseEverything) {
   create_all(20);
   Registry registry(cluster_.client());
   registry.get_service(service_name(0));
@@ -245,7 +244,7 @@ TEST_F(ScaleTest, WatchersLeaveNothingBehind) {
   std::size_t memory = 0;
   std::size_t thread_number = 0;
   for (int i = 0; i < kRounds; ++i) {
-    if (i == kRounds / 10) {  // by now everything has been needed once
+    if (i == kRounds / 10) {  // by now everything has been allocated once
       memory = lookout::test::resident_bytes();
       thread_number = lookout::test::thread_count();
     }
@@ -260,19 +259,19 @@ TEST_F(ScaleTest, WatchersLeaveNothingBehind) {
     }
   }
   EXPECT_LT(lookout::test::thread_count(), thread_number + 10) << "a pool may still grow a little";
-  // (A sanitizer keeps what is freed, and looks for leaks itself.)
+  // (A sanitizer quarantines freed memory, and finds leaks itself.)
   if (!kSanitized) {
     EXPECT_LT(lookout::test::resident_bytes(), memory + (16u << 20));
   }
   done = true;
   threads.clear();
   EXPECT_EQ(cluster_.server().stats().watches, 1) << "all watchers share one informer";
-  // A set that is being computed keeps its service for a moment.
+  // A running computation of a set keeps its service for a moment.
   EXPECT_TRUE(eventually([&] { return registry.stats().followed == 0; }));
   EXPECT_EQ(registry.stats().watchers, 0u);
 }
 
-TEST_F(ScaleTest, APodThatFlapsEndsAsItIs) {
+TEST_F(ScaleTest, AFlappingPodEndsInItsFinalState) {
   create_all(3);
   const int kFlaps = kSanitized && !kFullScale ? 300 : 10'000;
   Registry registry(cluster_.client());
@@ -295,7 +294,7 @@ TEST_F(ScaleTest, APodThatFlapsEndsAsItIs) {
   EXPECT_LE(sets, kFlaps + 3);
 }
 
-/// A server that remembers little, so that whoever was away has to list anew.
+/// A server with a short history, so that disconnected clients must relist.
 class ForgetfulServerTest : public ScaleTest {
  protected:
   ForgetfulServerTest() : ScaleTest(options()) {}
@@ -309,7 +308,7 @@ class ForgetfulServerTest : public ScaleTest {
   }
 };
 
-TEST_F(ForgetfulServerTest, AfterAnAbsenceEverythingHasChanged) {
+TEST_F(ForgetfulServerTest, SeesAllChangesAfterADisconnect) {
   constexpr int kFew = 60;
   create_all(kFew);
   Options options;
@@ -323,7 +322,7 @@ TEST_F(ForgetfulServerTest, AfterAnAbsenceEverythingHasChanged) {
   cluster_.stop_server();
   ASSERT_TRUE(eventually([&] { return !registry.freshness().live; }));
   {
-    // Others change everything meanwhile.
+    // Everything changes in the meantime.
     apiserver::ServerOptions elsewhere;
     elsewhere.storage = cluster_.storage();
     apiserver::Server server(elsewhere);
@@ -365,11 +364,11 @@ TEST(RegistryProjectionTest, KeepsLittleOfAPod) {
   EXPECT_LT(kept.memory_size() * 15, whole.memory_size() * 2);
 }
 
-TEST_F(ScaleTest, SetsComeSoon) {
-  // How long it takes from the server's event until next() has returned: printed, not asserted.
+TEST_F(ScaleTest, SetsArriveSoon) {
+  // The time from the server's event until next() returns: printed, not asserted.
   create_all(kPods);
   Registry registry(cluster_.client());
-  const int stamped = kPods;  // a pod of a service of its own
+  const int stamped = kPods;  // a pod with its own service
   cluster_.create_pod(pod_name(stamped), kratos_pod("stamped", "1"));
   auto watcher = registry.watch("stamped");
   ASSERT_TRUE(next_that(watcher, [](const auto& s) { return s.size() == 1; }));
@@ -384,7 +383,7 @@ TEST_F(ScaleTest, SetsComeSoon) {
   print_latency("from the server's event to next(), nothing else going on", quiet);
 
   std::atomic<int> told{0};
-  std::vector<Subscription> others;  // end before what they refer to
+  std::vector<Subscription> others;  // destroyed before the objects that they use
   for (int w = 0; w < kWatchers; ++w) {
     others.push_back(
         registry.subscribe(service_name(w % kServices), [&](const InstanceSetPtr&) { ++told; }));

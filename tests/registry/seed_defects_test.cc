@@ -4,12 +4,12 @@
 //
 // kratos:
 //   - a malformed pod fails lookups, and panics in watches:
-//     AMalformedPodIsReportedAndCostsNobodyElseAnything
-//   - an unread watcher blocks the informer: WhatHappensMeanwhileIsCoalescedToTheLatest
-//   - handlers of stopped watchers are never removed: WatchersLeaveNothingBehind
-//   - Next() never returns after Close(): EachEndWakesTheOneWhoWaits
-//   - equal sets are announced again: ASetThatIsAsItWasIsNotAnnouncedAgain
-//   - the namespace is read with its line end: TakesTheNamespaceOfTheServiceAccountAndFiles...
+//     AMalformedPodIsReportedAndDoesNotAffectOthers
+//   - an unread watcher blocks the informer: UnreadSetsAreCoalescedToTheLatest
+//   - handlers of stopped watchers are never removed: WatchersReleaseEverything
+//   - Next() never returns after Close(): EachEndWakesTheWaiter
+//   - equal sets are announced again: AnUnchangedSetIsNotAnnouncedAgain
+//   - the namespace is read with its line end: ReadsTheServiceAccountsNamespaceAndDownwardApi...
 //   - a lookup scans all pods: bench/registry_memory.cc shows the index instead
 //   - a missed deletion panics in the filter: here
 //   - a running pod without an address is served: here
@@ -17,15 +17,15 @@
 //   - the empty name finds deregistered pods: here
 //
 // dubbo-go:
-//   - a null record panics, a malformed one loses all: OneThatIsMalformedSpoilsNoOther
-//   - events overtake each other: EventsOfAPodComeInTheirOrder
-//   - an unread watcher blocks all others: AWatcherThatDoesNotReadHoldsUpNobody
-//   - removed records are not reported: TellsWhatComesChangesAndGoes
-//   - a key is deleted with the first of its pods: AKeyIsThereAsLongAsOnePodHasIt
-//   - a "prefix" matches anywhere in the key: ReadsWhatGoWrites
-//   - Create() of two clients loses one record: WritersOfOnePodLoseNothing
-//   - ValidateClient() replaces valid clients: ValidateMakesANewClientOnlyForOneThatIsLost
-//   - existing records are not seen when a client starts: ReadsWhatGoWrites
+//   - a null record panics, a malformed one loses all: AMalformedRecordDoesNotAffectOthers
+//   - events overtake each other: EventsOfAPodAreInOrder
+//   - an unread watcher blocks all others: AnUnreadWatcherDoesNotBlockOthers
+//   - removed records are not reported: DeliversAdditionsUpdatesAndDeletions
+//   - a key is deleted with the first of its pods: AKeyExistsWhileAnyPodHasIt
+//   - a "prefix" matches anywhere in the key: ReadsRecordsThatGoWrites
+//   - Create() of two clients loses one record: ConcurrentWritersOfAPodLoseNothing
+//   - ValidateClient() replaces valid clients: ValidateReplacesOnlyLostClients
+//   - existing records are not seen when a client starts: ReadsRecordsThatGoWrites
 //   - a missed deletion is dropped: here
 //   - lists and watches stay pinned to the first version: here
 //   - the removal of an annotation keeps its records: here
@@ -48,7 +48,7 @@ namespace {
 using namespace registry::test;
 using lookout::test::kSanitized;
 
-/// A server that remembers so little that whoever was away must list anew.
+/// A server with so short a history that disconnected clients must relist.
 class SeedDefectsTest : public testing::Test {
  protected:
   SeedDefectsTest() : cluster_(forgetful()) {}
@@ -61,8 +61,8 @@ class SeedDefectsTest : public testing::Test {
     return out;
   }
 
-  /// What others do while the registries have no server: at another address, with the same objects,
-  /// and more of it than is remembered.
+  /// Makes changes while the registries have no server: at another address, on the same objects,
+  /// and more of them than the history holds.
   template <class Change>
   void while_away(Change change) {
     cluster_.stop_server();
@@ -95,7 +95,7 @@ constexpr BackoffOptions kQuick{.initial = 1ms, .max = 20ms};
 
 class KratosSeedTest : public SeedDefectsTest {};
 
-TEST_F(KratosSeedTest, ADeletionThatWasMissedIsAnnounced) {
+TEST_F(KratosSeedTest, AMissedDeletionIsAnnounced) {
   cluster_.create_pod("a", kratos_pod("web", "a"));
   cluster_.create_pod("b", kratos_pod("web", "b"));
   Options options;
@@ -122,12 +122,12 @@ TEST_F(KratosSeedTest, ARunningPodWithoutAnAddressIsNotServed) {
   EXPECT_THAT(ids(*registry.get_service("web")), ElementsAre("b"));
 }
 
-TEST_F(KratosSeedTest, AStoppedWatcherHandsOutNothing) {
+TEST_F(KratosSeedTest, AStoppedWatcherReturnsNothing) {
   cluster_.create_pod("a", kratos_pod("web", "a"));
   kratos::Registry registry(cluster_.client());
   registry.get_service("web");
   for (int i = 0; i < 20; ++i) {
-    auto watcher = registry.watch("web");  // a set is ready to be taken
+    auto watcher = registry.watch("web");  // a set is available
     watcher.stop();
     EXPECT_EQ(watcher.next().outcome(), NextOutcome::kStopped);
   }
@@ -159,7 +159,7 @@ class DubboSeedTest : public SeedDefectsTest {
   }
 };
 
-TEST_F(DubboSeedTest, WhatHappenedInItsAbsenceIsTold) {
+TEST_F(DubboSeedTest, ChangesDuringADisconnectAreDelivered) {
   provider("p", {{"a", "1"}});
   provider("q", {{"b", "1"}});
   dubbo::Client client(cluster_.client(), options());
@@ -181,7 +181,7 @@ TEST_F(DubboSeedTest, WhatHappenedInItsAbsenceIsTold) {
   EXPECT_THAT(told, testing::UnorderedElementsAre("DELETE a=1", "UPDATE b=2"));
 }
 
-TEST_F(DubboSeedTest, AnAnnotationThatGoesTakesItsRecordsAlong) {
+TEST_F(DubboSeedTest, RecordsOfARemovedAnnotationAreDeleted) {
   provider("p", {{"a", "1"}});
   dubbo::Client client(cluster_.client(), options());
   auto watcher = client.watch("a", dubbo::Begin::kWithWhatIsThere);
@@ -193,7 +193,7 @@ TEST_F(DubboSeedTest, AnAnnotationThatGoesTakesItsRecordsAlong) {
   EXPECT_EQ(client.get("a"), std::nullopt);
 }
 
-TEST_F(DubboSeedTest, WatchersThatWereStoppedAreGone) {
+TEST_F(DubboSeedTest, StoppedWatchersAreRemoved) {
   provider("p", {{"a", "1"}});
   dubbo::Client client(cluster_.client(), options());
   ASSERT_EQ(client.get("a"), "1");
@@ -210,11 +210,11 @@ TEST_F(DubboSeedTest, WatchersThatWereStoppedAreGone) {
   const std::size_t threads = lookout::test::thread_count();
   watch_and_stop(kSanitized ? 10'000 : 100'000);
   EXPECT_LT(lookout::test::thread_count(), threads + 10) << "a pool may still grow a little";
-  // (A sanitizer keeps what is freed, and looks for leaks itself.)
+  // (A sanitizer quarantines freed memory, and finds leaks itself.)
   if (!kSanitized) {
     EXPECT_LT(lookout::test::resident_bytes(), before + (8u << 20));
   }
-  // None of them is told any more, and the client still works.
+  // None of them receives events, and the client still works.
   cluster_.annotate("p", "dubbo.io/annotation", dubbo::encode_records({{"a", "2"}}));
   EXPECT_TRUE(eventually([&] { return client.get("a") == "2"; }));
 }

@@ -1,4 +1,4 @@
-// Kubernetes services by their EndpointSlices.
+// Kubernetes Services, from their EndpointSlices.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ TEST_F(ServicesTest, AnEndpointIsAnInstance) {
   EXPECT_EQ((*set)[0].origin, "default/web-x");
 }
 
-TEST_F(ServicesTest, SlicesThatSpeakOfOnePodAreOneInstance) {
+TEST_F(ServicesTest, SlicesOfOnePodAreOneInstance) {
   const char* v4 = R"([{"addresses":["10.0.0.1"],"targetRef":{"kind":"Pod","name":"web-x"}}])";
   const char* v6 = R"([{"addresses":["fd00::1"],"targetRef":{"kind":"Pod","name":"web-x"}}])";
   slice("web-4", "web", v4);
@@ -73,7 +73,7 @@ TEST_F(ServicesTest, SlicesThatSpeakOfOnePodAreOneInstance) {
   EXPECT_THAT((*set)[1].endpoints, ElementsAre("http://10.0.0.1:8080", "http://[fd00::1]:8080"));
 }
 
-TEST_F(ServicesTest, ServesWhatIsReady) {
+TEST_F(ServicesTest, ServesReadyEndpoints) {
   slice("web-1", "web",
         R"([{"addresses":["10.0.0.1"]},
             {"addresses":["10.0.0.2"],"conditions":{"ready":false}},
@@ -84,6 +84,34 @@ TEST_F(ServicesTest, ServesWhatIsReady) {
   all.include_unready = true;
   EXPECT_THAT(ids(*Registry(cluster_.client(), all).get_service("web")),
               ElementsAre("10.0.0.1", "10.0.0.2", "10.0.0.3"));
+}
+
+TEST_F(ServicesTest, TerminatingEndpointsServeIfNoneIsReady) {
+  const char* leaving = R"("conditions":{"ready":false,"serving":true,"terminating":true})";
+  slice("web-1", "web",
+        fmt::format(R"([{{"addresses":["10.0.0.1"]}},
+            {{"addresses":["10.0.0.2"],{}}}])",
+                    leaving));
+  Registry registry(cluster_.client(), in("default"));
+  auto watcher = registry.watch("web");
+  const auto ready = next_that(watcher, [](const auto& s) { return s.size() == 1; });
+  ASSERT_TRUE(ready);
+  EXPECT_EQ((*ready)[0].id, "10.0.0.1");
+  set_endpoints("web-1", fmt::format(R"([{{"addresses":["10.0.0.2"],{}}},
+      {{"addresses":["10.0.0.3"],"conditions":{{"ready":false,"serving":false,"terminating":true}}}},
+      {{"addresses":["10.0.0.4"],"conditions":{{"ready":false,"serving":true}}}},
+      {{"addresses":["10.0.0.5"],"conditions":{{"ready":true,"terminating":true}}}}])",
+                                     leaving));
+  const auto last = next_that(watcher, [](const auto& s) { return s.size() == 2; });
+  ASSERT_TRUE(last);
+  EXPECT_THAT(ids(*last), ElementsAre("10.0.0.2", "10.0.0.5"));
+  EXPECT_TRUE((*last)[0].ready);
+  set_endpoints("web-1", fmt::format(R"([{{"addresses":["10.0.0.2"],{}}},
+      {{"addresses":["10.0.0.6"]}}])",
+                                     leaving));
+  const auto next = next_that(watcher, [](const auto& s) { return s.size() == 1; });
+  ASSERT_TRUE(next);
+  EXPECT_EQ((*next)[0].id, "10.0.0.6");
 }
 
 TEST_F(ServicesTest, ChangesAreAnnounced) {
@@ -102,7 +130,7 @@ TEST_F(ServicesTest, ChangesAreAnnounced) {
   EXPECT_TRUE(next_that(watcher, [](const auto& s) { return s.empty(); }));
 }
 
-TEST_F(ServicesTest, NamesAreQualifiedWhereThereAreSeveralNamespaces) {
+TEST_F(ServicesTest, NamesAreQualifiedWithSeveralNamespaces) {
   cluster_.create_namespace("shop");
   slice("web-1", "web", R"([{"addresses":["10.0.0.1"]}])");
   slice("web-1", "web", R"([{"addresses":["10.0.0.2"]}])", R"([])", "shop");

@@ -35,7 +35,7 @@ class SetFileTest : public testing::Test {
   ~SetFileTest() override { std::filesystem::remove_all(dir_); }
 };
 
-TEST_F(SetFileTest, BringsTheLastSetBack) {
+TEST_F(SetFileTest, RestoresTheLastSet) {
   ServiceInstance instance{.id = "1",
                            .name = "web",
                            .version = "v1",
@@ -47,7 +47,7 @@ TEST_F(SetFileTest, BringsTheLastSetBack) {
   {
     const SetFile file(discovery_, "web", path_);
     discovery_.publish_as_they_are({instance});
-    discovery_.publish_as_they_are({});  // is not written
+    discovery_.publish_as_they_are({});  // not written
   }
   const auto set = read_set_file(path_, "web");
   ASSERT_TRUE(set);
@@ -56,7 +56,7 @@ TEST_F(SetFileTest, BringsTheLastSetBack) {
   EXPECT_FALSE(set->freshness().live);
   EXPECT_LE(std::chrono::system_clock::now() - set->freshness().since, std::chrono::minutes(10));
   EXPECT_THAT(set->freshness().error, HasSubstr(path_));
-  // Nothing is left beside it.
+  // No other files remain.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir_), {}), 1);
 }
 
@@ -69,13 +69,13 @@ TEST_F(SetFileTest, ABalancerStartsWithIt) {
   ASSERT_TRUE(balancer.pick());
   EXPECT_EQ(balancer.pick().endpoint().host(), "host-2");
   EXPECT_FALSE(balancer.freshness().live);
-  // The first data takes its place, also if there is nothing any more.
+  // The first data replaces it, even an empty set.
   silent.publish({});
   EXPECT_FALSE(balancer.pick());
   EXPECT_TRUE(balancer.freshness().live);
 }
 
-TEST_F(SetFileTest, WhatIsNoSetIsNotUsed) {
+TEST_F(SetFileTest, AnInvalidFileIsIgnored) {
   EXPECT_FALSE(read_set_file(path_, "web")) << "there is none";
   for (const char* text :
        {"", "{", "[]", "{}", R"({"format":2,"service":"web","written":1,"instances":[]})",
@@ -108,7 +108,7 @@ TEST_F(SetFileTest, SeveralMayWriteTheSameFile) {
   EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "nothing else is left behind";
 }
 
-TEST_F(SetFileTest, AFolderThatIsNotThereIsAnError) {
+TEST_F(SetFileTest, AMissingFolderIsAnError) {
   EXPECT_THROW(write_set_file((dir_ / "no" / "web.json").string(), *discovery_.latest("web")),
                Error);
 }

@@ -1,4 +1,4 @@
-// The user's functions cannot harm a registry, however long they take.
+// Slow or blocking user functions do not affect a registry.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ class UserCodeTest : public testing::Test {
   Cluster cluster_;
 };
 
-/// A callback that blocks at its first call, and what it has been told.
+/// A callback that blocks in its first call, and records its arguments.
 struct Blocked {
   std::mutex mutex;
   std::vector<std::size_t> sizes = {};
@@ -46,7 +46,7 @@ struct Blocked {
   }
 };
 
-TEST_F(UserCodeTest, AHundredBlockedCallbacksDelayNobody) {
+TEST_F(UserCodeTest, AHundredBlockedCallbacksDoNotDelayOthers) {
   create("0");
   Registry registry(cluster_.client());
   Gate hold;
@@ -86,7 +86,7 @@ TEST_F(UserCodeTest, AHundredBlockedCallbacksDelayNobody) {
   }
 }
 
-TEST_F(UserCodeTest, OfTenThousandSixtyFourNeverReturn) {
+TEST_F(UserCodeTest, SixtyFourOfTenThousandCallbacksMayNeverReturn) {
   constexpr std::size_t kAll = 10'000;
   const auto blocks = [](std::size_t i) { return i % 157 == 0; };
   create("0");
@@ -114,7 +114,7 @@ TEST_F(UserCodeTest, OfTenThousandSixtyFourNeverReturn) {
   hold.open();
 }
 
-TEST_F(UserCodeTest, WhenAllThreadsAreBlockedOnlyCallbacksWait) {
+TEST_F(UserCodeTest, WithAllThreadsBlockedOnlyCallbacksWait) {
   create("0");
   Options options;
   options.handlers = {.threads = 1, .max_threads = 2};
@@ -139,7 +139,7 @@ TEST_F(UserCodeTest, WhenAllThreadsAreBlockedOnlyCallbacksWait) {
   EXPECT_TRUE(eventually([&] { return blocked >= 4; }));
 }
 
-TEST_F(UserCodeTest, ABlockedReportOfMalformedObjectsDelaysNobody) {
+TEST_F(UserCodeTest, ABlockedReportOfMalformedObjectsDoesNotDelayOthers) {
   Gate entered;
   Gate hold;
   std::mutex mutex;
@@ -161,7 +161,7 @@ TEST_F(UserCodeTest, ABlockedReportOfMalformedObjectsDelaysNobody) {
   auto watcher = registry.watch("web");
   create_malformed("bad");
   ASSERT_TRUE(entered.wait());
-  // The same informer goes on, and further reports are kept.
+  // The same informer continues, and further reports are kept.
   create_malformed("worse");
   cluster_.annotate("worse", "kratos-service-metadata", R"({"a":5})");
   cluster_.annotate("worse", "kratos-service-metadata", R"({"b":5})");
@@ -175,7 +175,7 @@ TEST_F(UserCodeTest, ABlockedReportOfMalformedObjectsDelaysNobody) {
       << "of one object the newest";
 }
 
-TEST_F(UserCodeTest, ABlockedReportOfARecordDelaysNoOtherRecord) {
+TEST_F(UserCodeTest, ABlockedReportOfARecordDoesNotDelayOtherRecords) {
   namespace dubbo = registry::dubbo;
   cluster_.create_pod("self", {});
   Gate entered;
@@ -204,7 +204,7 @@ TEST_F(UserCodeTest, ABlockedReportOfARecordDelaysNoOtherRecord) {
 
 // ------------------------------------------------------------------------------------ the end
 
-TEST_F(UserCodeTest, CloseWaitsForCallsThatRun) {
+TEST_F(UserCodeTest, CloseWaitsForRunningCalls) {
   create("0");
   Registry registry(cluster_.client());
   Gate entered;
@@ -228,7 +228,7 @@ TEST_F(UserCodeTest, CloseWaitsForCallsThatRun) {
       ++closed;
     });
   }
-  // A reader sees it at once.
+  // A reader returns at once.
   EXPECT_EQ(watcher.next_for(kLong).outcome(), NextOutcome::kClosed);
   EXPECT_EQ(closed, 0);
   hold.open();
@@ -286,7 +286,7 @@ TEST_F(UserCodeTest, ACallbackMayCloseWhileAnotherIsBlocked) {
 
 // ---------------------------------------------------------------------------------- the queue
 
-TEST(CallQueueTest, KeepsTheNewestOfEachKeyAndNotTooMany) {
+TEST(CallQueueTest, KeepsTheNewestOfEachKeyUpToALimit) {
   const Cluster cluster;
   const auto pool = std::make_shared<informer::HandlerPool>(cluster.client().shared_loop());
   const auto calls = std::make_shared<registry::detail::UserCalls>();
@@ -316,7 +316,7 @@ TEST(CallQueueTest, KeepsTheNewestOfEachKeyAndNotTooMany) {
     return !called.empty() && called.back() == kMax;
   }));
   const std::lock_guard lock(mutex);
-  // The two oldest have made room for the two last.
+  // The two oldest are evicted for the two newest.
   EXPECT_EQ(called.front(), 2);
   EXPECT_EQ(called.size(), static_cast<std::size_t>(kMax) - 1);
 }

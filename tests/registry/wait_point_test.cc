@@ -44,7 +44,7 @@ class Mailbox : public WaitPoint<Letter> {
   std::optional<int> letter_;  // guarded by mutex_
 };
 
-/// Waits for a letter, on a context that runs when a test says so.
+/// Waits for a letter, on a context that the test runs.
 class WaitPointTest : public testing::Test {
  protected:
   WaitPointTest() {
@@ -69,7 +69,7 @@ class WaitPointTest : public testing::Test {
   bool threw_ = false;
 };
 
-TEST_F(WaitPointTest, BringsWhatComes) {
+TEST_F(WaitPointTest, ReturnsTheLetter) {
   EXPECT_FALSE(got_);
   mailbox_->put(7);
   run();
@@ -77,7 +77,7 @@ TEST_F(WaitPointTest, BringsWhatComes) {
   EXPECT_FALSE(mailbox_->take());
 }
 
-TEST_F(WaitPointTest, ACancellationTogetherWithWhatComesLeavesItThere) {
+TEST_F(WaitPointTest, ACancellationDuringAnArrivalKeepsTheLetter) {
   asio::post(context_, [this] { signal_.emit(asio::cancellation_type::terminal); });
   mailbox_->put(7);
   run();

@@ -1,4 +1,4 @@
-// Asio's own cancellation (`call || timer`) ends calls as a stop does.
+// Asio's cancellation (`call || timer`) ends calls like a stop.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -34,7 +34,7 @@ namespace {
 using k8s::core::v1::Pod;
 using rest::Client;
 
-/// A coroutine with a cancellation slot, as the branches of `a || b` are.
+/// A coroutine with a cancellation slot, like the branches of `a || b`.
 class Cancellable {
  public:
   Cancellable(const Client& client, Awaitable<void> task)
@@ -66,7 +66,7 @@ class Cancellable {
   const std::shared_ptr<std::promise<void>> done_ = std::make_shared<std::promise<void>>();
 };
 
-/// Answers watches with one event and everything else never.
+/// Sends one event to watches, and never answers other requests.
 class AsioCancellationTest : public testing::Test {
  protected:
   std::atomic<int> requests_{0};
@@ -83,7 +83,7 @@ Awaitable<void> ending(Call call) {
   co_await call();
 }
 
-TEST_F(AsioCancellationTest, EndsEveryKindOfCallAsAStopDoes) {
+TEST_F(AsioCancellationTest, EndsEveryKindOfCallLikeAStop) {
   const Client client{config_for(server_)};
   const auto pods = client.resource<Pod>("shop").dynamic();
   const auto pod = api::Object::parse(pod_json("web"));
@@ -110,7 +110,7 @@ TEST_F(AsioCancellationTest, EndsEveryKindOfCallAsAStopDoes) {
   }
 }
 
-TEST_F(AsioCancellationTest, OfAWaitForEventsLosesNone) {
+TEST_F(AsioCancellationTest, ACancelledWaitLosesNoEvents) {
   const Client client{config_for(server_)};
   auto watch = client.resource<Pod>("shop").dynamic().watch();
   ASSERT_TRUE(watch.next());
@@ -125,13 +125,13 @@ TEST_F(AsioCancellationTest, OfAWaitForEventsLosesNone) {
   EXPECT_EQ(event->object.name(), "second");
 }
 
-/// Streams that go on when a test says so.
+/// Streams that continue on command.
 class StreamTest : public testing::Test {
  protected:
   Client client() const { return Client{config_for(server_), std::make_shared<EventLoop>(1)}; }
 
-  /// Runs a wait for what comes next, and cancels it at the moment when that has come. Returns what
-  /// it throws.
+  /// Runs a wait for the next item, and cancels it at the moment when the item arrives. Returns the
+  /// kind of its exception.
   std::optional<Kind> cancel_as_it_ends(const Client& client, Awaitable<void> wait) {
     boost::asio::io_context context;
     boost::asio::cancellation_signal signal;
@@ -144,7 +144,8 @@ class StreamTest : public testing::Test {
     boost::asio::post(context, [&] { signal.emit(boost::asio::cancellation_type::terminal); });
     more_.open();
     EXPECT_TRUE(sent_.wait());
-    // When the client's one thread has done this, the end of the wait lies behind the cancellation.
+    // After these calls on the client's only thread, the end of the wait is queued behind the
+    // cancellation.
     for (int i = 0; i < 3; ++i) client.get_raw("/");
     context.run();
     return kind_thrown([&] {
@@ -170,7 +171,7 @@ class StreamTest : public testing::Test {
   }};
 };
 
-TEST_F(StreamTest, ACancellationTogetherWithAnEventLosesNone) {
+TEST_F(StreamTest, ACancellationDuringAnEventLosesNone) {
   const Client client = this->client();
   auto watch =
       client.resource<Pod>("shop").dynamic().watch({}, {}, {.timeout = std::chrono::seconds(30)});
@@ -183,7 +184,7 @@ TEST_F(StreamTest, ACancellationTogetherWithAnEventLosesNone) {
   EXPECT_EQ(event->object.name(), "second");
 }
 
-TEST_F(StreamTest, ACancellationTogetherWithALineOfALogLosesNone) {
+TEST_F(StreamTest, ACancellationDuringALogLineLosesNone) {
   const Client client = this->client();
   auto log = client.resource<Pod>("shop").logs("web", {.follow = true},
                                                {.timeout = std::chrono::seconds(30)});
@@ -195,8 +196,8 @@ TEST_F(StreamTest, ACancellationTogetherWithALineOfALogLosesNone) {
   EXPECT_EQ(line->text, "second");
 }
 
-// A client's whole call, cancelled as its answer comes.
-TEST_F(AsioCancellationTest, MayComeTogetherWithTheAnswer) {
+// A whole call, cancelled at the moment when its response arrives.
+TEST_F(AsioCancellationTest, MayArriveTogetherWithTheResponse) {
   using namespace boost::asio::experimental::awaitable_operators;
   constexpr int kRounds = 500;
   HttpServer answering(HttpServer::answering([](const HttpRequest&) { return HttpResponse{}; }));
@@ -214,7 +215,7 @@ TEST_F(AsioCancellationTest, MayComeTogetherWithTheAnswer) {
   EXPECT_EQ(client.loop().run(race(client)), kRounds);
 }
 
-// The next call may want what it finds out. The client's end interrupts it.
+// The next call may need the plugin's result. The end of the client interrupts the plugin.
 TEST(AsioCancellationPluginTest, LeavesThePluginToTheClient) {
   const TempDir dir;
   ASSERT_EQ(mkfifo((dir / "started").c_str(), 0600), 0);

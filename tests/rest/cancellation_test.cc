@@ -130,7 +130,7 @@ Awaitable<void> wait_for(Awaitable<rest::WatchStream> opening) {
   co_await watch.async_next(events);
 }
 
-/// The asynchronous twin of call_blocking(). It holds no copy of the client.
+/// The asynchronous form of call_blocking(). It holds no copy of the client.
 std::future<void> start(const Client& client, bool watches, const rest::CallOptions& options = {}) {
   const auto pods = client.resource<Pod>("shop").dynamic();
   return boost::asio::co_spawn(client.loop().context(),
@@ -157,7 +157,7 @@ class CancellationTest : public testing::TestWithParam<Phase> {
     resources_.expect_return();
   }
 
-  /// How a blocking call ends.
+  /// The kind of exception that ends a blocking call.
   static std::optional<Kind> end_of_call(const Client& client, const std::stop_source& stop) {
     return kind_thrown(
         [&] { call_blocking(client, GetParam().watches, {.stop = stop.get_token()}); });
@@ -189,7 +189,7 @@ TEST_P(CancellationTest, AStopEndsACoroutine) {
   EXPECT_EQ(kind_thrown([&] { done.get(); }), Kind::kCancelled);
 }
 
-TEST_P(CancellationTest, AStopBeforeTheCallLetsItDoNothing) {
+TEST_P(CancellationTest, AStopBeforeTheCallPreventsTheRequest) {
   const Client client{obstacle_->config()};
   std::stop_source stop;
   stop.request_stop();
@@ -206,14 +206,14 @@ TEST_P(CancellationTest, ADeadlineEndsTheCall) {
   EXPECT_TRUE(rest::is_transient(*error));
 }
 
-TEST_P(CancellationTest, TheDeadlineOfTheConfigurationIsForAllButWatches) {
+TEST_P(CancellationTest, TheConfiguredTimeoutAppliesToAllButWatches) {
   if (GetParam().watches) return;
   rest::Config config = obstacle_->config();
   config.timeout = std::chrono::milliseconds(150);
   EXPECT_EQ(kind_thrown([&] { call_blocking(Client{config}, false, {}); }), GetParam().when_late);
 }
 
-TEST_P(CancellationTest, LettingGoOfTheClientEndsTheCall) {
+TEST_P(CancellationTest, DestroyingTheClientEndsTheCall) {
   auto client = std::make_unique<Client>(obstacle_->config());
   auto done = start(*client, GetParam().watches);
   obstacle_->wait_until_reached();
@@ -223,8 +223,8 @@ TEST_P(CancellationTest, LettingGoOfTheClientEndsTheCall) {
   EXPECT_EQ(error->kind(), Kind::kCancelled) << error->what();
 }
 
-// Its request has been sent, which kUnreachable denies.
-TEST(KeptConnectionTest, ADeadlineIsThatOfTheAnswer) {
+// The request has been sent, so the error must not be kUnreachable.
+TEST(KeptConnectionTest, ADeadlineEndsTheWaitForTheResponse) {
   HttpServer server([](HttpConnection& c) {
     while (const auto request = c.read_request()) {
       if (request->target == "/hang") c.wait_for_close();
@@ -239,8 +239,8 @@ TEST(KeptConnectionTest, ADeadlineIsThatOfTheAnswer) {
   EXPECT_EQ(server.connections(), 1);
 }
 
-// Only one of them runs the plugin.
-TEST(CredentialCancellationTest, AStopEndsACallThatWaitsForTheCredentialOfAnother) {
+// Only one of the calls runs the plugin.
+TEST(CredentialCancellationTest, AStopEndsACallThatWaitsForAnotherCallsCredential) {
   Thinking obstacle;
   const Client client{obstacle.config()};
   std::stop_source stop_first;
@@ -259,7 +259,7 @@ TEST(CredentialCancellationTest, AStopEndsACallThatWaitsForTheCredentialOfAnothe
   EXPECT_EQ(kind_thrown([&] { first.get(); }), Kind::kCancelled);
 }
 
-TEST(CancellationMessageTest, SaysWhatWasCancelledAndWhy) {
+TEST(CancellationMessageTest, NamesTheRequestAndTheReason) {
   Scripted obstacle([](HttpConnection&) {});
   const Client client{obstacle.config()};
   const auto late = thrown<rest::TransportError>([&] {

@@ -26,10 +26,10 @@ ChildRequest shell(std::string script) {
           .stop = {}};
 }
 
-/// Whether this process has a child left that it did not wait for.
+/// True if this process has a child that it has not waited for.
 bool has_children() { return ::waitpid(-1, nullptr, WNOHANG) != -1 || errno != ECHILD; }
 
-TEST(ChildProcessTest, GivesOutputAndStatus) {
+TEST(ChildProcessTest, ReturnsOutputAndStatus) {
   const ChildResult result = run_child(shell("printf '%s' \"$GREETING\"; exit 3"));
   EXPECT_EQ(result.end, End::kExited);
   EXPECT_EQ(result.status, 3);
@@ -37,20 +37,20 @@ TEST(ChildProcessTest, GivesOutputAndStatus) {
   EXPECT_FALSE(has_children());
 }
 
-TEST(ChildProcessTest, TakesLargeOutput) {
+TEST(ChildProcessTest, AcceptsLargeOutput) {
   const ChildResult result = run_child(shell("head -c 900000 /dev/zero"));
   EXPECT_EQ(result.end, End::kExited);
   EXPECT_EQ(result.output.size(), 900'000U);
 }
 
-TEST(ChildProcessTest, SaysThatThereIsNoProgram) {
+TEST(ChildProcessTest, ReportsAMissingProgram) {
   const ChildResult result =
       run_child({.command = {"/no/such/program"}, .environment = {}, .timeout = 60s, .stop = {}});
   EXPECT_EQ(result.end, End::kNotStarted);
   EXPECT_EQ(result.status, ENOENT);
 }
 
-TEST(ChildProcessTest, SaysWhichSignalEndedIt) {
+TEST(ChildProcessTest, NamesTheSignalThatEndedIt) {
   const ChildResult result = run_child(shell("kill -TERM $$"));
   EXPECT_EQ(result.end, End::kSignalled);
   EXPECT_EQ(result.status, SIGTERM);
@@ -60,21 +60,21 @@ TEST(ChildProcessTest, ReadsNothingFromStandardInput) {
   EXPECT_EQ(run_child(shell("cat; echo done")).output, "done\n");
 }
 
-TEST(ChildProcessTest, EndsAProgramThatTakesTooLong) {
+TEST(ChildProcessTest, KillsASlowProgram) {
   ChildRequest request = shell("exec sleep 1000");
   request.timeout = 50ms;
   EXPECT_EQ(run_child(request).end, End::kTimedOut);
   EXPECT_FALSE(has_children());
 }
 
-TEST(ChildProcessTest, EndsAProgramThatClosedItsOutputAndGoesOn) {
+TEST(ChildProcessTest, KillsAProgramThatClosedItsOutput) {
   ChildRequest request = shell("exec >&-; exec sleep 1000");
   request.timeout = 50ms;
   EXPECT_EQ(run_child(request).end, End::kTimedOut);
   EXPECT_FALSE(has_children());
 }
 
-TEST(ChildProcessTest, EndsAProgramThatWritesTooMuch) {
+TEST(ChildProcessTest, KillsAProgramThatWritesTooMuch) {
   ChildRequest request = shell("exec cat /dev/zero");
   request.max_output = 100'000;
   const ChildResult result = run_child(request);
@@ -83,7 +83,7 @@ TEST(ChildProcessTest, EndsAProgramThatWritesTooMuch) {
   EXPECT_FALSE(has_children());
 }
 
-TEST(ChildProcessTest, EndsAProgramThatIsToStop) {
+TEST(ChildProcessTest, AStopKillsTheProgram) {
   const test::TempDir dir;
   const std::string pipe = (dir / "pipe").string();
   ASSERT_EQ(::system(("mkfifo " + pipe).c_str()), 0);
@@ -98,14 +98,14 @@ TEST(ChildProcessTest, EndsAProgramThatIsToStop) {
   EXPECT_FALSE(has_children());
 }
 
-// A program may leave another one behind that has the output open.
+// A program may leave a child that keeps the output open.
 TEST(ChildProcessTest, DoesNotWaitForGrandchildren) {
   const ChildResult result = run_child(shell("sleep 1000 2>/dev/null & echo $!"));
   EXPECT_EQ(result.end, End::kExited);
   EXPECT_EQ(::kill(std::stoi(result.output), SIGKILL), 0);
 }
 
-TEST(ChildProcessTest, SignalsAreAsInANewProgram) {
+TEST(ChildProcessTest, SignalsHaveTheirDefaults) {
   const auto before = ::signal(SIGPIPE, SIG_IGN);
   sigset_t blocked;
   sigemptyset(&blocked);
@@ -120,7 +120,7 @@ TEST(ChildProcessTest, SignalsAreAsInANewProgram) {
   EXPECT_EQ(terminated.status, SIGTERM);
 }
 
-TEST(ChildProcessTest, DescriptorsStayHere) {
+TEST(ChildProcessTest, DoesNotInheritDescriptors) {
   const test::TempDir dir;
   test::write_file(dir / "file", "x");
   const int leaked = ::open((dir / "file").c_str(), O_RDONLY);  // without O_CLOEXEC
@@ -130,8 +130,8 @@ TEST(ChildProcessTest, DescriptorsStayHere) {
   EXPECT_EQ(result.output, "4\n");  // 0, 1, 2 and the directory that ls reads
 }
 
-// As in a program that wants nothing to do with its children.
-TEST(ChildProcessTest, WorksWhereSigchldIsIgnored) {
+// Like a program that ignores its children.
+TEST(ChildProcessTest, WorksWithSigchldIgnored) {
   const auto before = ::signal(SIGCHLD, SIG_IGN);
   const ChildResult result = run_child(shell("echo out"));
   ::signal(SIGCHLD, before);

@@ -1,4 +1,4 @@
-// The server's answers: objects, errors and retries.
+// The server's responses: objects, errors and retries.
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 #include <rapidjson/stringbuffer.h>
@@ -22,7 +22,7 @@ using api::StatusError;
 using k8s::core::v1::Pod;
 using rest::Client;
 
-/// Answers each request with the next of some responses, the last of them again and again.
+/// Answers each request with the next of some responses, and repeats the last one.
 class AnswersInTurn {
  public:
   AnswersInTurn(std::initializer_list<HttpResponse> responses)
@@ -47,7 +47,7 @@ class AnswersInTurn {
   HttpServer server_;
 };
 
-/// Every kind of request, to be treated alike.
+/// Every kind of request; all must behave alike.
 struct Verb {
   const char* name;
   std::function<void(const Client&, rest::CallOptions)> call;
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Verbs, EveryVerbAnswerTest, testing::ValuesIn(kVerbs),
 
 // ---------------------------------------------------------------------------------------- Failures
 
-TEST_P(EveryVerbAnswerTest, AStatusBecomesAStatusErrorWithAllThatItSays) {
+TEST_P(EveryVerbAnswerTest, AStatusBecomesAStatusErrorWithAllFields) {
   constexpr std::string_view kBody =
       R"({"kind":"Status","apiVersion":"v1","metadata":{"continue":"token"},"status":"Failure",)"
       R"("message":"Pod \"web\" is invalid: spec: wrong","reason":"Invalid","details":{"name":"web",)"
@@ -112,7 +112,7 @@ TEST_P(EveryVerbAnswerTest, AStatusBecomesAStatusErrorWithAllThatItSays) {
   EXPECT_EQ(answers.requests().size(), 1u);
 }
 
-TEST_P(EveryVerbAnswerTest, AFailureWithoutAStatusQuotesWhatCameInstead) {
+TEST_P(EveryVerbAnswerTest, AFailureWithoutAStatusQuotesTheBody) {
   AnswersInTurn answers{{.status = 502,
                          .body = "<html>\n<h1>\"Bad\" gateway</h1>\x01\xff",
                          .content_type = "text/html"}};
@@ -126,20 +126,20 @@ TEST_P(EveryVerbAnswerTest, AFailureWithoutAStatusQuotesWhatCameInstead) {
   }
 }
 
-TEST_P(EveryVerbAnswerTest, AStatusOfAFailureIsOneEvenIfTheServerCallsItSuccess) {
+TEST_P(EveryVerbAnswerTest, AFailureStatusWithCode200IsAnError) {
   AnswersInTurn answers{{.body = status_json(403, "Forbidden", "no")}};
   const Client client = answers.client();
   if (is("get_raw")) {
     EXPECT_THAT(client.get_raw("/"), HasSubstr("Forbidden"));
     return;
   }
-  if (is("list") || is("watch")) return;  // it is none of what they expect
+  if (is("list") || is("watch")) return;  // they expect another kind of body
   const auto error = thrown<StatusError>([&] { call(client); });
   ASSERT_TRUE(error);
   EXPECT_TRUE(api::is_forbidden(*error));
 }
 
-TEST(ClientAnswersTest, ACodeWithoutAStatusHasTheReasonThatKubernetesGivesIt) {
+TEST(ClientAnswersTest, ACodeWithoutAStatusHasTheReasonOfKubernetes) {
   const auto reason = [](const Verb& verb, int code) {
     AnswersInTurn answers{{.status = code, .body = "no", .content_type = "text/plain"}};
     const auto error = thrown<StatusError>([&] { verb.call(answers.client(), {}); });
@@ -158,7 +158,7 @@ TEST(ClientAnswersTest, ACodeWithoutAStatusHasTheReasonThatKubernetesGivesIt) {
   EXPECT_EQ(reason(verb("create"), 409), "AlreadyExists");
 }
 
-TEST(ClientAnswersTest, ARedirectIsAnErrorThatSaysWhereTo) {
+TEST(ClientAnswersTest, ARedirectIsAnErrorWithItsTarget) {
   AnswersInTurn answers{
       {.status = 307, .headers = {"Location: https://user:pw@other:6443/api?token=secret#x"}}};
   const auto error =
@@ -169,7 +169,7 @@ TEST(ClientAnswersTest, ARedirectIsAnErrorThatSaysWhereTo) {
                                    Not(HasSubstr("secret")), Not(HasSubstr("pw"))));
 }
 
-TEST(ClientAnswersTest, EveryRecordedStatusComesThroughWhole) {
+TEST(ClientAnswersTest, EveryRecordedStatusIsReadInFull) {
   rapidjson::Document recorded;
   recorded.Parse(read_file(testdata("kube-1.36/status.json")).c_str());
   ASSERT_FALSE(recorded.HasParseError());
@@ -193,8 +193,8 @@ TEST(ClientAnswersTest, EveryRecordedStatusComesThroughWhole) {
   EXPECT_GE(failures, 5);
 }
 
-// As kube-apiserver answers for a resource that it does not have, and as others do.
-TEST(ClientAnswersTest, AResourceThatTheServerDoesNotKnowIsAskedAbout) {
+// The responses of kube-apiserver and of other servers for an unknown resource.
+TEST(ClientAnswersTest, AnUnknownResourceIsRecognised) {
   for (const auto& [body, type] :
        {std::pair<std::string, std::string>{"404 page not found\n", "text/plain"},
         {status_json(404, "NotFound", "the server could not find the requested resource"),
@@ -217,7 +217,7 @@ TEST(ClientAnswersTest, AResourceThatTheServerDoesNotKnowIsAskedAbout) {
   }
 }
 
-TEST(ClientAnswersTest, A404ThatSaysNothingAboutTheObjectIsNoAbsence) {
+TEST(ClientAnswersTest, A404WithoutAStatusIsNotAnAbsentObject) {
   for (const auto& [body, type] :
        {std::pair<std::string, std::string>{"<html>no such page</html>", "text/html"},
         {"404 page not found\n", "text/plain"},
@@ -233,7 +233,7 @@ TEST(ClientAnswersTest, A404ThatSaysNothingAboutTheObjectIsNoAbsence) {
   EXPECT_FALSE(answers.client().resource<Pod>("shop").find("web"));
 }
 
-TEST(ClientAnswersTest, AStatusWithoutCodeHasThatOfTheAnswer) {
+TEST(ClientAnswersTest, AStatusWithoutACodeHasThatOfTheResponse) {
   AnswersInTurn answers{
       {.status = 409, .body = R"({"kind":"Status","apiVersion":"v1","status":"Failure"})"}};
   const auto error =
@@ -242,7 +242,7 @@ TEST(ClientAnswersTest, AStatusWithoutCodeHasThatOfTheAnswer) {
   EXPECT_EQ(error->code(), 409);
 }
 
-TEST(ClientAnswersTest, TheHeaderSaysWhenToComeBackIfTheStatusDoesNot) {
+TEST(ClientAnswersTest, RetryAfterIsReadFromTheHeaderWithoutDetails) {
   AnswersInTurn answers{{.status = 404,
                          .body = status_json(404, "NotFound", "gone for now"),
                          .headers = {"Retry-After: 7"}}};
@@ -291,17 +291,17 @@ void expect_quoted_from_its_beginning(const OddBody& odd) {
   EXPECT_TRUE(api::is_unexpected_server_error(*error));
 }
 
-TEST_P(OddBodyTest, IsQuotedFromItsBeginningInAnErrorOfBoundedLength) {
+TEST_P(OddBodyTest, IsQuotedFromItsStartWithABound) {
   expect_quoted_from_its_beginning(GetParam());
 }
 
-// (No parameter: each start of the program would make it.)
-TEST(OddBodies, OneOfTenMegabytesIsQuotedFromItsBeginning) {
+// (Not a parameter, which would be created at each start of the program.)
+TEST(OddBodies, TenMegabytesAreQuotedFromTheStart) {
   expect_quoted_from_its_beginning(
       {"TenMegabytes", 500, std::string(10u << 20, 'x'), "text/plain", "xxxxxxxxxxxxxxx"});
 }
 
-// --------------------------------------------------------------------- Success that makes no sense
+// ------------------------------------------------------------------------ Malformed success bodies
 
 struct OddObject {
   const char* name;
@@ -333,7 +333,7 @@ INSTANTIATE_TEST_SUITE_P(
                   {"application/vnd.kubernetes.protobuf", "it is not a string"}}),
     [](const auto& test) { return test.param.name; });
 
-TEST_P(OddObjectTest, IsADecodeErrorThatNamesWhatAndWhere) {
+TEST_P(OddObjectTest, IsADecodeErrorThatNamesFieldAndRequest) {
   AnswersInTurn answers{{.body = GetParam().body, .content_type = GetParam().content_type}};
   const Client client = answers.client();
   const auto pods = client.resource<Pod>("shop");
@@ -354,14 +354,14 @@ TEST_P(OddObjectTest, IsADecodeErrorThatNamesWhatAndWhere) {
   }
 }
 
-TEST(ClientAnswersTest, AMalformedListSaysWhere) {
+TEST(ClientAnswersTest, AMalformedListNamesThePosition) {
   AnswersInTurn answers{{.body = R"({"kind":"PodList","items":[{]})"}};
   const auto error = thrown<DecodeError>([&] { answers.client().resource<Pod>("shop").list(); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), AllOf(HasSubstr("list pods"), HasSubstr("within the first 30 bytes")));
 }
 
-TEST(ClientAnswersTest, TheContentTypeMayBeSpeltInManyWays) {
+TEST(ClientAnswersTest, TheContentTypeIsParsedLeniently) {
   for (const char* type : {"application/json", "Application/JSON", "application/json;charset=utf-8",
                            "application/json ; charset=\"utf-8\""}) {
     AnswersInTurn answers{{.body = list_json({pod_json("web")}), .content_type = type}};
@@ -371,12 +371,12 @@ TEST(ClientAnswersTest, TheContentTypeMayBeSpeltInManyWays) {
   EXPECT_THROW(answers.client().resource<Pod>("shop").list(), DecodeError);
 }
 
-TEST(ClientAnswersTest, RawAnswersNeedNoType) {
+TEST(ClientAnswersTest, RawResponsesNeedNoContentType) {
   AnswersInTurn answers{{.body = "ok", .content_type = ""}};
   EXPECT_EQ(answers.client().get_raw("/readyz"), "ok");
 }
 
-TEST(ClientAnswersTest, ADeletionMayBeAnsweredWithAStatusOrTheObject) {
+TEST(ClientAnswersTest, ADeletionMayReturnAStatusOrTheObject) {
   AnswersInTurn answers{
       {.body = R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"})"},
       {.body = pod_json("web")}};
@@ -385,7 +385,7 @@ TEST(ClientAnswersTest, ADeletionMayBeAnsweredWithAStatusOrTheObject) {
   EXPECT_EQ(client.resource<Pod>("shop").remove("web").key(), "shop/web");
 }
 
-TEST(ClientAnswersTest, InterimAnswersAreStepsOnTheWay) {
+TEST(ClientAnswersTest, InterimResponsesAreSkipped) {
   HttpServer server([](HttpConnection& c) {
     while (c.read_request()) {
       c.write("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nRetry-After: 5\r\n\r\n");
@@ -396,7 +396,7 @@ TEST(ClientAnswersTest, InterimAnswersAreStepsOnTheWay) {
   EXPECT_EQ(client.resource<Pod>("shop").get("web").name(), "web");
 }
 
-// --------------------------------------------------------------- Again, because the server says so
+// ----------------------------------------------------------------------- Retries with Retry-After
 
 HttpResponse come_back(int status, const std::string& when, const char* reason = "") {
   return {.status = status,
@@ -404,8 +404,8 @@ HttpResponse come_back(int status, const std::string& when, const char* reason =
           .headers = {"Retry-After: " + when}};
 }
 
-TEST_P(EveryVerbAnswerTest, TooManyRequestsAreSentAgainUnchanged) {
-  if (is("watch")) return;  // its caller waits
+TEST_P(EveryVerbAnswerTest, TooManyRequestsAreRetriedUnchanged) {
+  if (is("watch")) return;  // its caller retries
   AnswersInTurn answers{come_back(429, "0"), come_back(429, "0"), {.body = list_json({})}};
   call(answers.client());
   const auto requests = answers.requests();
@@ -418,7 +418,7 @@ TEST_P(EveryVerbAnswerTest, TooManyRequestsAreSentAgainUnchanged) {
   }
 }
 
-TEST_P(EveryVerbAnswerTest, AttemptsEndAfterTenMore) {
+TEST_P(EveryVerbAnswerTest, RetriesEndAfterTen) {
   if (is("watch")) return;
   AnswersInTurn answers{come_back(429, "0", "TooManyRequests")};
   const auto error = thrown<StatusError>([&] { call(answers.client()); });
@@ -427,7 +427,7 @@ TEST_P(EveryVerbAnswerTest, AttemptsEndAfterTenMore) {
   EXPECT_EQ(answers.requests().size(), 11u);
 }
 
-TEST_P(EveryVerbAnswerTest, ServerErrorsAreTriedAgainOnlyIfTheServerAsksForIt) {
+TEST_P(EveryVerbAnswerTest, ServerErrorsAreRetriedOnlyWithRetryAfter) {
   if (is("watch")) return;
   for (const int status : {500, 503, 504}) {
     SCOPED_TRACE(status);
@@ -440,7 +440,7 @@ TEST_P(EveryVerbAnswerTest, ServerErrorsAreTriedAgainOnlyIfTheServerAsksForIt) {
   }
 }
 
-TEST(ClientAnswersTest, TheCallerOfAWatchIsToldWhenToComeBack) {
+TEST(ClientAnswersTest, RetryAfterOfAWatchIsReturnedToItsCaller) {
   for (const int status : {429, 503}) {
     SCOPED_TRACE(status);
     AnswersInTurn answers{come_back(status, "1")};
@@ -453,7 +453,19 @@ TEST(ClientAnswersTest, TheCallerOfAWatchIsToldWhenToComeBack) {
   }
 }
 
-TEST(ClientAnswersTest, OtherFailuresAreNotTriedAgain) {
+TEST(ClientAnswersTest, AVersionOfTheFutureIsNotRetried) {
+  const auto future = StatusError::too_large_resource_version(20, 10, 1);
+  AnswersInTurn answers{{.status = 504,
+                         .body = future.status().to_object().to_json(),
+                         .headers = {"Retry-After: 0"}}};
+  const auto error =
+      thrown<StatusError>([&] { answers.client().resource<Pod>("shop").get("web"); });
+  ASSERT_TRUE(error);
+  EXPECT_TRUE(api::is_too_large_resource_version(*error));
+  EXPECT_EQ(answers.requests().size(), 1u);
+}
+
+TEST(ClientAnswersTest, OtherFailuresAreNotRetried) {
   for (const int status : {400, 403, 404, 409, 410, 422}) {
     AnswersInTurn answers{come_back(status, "0")};
     EXPECT_THROW(answers.client().resource<Pod>("shop").get("web"), StatusError) << status;
@@ -461,7 +473,7 @@ TEST(ClientAnswersTest, OtherFailuresAreNotTriedAgain) {
   }
 }
 
-TEST(ClientAnswersTest, WhatIsNoNumberOfSecondsIsNoReasonToTryAgain) {
+TEST(ClientAnswersTest, AnInvalidRetryAfterIsIgnored) {
   for (const char* when : {"Wed, 21 Oct 2015 07:28:00 GMT", "-1", "soon", "", "1x", "0.5",
                            "99999999999999999999", "9223372036854775807", "0x0"}) {
     AnswersInTurn answers{come_back(429, when)};
@@ -473,7 +485,7 @@ TEST(ClientAnswersTest, WhatIsNoNumberOfSecondsIsNoReasonToTryAgain) {
   }
 }
 
-TEST(ClientAnswersTest, ThePauseIsKept) {
+TEST(ClientAnswersTest, RetryAfterIsHonoured) {
   AnswersInTurn answers{come_back(429, "1"), {.body = pod_json("web")}};
   const Client client = answers.client();
   const auto begin = std::chrono::steady_clock::now();
@@ -481,7 +493,7 @@ TEST(ClientAnswersTest, ThePauseIsKept) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
-TEST(ClientAnswersTest, APauseBeyondTheDeadlineIsNotBegun) {
+TEST(ClientAnswersTest, APauseBeyondTheDeadlineIsNotStarted) {
   AnswersInTurn answers{come_back(429, "3600", "TooManyRequests")};
   const auto error = thrown<StatusError>([&] {
     answers.client().resource<Pod>("shop").get("web", {}, {.timeout = std::chrono::minutes(1)});
@@ -511,9 +523,9 @@ TEST(ClientAnswersTest, AStopEndsThePause) {
             Kind::kCancelled);
 }
 
-// ------------------------------------------------------------- Again, because the connection broke
+// -------------------------------------------------------------- Retries after broken connections
 
-/// Breaks the first `broken` connections after having read a request, answers on the others.
+/// Breaks the first `broken` connections after reading a request, and answers on the others.
 class BreaksAtFirst {
  public:
   using Break = std::function<void(HttpConnection&)>;
@@ -542,7 +554,7 @@ const std::pair<const char*, BreaksAtFirst::Break> kBreaks[] = {
      [](HttpConnection& c) { c.write("HTTP/1.1 200 OK\r\nContent-Ty"); }},
 };
 
-TEST_P(EveryVerbAnswerTest, OnlyReadsAreSentAgainWhenTheConnectionBreaksBeforeTheAnswer) {
+TEST_P(EveryVerbAnswerTest, OnlyReadsAreRetriedAfterABrokenConnection) {
   for (const auto& [how, breaks] : kBreaks) {
     SCOPED_TRACE(how);
     BreaksAtFirst server(1, breaks);
@@ -556,8 +568,8 @@ TEST_P(EveryVerbAnswerTest, OnlyReadsAreSentAgainWhenTheConnectionBreaksBeforeTh
   }
 }
 
-// A kept connection that breaks: nobody knows whether the server has done what was asked.
-TEST_P(EveryVerbAnswerTest, WritesAreNotRepeatedOnAKeptConnectionEither) {
+// When a kept connection breaks, the client cannot know if the server has executed the request.
+TEST_P(EveryVerbAnswerTest, WritesAreNotRetriedOnAKeptConnection) {
   std::atomic<int> requests{0};
   HttpServer server([&](HttpConnection& c) {
     while (const auto request = c.read_request()) {
@@ -581,8 +593,8 @@ TEST_P(EveryVerbAnswerTest, WritesAreNotRepeatedOnAKeptConnectionEither) {
   }
 }
 
-// The server ends idle connections at any time. Nothing was sent on this one yet.
-TEST_P(EveryVerbAnswerTest, AnIdleConnectionThatWasClosedIsReplaced) {
+// A server may close idle connections at any time. Nothing was sent on this one.
+TEST_P(EveryVerbAnswerTest, AClosedIdleConnectionIsReplaced) {
   Gate closed;
   HttpServer server([&](HttpConnection& c) {
     const auto first = c.read_request();
@@ -601,7 +613,7 @@ TEST_P(EveryVerbAnswerTest, AnIdleConnectionThatWasClosedIsReplaced) {
   EXPECT_EQ(server.connections(), 2);
 }
 
-TEST(ClientAnswersTest, AnswersThatStopInTheMiddleAreBroken) {
+TEST(ClientAnswersTest, TruncatedResponsesAreBroken) {
   struct Cut {
     const char* name;
     std::string answer;
@@ -624,7 +636,7 @@ TEST(ClientAnswersTest, AnswersThatStopInTheMiddleAreBroken) {
   }
 }
 
-TEST(ClientAnswersTest, WhatIsNoHttpIsAProtocolError) {
+TEST(ClientAnswersTest, InvalidHttpIsAProtocolError) {
   for (const char* answer :
        {"SSH-2.0-OpenSSH_9.2\r\n", "\r\n\r\n\r\n", "HTTP/7.1 200 OK\r\n\r\n"}) {
     HttpServer server([&](HttpConnection& c) {
@@ -637,7 +649,7 @@ TEST(ClientAnswersTest, WhatIsNoHttpIsAProtocolError) {
   }
 }
 
-TEST(ClientAnswersTest, AHeadBeyondAllMeasureIsAProtocolErrorAtOnce) {
+TEST(ClientAnswersTest, AnOversizedHeadIsAProtocolErrorAtOnce) {
   const std::string line = "X-Long: " + std::string(50'000, 'x') + "\r\n";
   std::string many;
   for (int i = 0; i < 8; ++i) many += line;
@@ -671,7 +683,7 @@ TEST(ClientAnswersTest, AnotherProtocolIsAnErrorAtOnce) {
   EXPECT_THAT(error->what(), HasSubstr("101"));
 }
 
-// ------------------------------------------------------------------- Again, with other credentials
+// ------------------------------------------------------------------ Retries with other credentials
 
 HttpServer::Handler wants_token(std::string token, std::atomic<int>& requests) {
   return [token = std::move(token), &requests](const HttpRequest& request) -> HttpResponse {
@@ -681,7 +693,7 @@ HttpServer::Handler wants_token(std::string token, std::atomic<int>& requests) {
   };
 }
 
-TEST_P(EveryVerbAnswerTest, ATokenFileIsReadAgainWhenTheServerRefusesWhatItHeld) {
+TEST_P(EveryVerbAnswerTest, ATokenFileIsReadAgainAfterA401) {
   std::atomic<int> requests{0};
   HttpServer server(HttpServer::answering(wants_token("new", requests)));
   const TempDir dir;
@@ -696,8 +708,8 @@ TEST_P(EveryVerbAnswerTest, ATokenFileIsReadAgainWhenTheServerRefusesWhatItHeld)
   EXPECT_LE(requests, 4);
 }
 
-/// With the plugin `dir`/plugin, which notes its runs in `dir`/runs. It runs the shell's `script`, whose
-/// variables `token` may name ('$n').
+/// A configuration with the plugin `dir`/plugin, which records its runs in `dir`/runs. It runs the
+/// shell's `script`, whose variables `token` may name ('$n').
 rest::Config config_with_plugin(const HttpServer& server, const TempDir& dir,
                                 const std::string& script, const std::string& token) {
   const auto plugin = dir / "plugin";
@@ -716,7 +728,7 @@ rest::Config config_with_plugin(const HttpServer& server, const TempDir& dir,
 
 std::size_t runs_in(const TempDir& dir) { return lines(read_file(dir / "runs")).size(); }
 
-TEST(ClientAnswersTest, APluginIsRunOnceMoreWhenTheServerRefusesItsToken) {
+TEST(ClientAnswersTest, APluginIsRunAgainAfterA401) {
   std::atomic<int> requests{0};
   HttpServer server(HttpServer::answering(wants_token("token-2", requests)));
   const TempDir dir;
@@ -729,8 +741,8 @@ TEST(ClientAnswersTest, APluginIsRunOnceMoreWhenTheServerRefusesItsToken) {
   EXPECT_EQ(runs_in(dir), 2u);
 }
 
-// It may wait for somebody who logs in; the next call takes what it finds out.
-TEST(ClientAnswersTest, APluginOutlivesTheCallThatBeganIt) {
+// The plugin may wait for a user who logs in; the next call uses its result.
+TEST(ClientAnswersTest, APluginOutlivesTheCallThatStartedIt) {
   std::atomic<int> requests{0};
   HttpServer server(HttpServer::answering(wants_token("slow", requests)));
   const TempDir dir;
@@ -749,7 +761,7 @@ TEST(ClientAnswersTest, APluginOutlivesTheCallThatBeganIt) {
   EXPECT_EQ(runs_in(dir), 1u);
 }
 
-TEST(ClientAnswersTest, AFixedTokenThatIsRefusedStaysRefused) {
+TEST(ClientAnswersTest, A401ForAFixedTokenIsNotRetried) {
   std::atomic<int> requests{0};
   HttpServer server(HttpServer::answering(wants_token("other", requests)));
   rest::Config config = config_for(server);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
 #include <stop_token>
 #include <thread>
 
@@ -17,7 +18,7 @@ using namespace std::chrono_literals;
 using k8s::core::v1::Pod;
 using rest::Client;
 
-/// Answers watches with one event, and nothing else ever.
+/// Sends one event to watches, and never answers other requests.
 class ClientBindingTest : public testing::Test {
  protected:
   /// Requests a stop once the server has got a request.
@@ -33,7 +34,7 @@ class ClientBindingTest : public testing::Test {
   const Client client_{config_for(server_)};
 };
 
-TEST_F(ClientBindingTest, ItsStopEndsAWriteToAServerThatHangs) {
+TEST_F(ClientBindingTest, ItsStopEndsAWriteToAHangingServer) {
   std::stop_source stop;
   const Client bound = client_.with({.stop = stop.get_token()});
   const auto stopper = stop_when_reached(stop);
@@ -50,14 +51,14 @@ TEST_F(ClientBindingTest, ItsStopEndsAWatchAndItsDeadlineDoesNot) {
   auto watch = bound.resource<Pod>("shop").dynamic().watch();
   ASSERT_TRUE(watch.next());
   std::jthread stopper([&] {
-    // A request with a deadline is over by then.
+    // A request with this deadline has ended by then.
     EXPECT_EQ(kind_thrown([&] { bound.get_raw("/version"); }), Kind::kTimeout);
     stop.request_stop();
   });
   EXPECT_EQ(kind_thrown([&] { watch.next(); }), Kind::kCancelled);
 }
 
-TEST_F(ClientBindingTest, TheDeadlineOfACallGoesBeforeIts) {
+TEST_F(ClientBindingTest, TheDeadlineOfACallOverridesTheClients) {
   std::stop_source stop;
   const Client bound = client_.with({.timeout = 50ms});
   const auto stopper = stop_when_reached(stop);
@@ -68,18 +69,18 @@ TEST_F(ClientBindingTest, TheDeadlineOfACallGoesBeforeIts) {
             Kind::kCancelled);
 }
 
-TEST_F(ClientBindingTest, AWriteThatMayNotBeSentDoesNotLeave) {
+TEST_F(ClientBindingTest, ARejectedWriteIsNotSent) {
   const Client bound = client_.with({.may_send = [] { return false; }});
   const auto pods = bound.resource<Pod>("shop");
   EXPECT_EQ(kind_thrown([&] { pods.create(api::Object::parse(pod_json("web"))); }),
             Kind::kCancelled);
   EXPECT_EQ(kind_thrown([&] { pods.remove("web"); }), Kind::kCancelled);
   EXPECT_EQ(requests_, 0);
-  // Reads are not asked about.
+  // The check does not apply to reads.
   EXPECT_EQ(kind_thrown([&] { bound.get_raw("/version", {.timeout = 50ms}); }), Kind::kTimeout);
 }
 
-TEST_F(ClientBindingTest, AWriteIsAskedAboutUntilItsBodyLeaves) {
+TEST_F(ClientBindingTest, AWriteIsCheckedUntilItsBodyIsSent) {
   std::atomic<int> asked{0};
   const Client bound = client_.with({.may_send = [&asked] { return ++asked == 1; }});
   EXPECT_EQ(
@@ -89,7 +90,34 @@ TEST_F(ClientBindingTest, AWriteIsAskedAboutUntilItsBodyLeaves) {
   EXPECT_EQ(requests_, 0) << "the server has got the body, too";
 }
 
-TEST_F(ClientBindingTest, StopsAddUp) {
+TEST_F(ClientBindingTest, AStopAtTheStartOfARequestEndsIt) {
+  std::stop_source stop;
+  // The request is being started, so there is nothing to cancel yet.
+  const Client bound = client_.with({.stop = stop.get_token(), .timeout = 20s, .may_send = [&] {
+                                       stop.request_stop();
+                                       return true;
+                                     }});
+  EXPECT_EQ(
+      kind_thrown([&] { bound.resource<Pod>("shop").create(api::Object::parse(pod_json("web"))); }),
+      Kind::kCancelled);
+}
+
+TEST_F(ClientBindingTest, AWriteIsNotSentIfItsCheckThrows) {
+  for (const int failing : {1, 2}) {
+    std::atomic<int> asked{0};
+    const Client bound = client_.with({.timeout = 20s, .may_send = [&asked, failing] {
+                                         if (++asked == failing) throw std::runtime_error("no");
+                                         return true;
+                                       }});
+    EXPECT_EQ(kind_thrown(
+                  [&] { bound.resource<Pod>("shop").create(api::Object::parse(pod_json("web"))); }),
+              Kind::kCancelled);
+    EXPECT_EQ(asked, failing);
+  }
+  EXPECT_EQ(requests_, 0);
+}
+
+TEST_F(ClientBindingTest, EveryStopEndsTheCall) {
   for (const bool first : {true, false}) {
     requests_ = 0;
     std::stop_source one;
@@ -102,7 +130,7 @@ TEST_F(ClientBindingTest, StopsAddUp) {
   }
 }
 
-TEST_F(ClientBindingTest, TheClientItCameFromIsNotBound) {
+TEST_F(ClientBindingTest, TheOriginalClientIsNotBound) {
   std::stop_source stop;
   const Client bound = client_.with({.stop = stop.get_token()});
   stop.request_stop();
@@ -110,7 +138,7 @@ TEST_F(ClientBindingTest, TheClientItCameFromIsNotBound) {
   EXPECT_EQ(requests_, 1);
 }
 
-TEST(DefaultTimeoutTest, IsHalfAMinuteForWhatIsToEnd) {
+TEST(DefaultTimeoutTest, IsHalfAMinuteForCallsThatEnd) {
   EXPECT_EQ(rest::Config{}.timeout, 30s);
   for (const char* path : {"/api/v1/pods?watch=true", "/api/v1/pods?limit=1&watch=1",
                            "/api/v1/namespaces/shop/pods/web/log?follow=true",

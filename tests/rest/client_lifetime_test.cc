@@ -1,4 +1,4 @@
-// Clients, watches and event loops that go while something still waits for them.
+// Clients, watches and event loops that are destroyed while a call waits for them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -23,7 +23,7 @@ using k8s::core::v1::Pod;
 using rest::Client;
 using Events = std::vector<api::WatchEvent>;
 
-/// Every test must leave as many threads and descriptors as there were.
+/// Every test checks that it leaks no threads and no descriptors.
 class ClientLifetimeTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { set_up_what_clients_share(); }
@@ -35,7 +35,7 @@ class ClientLifetimeTest : public testing::Test {
 
   rest::Config config() const { return config_for(*server_); }
 
-  /// Waits for an event that does not come until the gate is opened.
+  /// Waits for an event, which the server sends when the gate opens.
   static std::future<bool> wait_for_event(const Client& client, rest::WatchStream& watch,
                                           Events& events) {
     return boost::asio::co_spawn(client.loop().context(), watch.async_next(events),
@@ -44,7 +44,7 @@ class ClientLifetimeTest : public testing::Test {
 
   const ResourceMark resources_;
   Gate more_;
-  /// Watches begin with one event, and go on with another.
+  /// Watches start with one event and continue with another.
   std::unique_ptr<HttpServer> server_ = std::make_unique<HttpServer>([this](HttpConnection& c) {
     while (const auto request = c.read_request()) {
       if (request->target.find("watch=true") == std::string::npos) {
@@ -53,7 +53,7 @@ class ClientLifetimeTest : public testing::Test {
       }
       c.begin_chunks();
       c.chunk(event_json("ADDED", "first"));
-      // (The end of one connection must not let the others go on.)
+      // (The end of one connection must not affect the others.)
       const std::jthread writer([&](const std::stop_token& closed) {
         EXPECT_TRUE(eventually([&] { return closed.stop_requested() || more_.is_open(); }));
         if (more_.is_open()) c.chunk(event_json("MODIFIED", "second"));
@@ -63,12 +63,12 @@ class ClientLifetimeTest : public testing::Test {
   });
 };
 
-TEST_F(ClientLifetimeTest, AClientThatIsNotUsedOpensNothing) {
+TEST_F(ClientLifetimeTest, AnUnusedClientOpensNothing) {
   const Client client{config()};
   EXPECT_EQ(server_->connections(), 0);
 }
 
-TEST_F(ClientLifetimeTest, AClientWithWatchesOpenEndsThem) {
+TEST_F(ClientLifetimeTest, TheEndOfAClientEndsItsWatches) {
   constexpr std::size_t kMany = 20;
   std::vector<rest::WatchStream> watches;
   std::vector<Events> events(kMany);
@@ -94,7 +94,7 @@ TEST_F(ClientLifetimeTest, AResourceClientKeepsTheClientOpen) {
 }
 
 TEST_F(ClientLifetimeTest, AClientMayEndOnItsOwnLoop) {
-  // Shared: the loop may still be inside set_value() when the test goes on.
+  // Shared: the loop may still be inside set_value() when the test continues.
   auto gone = std::make_shared<std::promise<void>>();
   // co_spawn() uses the loop until it has returned, so the client may end only after that.
   Gate spawned;
@@ -126,7 +126,7 @@ TEST_F(ClientLifetimeTest, AClientMayEndOnItsOwnLoop) {
   test::get(gone->get_future());
 }
 
-TEST_F(ClientLifetimeTest, ClientsThatComeAndGoLeaveNothing) {
+TEST_F(ClientLifetimeTest, ClientsReleaseTheirResources) {
   for (int i = 0; i < 30; ++i) {
     const Client client{config(), std::make_shared<EventLoop>(1)};
     client.resource<Pod>("shop").get("web");
@@ -143,7 +143,7 @@ TEST_F(ClientLifetimeTest, ClientsOfOneLoopShareItsThreads) {
   auto other = clients.front().resource<Pod>("shop").dynamic().watch();
   EXPECT_TRUE(survivor.next());
   EXPECT_TRUE(other.next());
-  // One thread of the loop; the server has one to accept and up to two for each of its connections.
+  // The loop has one thread; the server has one that accepts, and up to two for each connection.
   EXPECT_LE(thread_count(), resources_.threads() + 2 + 2 * 2);
   clients.erase(clients.begin(), clients.end() - 1);
   EXPECT_EQ(kind_thrown([&] { other.next(); }), Kind::kCancelled);
@@ -153,7 +153,7 @@ TEST_F(ClientLifetimeTest, ClientsOfOneLoopShareItsThreads) {
 
 // ----------------------------------------------------------------------------------------- Streams
 
-TEST_F(ClientLifetimeTest, LettingGoOfAStreamEndsTheCoroutineThatWaits) {
+TEST_F(ClientLifetimeTest, DestroyingAStreamEndsAWaitingCoroutine) {
   const Client client{config()};
   Events events;
   std::future<bool> waiting;
@@ -180,7 +180,7 @@ TEST_F(ClientLifetimeTest, AStreamMayBeMovedWhileACoroutineWaits) {
   EXPECT_EQ(events[0].object.name(), "second");
 }
 
-TEST_F(ClientLifetimeTest, AssigningAnotherWatchEndsTheOneBefore) {
+TEST_F(ClientLifetimeTest, AssigningAnotherWatchEndsThePreviousOne) {
   const Client client{config()};
   auto watch = client.resource<Pod>("shop").dynamic().watch();
   ASSERT_TRUE(watch.next());
@@ -192,7 +192,7 @@ TEST_F(ClientLifetimeTest, AssigningAnotherWatchEndsTheOneBefore) {
   EXPECT_TRUE(eventually([&] { return server_->open_connections() == 1; }));
 }
 
-TEST_F(ClientLifetimeTest, CancelEndsWhatWaitsAndWhatComesLater) {
+TEST_F(ClientLifetimeTest, CancelEndsCurrentAndLaterWaits) {
   const Client client{config()};
   auto watch = client.resource<Pod>("shop").dynamic().watch();
   ASSERT_TRUE(watch.next());
@@ -206,7 +206,7 @@ TEST_F(ClientLifetimeTest, CancelEndsWhatWaitsAndWhatComesLater) {
   watch.cancel();
 }
 
-TEST_F(ClientLifetimeTest, CancelComesBeforeEventsThatAreThereAlready) {
+TEST_F(ClientLifetimeTest, CancelPrecedesBufferedEvents) {
   const Client client{config()};
   auto watch = client.resource<Pod>("shop").dynamic().watch();
   watch.cancel();
@@ -223,11 +223,11 @@ TEST_F(ClientLifetimeTest, AStopEndsTheBlockingWaitForAnEvent) {
   waiter.request_stop();
 }
 
-// libcurl closes a socket that is not connected yet without a word. Its number may be somebody
-// else's next, on the same event loop.
+// libcurl closes a socket that is not connected yet without a notification. Another connection on
+// the same event loop may then get its descriptor number.
 class GivenUpTest : public testing::TestWithParam<Kind> {};
 
-TEST_P(GivenUpTest, AConnectionThatIsGivenUpWhileItIsMadeLeavesItsNumberToOthers) {
+TEST_P(GivenUpTest, AnAbandonedConnectionDoesNotAffectItsReusedDescriptor) {
   using boost::asio::posix::stream_descriptor;
   set_up_what_clients_share();
   BlackHole hole;
@@ -269,8 +269,8 @@ INSTANTIATE_TEST_SUITE_P(, GivenUpTest,
                          testing::Values(Kind::kRefused, Kind::kCancelled, Kind::kUnreachable),
                          [](const auto& test) { return to_string(test.param); });
 
-// A server that stays silent loses its connections, and nobody else.
-TEST(GivenUpSocket, ItsNumberIsNotTakenForAConnectionOfTheClient) {
+// A silent server loses its connections; other descriptors are not affected.
+TEST(GivenUpSocket, ItsReusedDescriptorIsNotShutDown) {
   BlackHole hole;
   rest::Config config;
   config.server = "http://127.0.0.1:" + std::to_string(hole.port());
@@ -294,7 +294,7 @@ TEST(GivenUpSocket, ItsNumberIsNotTakenForAConnectionOfTheClient) {
     others.push_back(acceptor.accept());
   }
   hole.let_one_in();
-  // (It is asked again over another connection, which is not made.)
+  // (The retry uses another connection, which is not established.)
   const rest::CallOptions options{.timeout = std::chrono::seconds(1)};
   EXPECT_NE(kind_thrown([&] { client.resource<Pod>("default").get("web", {}, options); }),
             std::nullopt);
@@ -304,7 +304,7 @@ TEST(GivenUpSocket, ItsNumberIsNotTakenForAConnectionOfTheClient) {
   }
 }
 
-TEST_F(ClientLifetimeTest, AStreamOfNoWatchMayBeLetGoOf) {
+TEST_F(ClientLifetimeTest, AnEmptyStreamCanBeDestroyed) {
   rest::WatchStream nothing;
   nothing.cancel();
   rest::WatchStream moved = std::move(nothing);

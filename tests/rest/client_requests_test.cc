@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "lookout/base/prometheus_text.h"
 #include "lookout/k8s/apps/v1.h"
 #include "lookout/k8s/authentication/v1.h"
 #include "lookout/k8s/core/v1.h"
@@ -22,7 +23,7 @@ namespace {
 using k8s::core::v1::Namespace;
 using k8s::core::v1::Pod;
 
-/// Notes every request and answers with something that passes for an object and for a list.
+/// Records every request, and sends a response that is valid as an object and as a list.
 class ClientRequestsTest : public testing::Test {
  protected:
   rest::Config config() const { return config_for(server_); }
@@ -256,7 +257,69 @@ const RequestCase kRequests[] = {
 INSTANTIATE_TEST_SUITE_P(Requests, EveryVerbTest, testing::ValuesIn(kRequests),
                          [](const auto& test) { return test.param.name; });
 
-TEST_F(ClientRequestsTest, RawPathsGoOutAsTheyAre) {
+TEST_F(ClientRequestsTest, WriteDefaultsFillUnsetOptions) {
+  const rest::Client client =
+      rest::Client(config()).with_write_defaults({.field_manager = "me", .dry_run = true});
+  const auto pods =
+      client.resource<Pod>("shop").with_write_defaults({.field_validation = "Strict"});
+  const std::string all = "?dryRun=All&fieldManager=me&fieldValidation=Strict";
+  pods.create(Pod(kPod));
+  EXPECT_EQ(last().target, "/api/v1/namespaces/shop/pods" + all);
+  pods.update(Pod(kPod));
+  EXPECT_EQ(last().target, "/api/v1/namespaces/shop/pods/web-1" + all);
+  pods.patch("web-1", rest::PatchType::kMerge, "{}", {.field_manager = "other"});
+  EXPECT_EQ(last().target,
+            "/api/v1/namespaces/shop/pods/web-1?dryRun=All&fieldManager=other"
+            "&fieldValidation=Strict");
+  pods.apply(Pod(kPod), {.force = true});
+  EXPECT_EQ(last().target, "/api/v1/namespaces/shop/pods/web-1" + all + "&force=true");
+  pods.remove("web-1");
+  EXPECT_THAT(last().body, HasSubstr(R"("dryRun":["All"])"));
+  pods.remove_collection();
+  EXPECT_THAT(last().body, HasSubstr(R"("dryRun":["All"])"));
+  rest::evict(pods, "web-1");
+  EXPECT_EQ(last().target, "/api/v1/namespaces/shop/pods/web-1/eviction" + all);
+  // Reads have none of them.
+  pods.get("web-1");
+  EXPECT_EQ(last().target, "/api/v1/namespaces/shop/pods/web-1");
+}
+
+TEST_F(ClientRequestsTest, RequestsMetadataOfOneObject) {
+  const rest::Client client{config()};
+  client.resource<Pod>("shop").get("web-1", {.metadata_only = true});
+  EXPECT_EQ(last().target, "/api/v1/namespaces/shop/pods/web-1");
+  EXPECT_EQ(last().header("Accept"),
+            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,"
+            "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json");
+}
+
+TEST_F(ClientRequestsTest, CountsRequests) {
+  const rest::Client client{config()};
+  client.resource<Pod>("shop").get("web-1");
+  client.resource<Pod>("shop").list();
+  client.resource<Pod>("shop").remove("web-1");
+  std::vector<metrics::Sample> samples;
+  client.metrics()->collect(samples);
+  const std::string text = metrics::prometheus_text(samples);
+  const std::string host = "host=\"127.0.0.1:" + std::to_string(server_.port()) + "\"";
+  EXPECT_THAT(
+      text, HasSubstr("rest_client_requests_total{code=\"200\"," + host + ",method=\"GET\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("rest_client_requests_total{code=\"200\"," + host +
+                              ",method=\"DELETE\"} 1\n"));
+  EXPECT_THAT(
+      text, HasSubstr("rest_client_request_duration_seconds_count{" + host + ",verb=\"GET\"} 2\n"));
+}
+
+TEST_F(ClientRequestsTest, CountsRequestsWithoutResponse) {
+  server_.stop_listening();
+  const rest::Client client{config()};
+  EXPECT_THROW(client.get_raw("/version"), rest::TransportError);
+  std::vector<metrics::Sample> samples;
+  client.metrics()->collect(samples);
+  EXPECT_THAT(metrics::prometheus_text(samples), HasSubstr("{code=\"<error>\","));
+}
+
+TEST_F(ClientRequestsTest, RawPathsAreSentUnchanged) {
   const rest::Client client{config()};
   client.get_raw("/readyz?verbose&exclude=etcd", {}, "text/plain");
   EXPECT_EQ(last().target, "/readyz?verbose&exclude=etcd");
@@ -275,7 +338,7 @@ TEST_F(ClientRequestsTest, RawPathsMustBePaths) {
   EXPECT_EQ(count(), 0u);
 }
 
-TEST_F(ClientRequestsTest, ThePathOfTheServerAddressComesFirst) {
+TEST_F(ClientRequestsTest, ThePathOfTheServerUrlIsAPrefix) {
   rest::Config prefixed = config();
   prefixed.server += "/k8s/clusters/c-1/";
   const rest::Client client{prefixed};
@@ -285,7 +348,7 @@ TEST_F(ClientRequestsTest, ThePathOfTheServerAddressComesFirst) {
   EXPECT_EQ(last().target, "/k8s/clusters/c-1/version");
 }
 
-TEST_F(ClientRequestsTest, WhatCannotBePartOfAPathIsRefused) {
+TEST_F(ClientRequestsTest, RejectsInvalidPathSegments) {
   const rest::Client client{config()};
   for (const char* name : {".", "..", "a/b", "/", "a%2fb", "../../nodes", ""}) {
     SCOPED_TRACE(name);
@@ -309,7 +372,7 @@ TEST_F(ClientRequestsTest, WhatCannotBePartOfAPathIsRefused) {
   EXPECT_EQ(count(), 0u);
 }
 
-// Without one, the path would be that of something else.
+// Without a namespace, the path would be that of another resource.
 TEST_F(ClientRequestsTest, ANamespacedObjectNeedsANamespace) {
   const rest::Client client{config()};
   const api::Object nowhere =
@@ -329,7 +392,7 @@ TEST_F(ClientRequestsTest, SubresourcesMayBePaths) {
   EXPECT_EQ(last().target, "/api/v1/namespaces/shop/pods/web-1/proxy/metrics");
 }
 
-TEST_F(ClientRequestsTest, ATokenIsMadeBelowItsServiceAccount) {
+TEST_F(ClientRequestsTest, ATokenIsCreatedBelowItsServiceAccount) {
   const rest::Client client{config()};
   rest::TokenOptions options;
   options.audiences = {"vault"};
@@ -344,7 +407,7 @@ TEST_F(ClientRequestsTest, ATokenIsMadeBelowItsServiceAccount) {
   }
 }
 
-TEST_F(ClientRequestsTest, TheUserAgentSaysWhoAsks) {
+TEST_F(ClientRequestsTest, SendsTheUserAgent) {
   rest::Config named = config();
   rest::Client{named}.get_raw("/version");
   EXPECT_THAT(last().header("User-Agent"),
@@ -373,7 +436,7 @@ TEST_F(ClientRequestsTest, EachHeaderIsSentOnce) {
   EXPECT_THAT(last().all("Accept-Encoding"), ElementsAre());
 }
 
-TEST_F(ClientRequestsTest, TargetsAreSentAsTheyAre) {
+TEST_F(ClientRequestsTest, TargetsAreSentUnchanged) {
   for (const char* prefix : {"", "/k8s/clusters/c-1"}) {
     rest::Config below = config();
     below.server += prefix;
@@ -387,7 +450,7 @@ TEST_F(ClientRequestsTest, TargetsAreSentAsTheyAre) {
   }
 }
 
-TEST_F(ClientRequestsTest, CredentialsComeInTheAuthorizationHeader) {
+TEST_F(ClientRequestsTest, CredentialsAreSentInTheAuthorizationHeader) {
   rest::Client{config()}.get_raw("/version");
   EXPECT_THAT(last().all("Authorization"), ElementsAre());
 
@@ -417,7 +480,7 @@ TEST_F(ClientRequestsTest, ImpersonationHeadersAreSentWithEveryValue) {
   EXPECT_THAT(last().all("Impersonate-Extra-empty"), ElementsAre(""));
 }
 
-TEST_F(ClientRequestsTest, CompressedAnswersAreAskedForUnlessTurnedOffOrStreamed) {
+TEST_F(ClientRequestsTest, RequestsCompressionUnlessDisabledOrStreamed) {
   const rest::Client client{config()};
   client.resource<Pod>("shop").list();
   EXPECT_EQ(last().header("Accept-Encoding"), "gzip");
@@ -433,7 +496,7 @@ TEST_F(ClientRequestsTest, CompressedAnswersAreAskedForUnlessTurnedOffOrStreamed
   EXPECT_EQ(last().header("Accept-Encoding"), "");
 }
 
-TEST_F(ClientRequestsTest, LargeBodiesArriveWhole) {
+TEST_F(ClientRequestsTest, LargeBodiesArriveComplete) {
   std::string text(3u << 20, 'x');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 26);
   const rest::Client client{config()};
@@ -443,7 +506,7 @@ TEST_F(ClientRequestsTest, LargeBodiesArriveWhole) {
   EXPECT_EQ(last().header("Content-Length"), std::to_string(patch.size()));
 }
 
-TEST_F(ClientRequestsTest, RequestsInARowUseOneConnection) {
+TEST_F(ClientRequestsTest, SequentialRequestsUseOneConnection) {
   const rest::Client client{config()};
   for (int i = 0; i < 20; ++i) {
     client.resource<Pod>("shop").get("web-1");
@@ -454,13 +517,13 @@ TEST_F(ClientRequestsTest, RequestsInARowUseOneConnection) {
   EXPECT_EQ(server_.connections(), 1);
 }
 
-// Writers that think between their requests find their connections again.
-TEST(ClientConnectionsTest, ThoseOfAFewRequestsAtATimeAreKept) {
+// Connections stay open while writers pause between requests.
+TEST(ClientConnectionsTest, ConnectionsOfConcurrentRequestsAreKept) {
   constexpr std::size_t kAtATime = 16;
   std::atomic<std::size_t> waiting{0};
   HttpServer server([&](HttpConnection& c) {
     while (c.read_request()) {
-      // All of a round are under way at the same time.
+      // All requests of a round are in flight at the same time.
       const std::size_t round = waiting++ / kAtATime;
       if (!eventually([&] { return waiting >= (round + 1) * kAtATime; })) return;
       c.respond({.body = pod_json("web")});
@@ -509,7 +572,7 @@ TEST_F(ClientRequestsTest, CoroutinesMayLeaveOptionsOut) {
   EXPECT_EQ(count(), 9u);
 }
 
-TEST_F(ClientRequestsTest, BlockingCallsOnTheLoopAreRefused) {
+TEST_F(ClientRequestsTest, RejectsBlockingCallsOnTheLoop) {
   const rest::Client client{config()};
   auto on_loop = [](rest::Client inner) -> Awaitable<std::string> {
     try {

@@ -19,7 +19,7 @@ TEST(ConfigTest, UserAgentNamesProgramVersionSystemAndMachine) {
   EXPECT_THAT(Config{}.user_agent, ::testing::ContainsRegex(R"( \([a-z]+/[a-z0-9]+\) lookout$)"));
 }
 
-TEST(ConfigTest, VersionIsThatOfItsParts) {
+TEST(ConfigTest, VersionEqualsItsComponents) {
   EXPECT_EQ(kVersion, std::to_string(kVersionMajor) + "." + std::to_string(kVersionMinor) + "." +
                           std::to_string(kVersionPatch));
 }
@@ -27,7 +27,7 @@ TEST(ConfigTest, VersionIsThatOfItsParts) {
 struct ServerCase {
   std::string name;
   Config config;
-  std::string server;  // empty: refused
+  std::string server;  // empty: rejected
 };
 
 class ServerTest : public ::testing::TestWithParam<ServerCase> {};
@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
         ServerCase{"Password", {.server = "https://me:secret@host"}, ""}),
     [](const auto& test) { return test.param.name; });
 
-TEST(ConfigTest, PasswordInAUrlIsNotRepeated) {
+TEST(ConfigTest, AnErrorOmitsThePasswordOfAUrl) {
   for (const char* server : {"https://me:s3cret@host", "ftp://me:s3cret@host",
                              "https://me:s3cret@host:99999", "me:s3cret@host/path"}) {
     EXPECT_THAT([&] { (void)Config{.server = server}.normalized(); },
@@ -94,7 +94,7 @@ struct ConflictCase {
 
 class ConflictTest : public ::testing::TestWithParam<ConflictCase> {};
 
-TEST_P(ConflictTest, IsRefused) {
+TEST_P(ConflictTest, IsRejected) {
   Config config = GetParam().config;
   config.server = "https://host";
   EXPECT_THAT(
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
                      "env"}),
     [](const auto& test) { return test.param.name; });
 
-TEST(ConfigTest, WhatGoesTogetherIsAccepted) {
+TEST(ConfigTest, AcceptsValidCombinations) {
   const Config config{.server = "https://host",
                       .ca_data = "pem",
                       .ca_file = "/unused",
@@ -184,7 +184,7 @@ TEST(ConfigTest, CaIsTheTextOrElseTheFile) {
   EXPECT_EQ(Config{}.ca(), "");
 }
 
-// A pipe would block whoever opens it.
+// Opening a pipe would block.
 TEST(ConfigTest, CaMustBeARegularFile) {
   const test::TempDir dir;
   const std::string pipe = (dir / "pipe").string();
@@ -193,7 +193,7 @@ TEST(ConfigTest, CaMustBeARegularFile) {
               ThrowsMessage<ConfigError>(HasSubstr("not a regular file")));
 }
 
-TEST(ImpersonationTest, GivesTheHeadersOfClientGo) {
+TEST(ImpersonationTest, HasTheHeadersOfClientGo) {
   const Impersonation as{.user = "jane",
                          .uid = "42",
                          .groups = {"dev", "ops"},
@@ -240,7 +240,7 @@ TEST_F(InClusterTest, BracketsIpv6) {
   EXPECT_EQ(Config::in_cluster(dir()).server, "https://[fd00::1]:443");
 }
 
-TEST_F(InClusterTest, PodNamespaceGoesBeforeTheFile) {
+TEST_F(InClusterTest, PodNamespaceOverridesTheFile) {
   const test::ScopedEnv ns("POD_NAMESPACE", "web");
   EXPECT_EQ(Config::in_cluster(dir()).default_namespace, "web");
 }
@@ -255,7 +255,7 @@ TEST_F(InClusterTest, WithoutCaTheSystemIsTrusted) {
   EXPECT_EQ(Config::in_cluster(dir()).ca_file, "");
 }
 
-TEST_F(InClusterTest, SaysWhatIsMissing) {
+TEST_F(InClusterTest, NamesTheMissingParts) {
   {
     const test::ScopedEnv host("KUBERNETES_SERVICE_HOST", nullptr);
     EXPECT_THAT([&] { Config::in_cluster(dir()); },
@@ -297,7 +297,7 @@ TEST_F(InClusterTest, LoadPrefersAnAddress) {
             "https://elsewhere");
 }
 
-TEST_F(InClusterTest, ABrokenKubeconfigIsNotPassedOver) {
+TEST_F(InClusterTest, ABrokenKubeconfigIsAnError) {
   test::write_file(dir_ / "home/.kube/config", "clusters: 7");
   EXPECT_THAT([&] { Config::load({.service_account_dir = dir()}); },
               ThrowsMessage<ConfigError>(HasSubstr(path("home/.kube/config") + ":1: clusters")));
@@ -312,7 +312,7 @@ class LoadTest : public ::testing::Test {
   const test::ScopedEnv home_{"HOME", dir_.path().string()};
 };
 
-TEST_F(LoadTest, SaysWhatWasLookedFor) {
+TEST_F(LoadTest, NamesTheSearchedSources) {
   EXPECT_THAT(
       [&] { Config::load(); },
       ThrowsMessage<ConfigError>(
@@ -323,7 +323,7 @@ TEST_F(LoadTest, SaysWhatWasLookedFor) {
               ThrowsMessage<ConfigError>(HasSubstr("$KUBECONFIG (" + none_ + ")")));
 }
 
-TEST_F(LoadTest, NamesTheContextsThereAre) {
+TEST_F(LoadTest, NamesTheExistingContexts) {
   test::write_file(dir_ / ".kube/config",
                    "contexts: [{name: dev, context: {}}, {name: prod, context: {}}]");
   EXPECT_THAT([&] { Config::load(); },
@@ -332,7 +332,7 @@ TEST_F(LoadTest, NamesTheContextsThereAre) {
               ThrowsMessage<ConfigError>(HasSubstr("no current-context; there are: dev prod")));
 }
 
-TEST_F(LoadTest, AFileThatWasAskedForMustExist) {
+TEST_F(LoadTest, AnExplicitFileMustExist) {
   EXPECT_THAT([&] { Config::load({.file = none_}); },
               ThrowsMessage<ConfigError>(HasSubstr("cannot read " + none_)));
 }
@@ -342,7 +342,7 @@ TEST_F(LoadTest, AnAddressIsEnough) {
             (Config{.server = "http://127.0.0.1:8001", .default_namespace = "shop"}));
 }
 
-TEST_F(LoadTest, WithoutHomeItSaysSo) {
+TEST_F(LoadTest, ReportsAMissingHome) {
   const test::ScopedEnv home("HOME", nullptr);
   EXPECT_THAT([&] { Config::load(); }, ThrowsMessage<ConfigError>(HasSubstr("$HOME is not set")));
 }

@@ -17,13 +17,13 @@
 namespace lookout::rest {
 namespace {
 
-TEST_F(CredentialsTest, WithoutAnyThereAreNone) {
+TEST_F(CredentialsTest, EmptyConfigurationHasNoCredentials) {
   Credentials credentials({.server = "https://host"});
   EXPECT_EQ(*credentials.current(), Credential{});
   EXPECT_FALSE(credentials.would_block());
 }
 
-TEST_F(CredentialsTest, FixedOnesStay) {
+TEST_F(CredentialsTest, FixedCredentialsDoNotChange) {
   const test::KeyPair pair = test::make_certificate("jane");
   Credentials credentials({.server = "https://host",
                            .client_cert_data = pair.certificate,
@@ -47,7 +47,7 @@ TEST_F(CredentialsTest, BasicAuthentication) {
   EXPECT_EQ(credentials.current()->authorization, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
 }
 
-TEST_F(CredentialsTest, ConflictsAreRefused) {
+TEST_F(CredentialsTest, ConflictsAreRejected) {
   EXPECT_THROW(Credentials({.server = "https://host", .bearer_token = "a", .username = "b"}),
                ConfigError);
 }
@@ -77,14 +77,14 @@ TEST_F(TokenFileTest, ChangesAreSeenWithinASecond) {
   EXPECT_EQ(token(), "Bearer second!");
 }
 
-TEST_F(TokenFileTest, AnUnchangedFileGivesTheSameCredential) {
+TEST_F(TokenFileTest, AnUnchangedFileReturnsTheSameCredential) {
   const auto first = credentials_->current();
   pass(1h);
   EXPECT_EQ(credentials_->current(), first);
 }
 
-// How a kubelet renews the token of a pod.
-TEST_F(TokenFileTest, AReplacedDirectoryIsSeen) {
+// The kubelet renews the token of a pod like this.
+TEST_F(TokenFileTest, SeesAReplacedDirectory) {
   test::write_file(dir_ / "..v1/token", "v1");
   test::write_file(dir_ / "..v2/token", "v2");
   std::filesystem::create_directory_symlink("..v1", dir_ / "..data");
@@ -97,7 +97,7 @@ TEST_F(TokenFileTest, AReplacedDirectoryIsSeen) {
   EXPECT_EQ(token(), "Bearer v2");
 }
 
-TEST_F(TokenFileTest, TheLastGoodTokenStays) {
+TEST_F(TokenFileTest, KeepsTheLastValidToken) {
   EXPECT_EQ(token(), "Bearer first");
   std::filesystem::remove(dir_ / "token");
   pass(1s);
@@ -115,7 +115,7 @@ TEST_F(TokenFileTest, TheLastGoodTokenStays) {
   EXPECT_EQ(token(), "Bearer second");
 }
 
-TEST_F(TokenFileTest, AChangeThatKeepsSizeAndTimeIsSeen) {
+TEST_F(TokenFileTest, SeesAChangeThatKeepsSizeAndTime) {
   EXPECT_EQ(token(), "Bearer first");
   const std::string file = path("token");
   struct stat before {};
@@ -130,8 +130,8 @@ TEST_F(TokenFileTest, AChangeThatKeepsSizeAndTimeIsSeen) {
   EXPECT_EQ(token(), "Bearer other");
 }
 
-// A file that the kernel generates on every read seems unchanged.
-TEST_F(TokenFileTest, IsReadOnceAMinuteWhateverItLooksLike) {
+// A file whose content the kernel generates on every read, with constant metadata.
+TEST_F(TokenFileTest, IsReadAtLeastOnceAMinute) {
   const std::string file = "/proc/sys/kernel/random/uuid";
   if (!std::filesystem::is_regular_file(file)) GTEST_SKIP() << "no " << file;
   Credentials credentials({.server = "https://host", .token_file = file}, options());
@@ -165,7 +165,7 @@ TEST_F(TokenFileTest, AClockThatIsSetBackDoesNotHideChanges) {
   EXPECT_EQ(token(), "Bearer second");
 }
 
-TEST_F(TokenFileTest, WithoutATokenItSaysWhy) {
+TEST_F(TokenFileTest, ReportsWhyThereIsNoToken) {
   std::filesystem::remove(dir_ / "token");
   EXPECT_THAT([&] { token(); }, ThrowsMessage<ConfigError>(
                                     AllOf(HasSubstr(path("token")), HasSubstr("No such file"))));
@@ -185,7 +185,7 @@ TEST_F(TokenFileTest, WithoutATokenItSaysWhy) {
   EXPECT_EQ(token(), "Bearer good");
 }
 
-TEST_F(TokenFileTest, GoesBeforeTheFixedTokenOnceItWasRead) {
+TEST_F(TokenFileTest, OverridesTheFixedTokenOnceItWasRead) {
   std::filesystem::remove(dir_ / "token");
   credentials_ = std::make_unique<Credentials>(
       Config{.server = "https://host", .bearer_token = "fixed", .token_file = path("token")},
@@ -199,7 +199,7 @@ TEST_F(TokenFileTest, GoesBeforeTheFixedTokenOnceItWasRead) {
   EXPECT_EQ(token(), "Bearer file");
 }
 
-TEST_F(TokenFileTest, ManyThreadsGetWholeTokens) {
+TEST_F(TokenFileTest, ManyThreadsGetCompleteTokens) {
   std::vector<std::jthread> threads;
   std::atomic<bool> done = false;
   std::atomic<int> others = 0;
@@ -262,7 +262,7 @@ TEST_F(CertificateFilesTest, HalfAChangeIsNotUsed) {
   EXPECT_EQ(credentials.current()->client_certificate, two_.certificate);
 }
 
-TEST_F(CertificateFilesTest, AKeyFileMayGoWithAGivenCertificate) {
+TEST_F(CertificateFilesTest, AKeyFileMayComplementCertificateData) {
   test::write_file(dir_ / "key", one_.key);
   Credentials credentials({.server = "https://host",
                            .client_cert_data = one_.certificate,
@@ -271,7 +271,7 @@ TEST_F(CertificateFilesTest, AKeyFileMayGoWithAGivenCertificate) {
   EXPECT_EQ(credentials.current()->client_key, one_.key);
 }
 
-TEST_F(CertificateFilesTest, SaysWhatIsWrong) {
+TEST_F(CertificateFilesTest, ReportsErrors) {
   const auto error_with = [&](const test::KeyPair& pair) -> std::string {
     write(pair);
     try {

@@ -19,7 +19,7 @@
 namespace lookout::rest::detail {
 namespace {
 
-TEST(CallFromCTest, KeepsWhatIsThrown) {
+TEST(CallFromCTest, KeepsTheException) {
   std::string failure;
   EXPECT_EQ(call_from_c(failure, 0, [] { return 7; }), 7);
   EXPECT_EQ(failure, "");
@@ -34,8 +34,8 @@ curl_socket_t give_socket(void* socket, curlsocktype, curl_sockaddr*) {
 }
 int keep_open(void*, curl_socket_t) { return 0; }
 
-// Here: the socket is waited for by somebody else already.
-TEST(CurlMultiTest, ASocketThatCannotBeWaitedForEndsTheTransfers) {
+// The socket is already registered elsewhere.
+TEST(CurlMultiTest, ASocketThatCannotBePolledEndsTheTransfers) {
   EventLoop loop(1);
   const auto strand = boost::asio::make_strand(loop.context());
   test::HttpServer server([](test::HttpConnection& c) { c.wait_for_close(); });

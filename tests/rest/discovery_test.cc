@@ -23,8 +23,8 @@ std::string recorded(const std::string& name) {
   return read_file(testdata("kube-1.36/discovery/" + name));
 }
 
-/// The recorded kube-apiserver, as it is or without aggregated discovery; of the groups other than
-/// the core and "apps" there are no legacy recordings.
+/// The recorded kube-apiserver, with or without aggregated discovery; legacy recordings exist only
+/// for the core group and "apps".
 HttpServer::Handler kube(Kube kind) {
   return [kind](const HttpRequest& request) -> HttpResponse {
     const bool aggregated =
@@ -66,7 +66,7 @@ std::vector<std::string> full_names(const std::vector<ApiResource>& list) {
   return out;
 }
 
-TEST(DiscoveryTest, TakesTwoRequestsWhereThatIsEnough) {
+TEST(DiscoveryTest, NeedsTwoRequestsWithAggregatedDiscovery) {
   std::atomic<int> requests{0};
   HttpServer server(HttpServer::answering([&](const HttpRequest& request) {
     ++requests;
@@ -76,7 +76,7 @@ TEST(DiscoveryTest, TakesTwoRequestsWhereThatIsEnough) {
   EXPECT_EQ(requests, 2);
 }
 
-TEST(DiscoveryTest, ListsEverythingInTheOrderOfTheServer) {
+TEST(DiscoveryTest, KeepsTheOrderOfTheServer) {
   const auto names = full_names(resources());
   EXPECT_THAT(
       names,
@@ -91,7 +91,7 @@ TEST(DiscoveryTest, ListsEverythingInTheOrderOfTheServer) {
       << "the preferred version comes first";
 }
 
-TEST(DiscoveryTest, SaysEverythingAboutAResource) {
+TEST(DiscoveryTest, ReturnsAllFieldsOfAResource) {
   const auto* deployments = rest::find_resource(resources(), "deployments");
   ASSERT_NE(deployments, nullptr);
   EXPECT_EQ(deployments->resource, api::Resource("apps", "v1", "Deployment", "deployments", true));
@@ -105,7 +105,7 @@ TEST(DiscoveryTest, SaysEverythingAboutAResource) {
   EXPECT_FALSE(nodes->resource.namespaced);
 }
 
-TEST(DiscoveryTest, OldServersSayTheSameInMoreWords) {
+TEST(DiscoveryTest, LegacyDiscoveryGivesTheSameResult) {
   const auto legacy = resources_of(Kube::kLegacy);
   std::vector<ApiResource> expected;
   for (const auto& r : resources())
@@ -123,14 +123,14 @@ TEST(DiscoveryTest, OldServersSayTheSameInMoreWords) {
   }
 }
 
-TEST(DiscoveryTest, AServerThatRefusesIsAnError) {
+TEST(DiscoveryTest, ARejectionIsAnError) {
   HttpServer server(HttpServer::answering([](const HttpRequest&) -> HttpResponse {
     return {.status = 403, .body = status_json(403, "Forbidden", "no")};
   }));
   EXPECT_THROW(rest::discover(Client{config_for(server)}), api::StatusError);
 }
 
-TEST(DiscoveryTest, AServerWithoutACoreGroupHasTheOthers) {
+TEST(DiscoveryTest, TheCoreGroupIsOptional) {
   HttpServer server(HttpServer::answering([](const HttpRequest& request) -> HttpResponse {
     if (request.target != "/apis")
       return {.status = 404, .body = status_json(404, "NotFound", "no")};
@@ -143,7 +143,7 @@ TEST(DiscoveryTest, AServerWithoutACoreGroupHasTheOthers) {
   EXPECT_EQ(found[0].resource.plural, "things");
 }
 
-TEST(DiscoveryTest, AGroupWhoseServerIsDownIsLeftOut) {
+TEST(DiscoveryTest, AGroupOfAnUnavailableServerIsOmitted) {
   HttpServer server(HttpServer::answering([](const HttpRequest& request) -> HttpResponse {
     if (request.target != "/apis")
       return {.status = 404, .body = status_json(404, "NotFound", "no")};
@@ -158,7 +158,7 @@ TEST(DiscoveryTest, AGroupWhoseServerIsDownIsLeftOut) {
               ElementsAre("things.v1.up.test"));
 }
 
-TEST(DiscoveryTest, AGroupThatAnswersNonsenseIsLeftOut) {
+TEST(DiscoveryTest, AGroupWithAMalformedResponseIsOmitted) {
   for (const std::string bad : {"html", "nothing", "break", "status", "hang"}) {
     HttpServer server([&](HttpConnection& c) {
       while (const auto request = c.read_request()) {
@@ -191,7 +191,7 @@ TEST(DiscoveryTest, AGroupThatAnswersNonsenseIsLeftOut) {
   }
 }
 
-TEST(DiscoveryTest, AStopIsNoBadGroup) {
+TEST(DiscoveryTest, AStopIsNotAFailedGroup) {
   std::stop_source stop;
   HttpServer server([&](HttpConnection& c) {
     while (const auto request = c.read_request()) {
@@ -211,7 +211,7 @@ TEST(DiscoveryTest, AStopIsNoBadGroup) {
             Kind::kCancelled);
 }
 
-TEST(DiscoveryTest, AnswersThatAreNoDiscoveryAreAnErrorOrNothing) {
+TEST(DiscoveryTest, OtherResponsesAreAnErrorOrEmpty) {
   for (const char* body : {"", "[]", "null", "<html>", R"({"kind":)"}) {
     HttpServer server(
         HttpServer::answering([=](const HttpRequest&) { return HttpResponse{.body = body}; }));
@@ -233,7 +233,7 @@ TEST(DiscoveryTest, AnswersThatAreNoDiscoveryAreAnErrorOrNothing) {
 
 struct Name {
   const char* given;
-  const char* found;  // null: nothing
+  const char* found;  // null: not found
 };
 void PrintTo(const Name& name, std::ostream* out) { *out << name.given; }
 
@@ -258,7 +258,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Name{"deployments.app", nullptr}, Name{"podss", nullptr},
                     Name{"pods/status", nullptr}));
 
-TEST_P(ResourceNameTest, MeansOneResource) {
+TEST_P(ResourceNameTest, IdentifiesOneResource) {
   const auto* found = rest::find_resource(resources(), GetParam().given);
   EXPECT_EQ(found == nullptr ? "nothing" : full_name(*found),
             GetParam().found == nullptr ? "nothing" : GetParam().found);
@@ -279,7 +279,7 @@ TEST(DiscoveryTest, FindsTheResourceOfAKind) {
 
 // ----------------------------------------------------------------------------- The embedded server
 
-TEST(DiscoveryTest, TheEmbeddedServerHasWhatTheRecordedOneHas) {
+TEST(DiscoveryTest, TheEmbeddedServerEqualsTheRecordedOne) {
   const apiserver::Server server;
   const auto embedded = rest::discover(Client{server.client_config()});
   auto expected = full_names(resources());
@@ -288,7 +288,7 @@ TEST(DiscoveryTest, TheEmbeddedServerHasWhatTheRecordedOneHas) {
   EXPECT_EQ(rest::find_resource(embedded, "crontabs"), nullptr);
 }
 
-TEST(DiscoveryTest, NewDefinitionsAreThereAtOnce) {
+TEST(DiscoveryTest, NewDefinitionsAreVisibleAtOnce) {
   const apiserver::Server server;
   const Client client{server.client_config()};
   client

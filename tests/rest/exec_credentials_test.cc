@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::Each;
 
-/// Another standard input for this process.
+/// Replaces the standard input of this process.
 class ScopedStdin {
  public:
   explicit ScopedStdin(int fd) : saved_(::dup(STDIN_FILENO)) { ::dup2(fd, STDIN_FILENO); }
@@ -37,7 +37,7 @@ class ScopedStdin {
   int saved_;
 };
 
-/// A plugin that notes each run and what it was told, and prints the file "answer".
+/// A plugin that records each run and its input, and prints the file "answer".
 class ExecTest : public CredentialsTest {
  protected:
   ExecTest() : no_terminal_(null_.get()) {
@@ -124,7 +124,7 @@ TEST_F(ExecTest, IsRunAgainAfterExpiry) {
   EXPECT_EQ(runs(), 2U);
 }
 
-TEST_F(ExecTest, ExpiryFarAwayIsNoProblem) {
+TEST_F(ExecTest, AcceptsADistantExpiry) {
   answer(R"({"token":"one","expirationTimestamp":"9999-12-31T23:59:59Z"})");
   EXPECT_EQ(token(), "Bearer one");
   EXPECT_FALSE(credentials().would_block());
@@ -144,14 +144,14 @@ TEST_F(ExecTest, IsRunAgainAfterARefusal) {
   EXPECT_TRUE(credentials().would_block());
   const auto second = credentials().current();
   EXPECT_EQ(second->authorization, "Bearer two");
-  // Another request that was under way with the first.
+  // Another request was in flight with the first credential.
   credentials().invalidate(first);
   EXPECT_EQ(credentials().current(), second);
   EXPECT_EQ(runs(), 2U);
 }
 
-// The refusal may have been a mistake of the server's.
-TEST_F(ExecTest, AFailureAfterARefusalLeavesWhatIsStillValid) {
+// The server may have rejected the credential by mistake.
+TEST_F(ExecTest, AFailureAfterA401KeepsAValidCredential) {
   answer(R"({"token":"one","expirationTimestamp":")" + in(60s) + "\"}");
   const auto first = credentials().current();
   write_plugin("exit 1");
@@ -159,7 +159,7 @@ TEST_F(ExecTest, AFailureAfterARefusalLeavesWhatIsStillValid) {
   EXPECT_EQ(credentials().try_current(), nullptr);
   EXPECT_EQ(credentials().current(), first);
   EXPECT_EQ(credentials().try_current(), first);
-  // Refused again within the second that a failure holds, it is not run again.
+  // A second rejection within the second for which a failure is kept does not run it again.
   credentials().invalidate(first);
   EXPECT_EQ(credentials().try_current(), first);
   EXPECT_EQ(runs(), 2U);
@@ -167,7 +167,7 @@ TEST_F(ExecTest, AFailureAfterARefusalLeavesWhatIsStillValid) {
   EXPECT_THROW(credentials().current(), ConfigError);
 }
 
-TEST_F(ExecTest, GivesACertificate) {
+TEST_F(ExecTest, ReturnsACertificate) {
   const test::KeyPair pair = test::make_certificate("jane");
   const auto json = [](const std::string& text) {
     std::string out;
@@ -181,7 +181,7 @@ TEST_F(ExecTest, GivesACertificate) {
                                                   .client_key = pair.key}));
 }
 
-TEST_F(ExecTest, IsNotRunWhereThereAreOtherCredentials) {
+TEST_F(ExecTest, IsNotRunBesideOtherCredentials) {
   Config with_token = config();
   with_token.bearer_token = "fixed";
   EXPECT_EQ(Credentials(with_token).current()->authorization, "Bearer fixed");
@@ -215,7 +215,7 @@ TEST_F(ExecTest, IsFoundOnThePath) {
   EXPECT_EQ(Credentials(config).current()->authorization, "Bearer one");
 }
 
-// As Go has it: not what lies about where this program was started.
+// As in Go, programs in the current directory are not found.
 TEST_F(ExecTest, IsNotFoundRelativeToTheCurrentDirectory) {
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(path(""));
@@ -233,14 +233,14 @@ TEST_F(ExecTest, IsNotFoundRelativeToTheCurrentDirectory) {
   EXPECT_EQ(runs(), 0U);
 }
 
-TEST_F(ExecTest, IsToldWhatItNeeds) {
+TEST_F(ExecTest, ReceivesTheExecInfo) {
   EXPECT_EQ(token(), "Bearer one");
   EXPECT_EQ(test::read_file(dir_ / "info"),
             R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",)"
             R"("spec":{"interactive":false}})");
 }
 
-TEST_F(ExecTest, IsToldAboutTheClusterIfItAsks) {
+TEST_F(ExecTest, ReceivesTheClusterIfConfigured) {
   test::write_file(dir_ / "ca", "pem");
   Config config = this->config();
   config.ca_file = path("ca");
@@ -259,7 +259,7 @@ TEST_F(ExecTest, IsToldAboutTheClusterIfItAsks) {
   EXPECT_EQ(told, expected) << test::read_file(dir_ / "info");
 }
 
-TEST_F(ExecTest, OldVersionIsSpokenToo) {
+TEST_F(ExecTest, SupportsV1beta1) {
   answer_text(R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1",
                   "status":{"token":"beta"}})");
   Config config = this->config();
@@ -293,12 +293,12 @@ struct InteractiveCase {
   std::string mode;
   bool terminal;
   bool stdin_unavailable;
-  std::string seen;  // by the plugin; empty: it is not run
+  std::string seen;  // the plugin's input; empty: it is not run
 };
 
 class InteractiveTest : public ExecTest, public ::testing::WithParamInterface<InteractiveCase> {};
 
-TEST_P(InteractiveTest, DecidesOverStandardInput) {
+TEST_P(InteractiveTest, ControlsStandardInput) {
   const auto& [mode, terminal, stdin_unavailable, seen] = GetParam();
   write_plugin("if [ -t 0 ]; then echo terminal; else echo none; fi > " + path("seen") + "\ncat " +
                path("answer"));
@@ -334,7 +334,7 @@ struct AnswerCase {
 
 class AnswerTest : public ExecTest, public ::testing::WithParamInterface<AnswerCase> {};
 
-TEST_P(AnswerTest, IsRefused) {
+TEST_P(AnswerTest, IsRejected) {
   answer_text(GetParam().text);
   EXPECT_THAT(failure(config()), AllOf(HasSubstr("credential plugin " + path("plugin")),
                                        HasSubstr(GetParam().message), Not(HasSubstr("s3cret"))));
@@ -378,7 +378,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "expirationTimestamp"}),
     [](const auto& test) { return test.param.name; });
 
-TEST_F(ExecTest, AMissingProgramComesWithTheHint) {
+TEST_F(ExecTest, AMissingProgramIsReportedWithTheHint) {
   Config config = this->config();
   config.exec->command = "lookout-no-such-plugin";
   config.exec->install_hint = "Run \x1b[1mbrew install\x1b[0m it.\nOr not.";
@@ -387,7 +387,7 @@ TEST_F(ExecTest, AMissingProgramComesWithTheHint) {
                     HasSubstr("Run ?[1mbrew install?[0m it.\nOr not.")));
 }
 
-TEST_F(ExecTest, SaysHowTheProgramFailed) {
+TEST_F(ExecTest, ReportsHowTheProgramFailed) {
   write_plugin("echo s3cret; exit 7");
   EXPECT_THAT(failure(config()),
               AllOf(HasSubstr("failed with exit code 7"), Not(HasSubstr("s3cret"))));
@@ -408,7 +408,7 @@ TEST_F(ExecTest, TimeAndOutputAreBounded) {
               ThrowsMessage<ConfigError>(HasSubstr("printed more than 1000 bytes")));
 }
 
-TEST_F(ExecTest, AFailureHoldsForASecond) {
+TEST_F(ExecTest, AFailureIsKeptForASecond) {
   write_plugin("exit 7");
   EXPECT_THROW(token(), ConfigError);
   write_plugin("cat " + path("answer"));
@@ -421,7 +421,7 @@ TEST_F(ExecTest, AFailureHoldsForASecond) {
   EXPECT_EQ(token(), "Bearer one");
 }
 
-/// A plugin that waits until it is told to go on.
+/// A plugin that waits for the test.
 class SlowExecTest : public ExecTest {
  protected:
   SlowExecTest() {
@@ -477,7 +477,7 @@ TEST_F(SlowExecTest, StopEndsThePlugin) {
   EXPECT_EQ(errno, ESRCH);
 }
 
-TEST_F(SlowExecTest, AWaiterThatStopsLeavesThePluginAlone) {
+TEST_F(SlowExecTest, AStoppedWaiterDoesNotStopThePlugin) {
   credentials();
   std::stop_source stop;
   std::shared_ptr<const Credential> first;
@@ -493,8 +493,8 @@ TEST_F(SlowExecTest, AWaiterThatStopsLeavesThePluginAlone) {
   EXPECT_EQ(first->authorization, "Bearer one");
 }
 
-// A waiter that shares another caller's run is not stopped with that caller.
-TEST_F(SlowExecTest, AWaiterTakesOverWhenTheRunnerStops) {
+// A call that shares the run of another call is not stopped with it.
+TEST_F(SlowExecTest, AWaiterContinuesWhenTheRunnerStops) {
   credentials();
   std::stop_source stop;
   std::shared_ptr<const Credential> second;

@@ -1,4 +1,4 @@
-// A server that vanishes without a word: the network to it is cut.
+// A server that disappears without closing its connections: the network to it is cut.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -24,8 +24,8 @@ using k8s::core::v1::Pod;
 using rest::Client;
 using std::chrono::steady_clock;
 
-/// A second network (a namespace), joined to this one by a pair of virtual devices. It exists as
-/// long as a thread of this program does: nothing is left behind however the test ends.
+/// A second network namespace, joined to this one by a pair of virtual devices. It exists as long
+/// as a thread of this program, so nothing remains when the test ends.
 class SecondNetwork {
  public:
   SecondNetwork() {
@@ -53,16 +53,16 @@ class SecondNetwork {
   SecondNetwork(const SecondNetwork&) = delete;
   SecondNetwork& operator=(const SecondNetwork&) = delete;
 
-  /// Why there is none; empty if there is.
+  /// The reason why it could not be created; empty if it was.
   const std::string& obstacle() const { return obstacle_; }
   std::string address() const { return address_of(2); }
 
-  /// Runs something in the other network: sockets that it makes belong there.
+  /// Runs a task in the other network: its sockets belong there.
   void inside(const std::function<void()>& task) {
     boost::asio::post(inside_, boost::asio::use_future(task)).get();
   }
 
-  /// Joins the networks, or takes the far end down: whatever is sent is lost.
+  /// Joins the networks, or takes the far end down: all packets are lost.
   void connect(bool yes) {
     inside([this, yes] { ip({"link", "set", far_, yes ? "up" : "down"}); });
   }
@@ -80,7 +80,7 @@ class SecondNetwork {
     const auto result = run_command(arguments, true);
     if (result.status == 0) return;
     obstacle_ = "ip " + arguments[1] + ": " + result.output;
-    // Anything else is a mistake in this test.
+    // Any other reason is an error of this test.
     EXPECT_NE(obstacle_.find("not permitted"), std::string::npos) << obstacle_;
   }
 
@@ -90,7 +90,7 @@ class SecondNetwork {
   boost::asio::thread_pool inside_{1};
 };
 
-/// Asks to stop after a time, so that a test which would wait for hours fails.
+/// Requests a stop after a time, so that a test that would hang for hours fails.
 class Watchdog {
  public:
   explicit Watchdog(std::chrono::seconds time)
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(KeepAlive, HalfOpenTest,
                                          Silence{"Default", {}, std::chrono::seconds(45)}),
                          [](const auto& test) { return test.param.name; });
 
-TEST_P(HalfOpenTest, AWatchOfAServerThatVanishedBreaksInTime) {
+TEST_P(HalfOpenTest, AWatchOfADisconnectedServerBreaksInTime) {
   SecondNetwork network;
   if (!network.obstacle().empty()) {
     GTEST_SKIP() << "no second network, so half-open connections are NOT TESTED: "
@@ -154,7 +154,7 @@ TEST_P(HalfOpenTest, AWatchOfAServerThatVanishedBreaksInTime) {
   EXPECT_EQ(kind_thrown([&] { watch.next(watchdog.stop()); }), Kind::kBroken);
   const auto took = steady_clock::now() - begin;
   EXPECT_LE(took, GetParam().at_most);
-  // A network that is slow for a moment is not gone.
+  // A short delay of the network does not break the watch.
   EXPECT_GE(took, GetParam().keepalive.idle);
   RecordProperty("seconds",
                  static_cast<int>(std::chrono::round<std::chrono::seconds>(took).count()));

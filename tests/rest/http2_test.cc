@@ -18,11 +18,11 @@ namespace {
 using k8s::core::v1::Pod;
 using rest::Client;
 
-// Whatever takes longer hangs.
+// Longer waits are hangs.
 constexpr std::chrono::seconds kLong{30};
 
-/// The client talks to a tunnel, which leads to nghttpx, which talks HTTP/1.1 to the server: the
-/// tunnel counts connections, and breaks them.
+/// The client connects to a tunnel, which leads to nghttpx, which connects to the server over
+/// HTTP/1.1: the tunnel counts connections, and breaks them.
 class Http2Test : public testing::Test {
  protected:
   static void SetUpTestSuite() { authority_ = std::make_unique<CertificateAuthority>(); }
@@ -54,7 +54,7 @@ class Http2Test : public testing::Test {
     return boost::asio::co_spawn(client.loop().context(), std::move(call), boost::asio::use_future);
   }
 
-  /// Watches, each with a name of its own, all begun at the same time.
+  /// Opens watches with different names at the same time.
   static std::vector<rest::WatchStream> open_watches(const Client& client, int count) {
     std::vector<std::future<rest::WatchStream>> begun;
     for (int i = 0; i < count; ++i) {
@@ -137,11 +137,11 @@ TEST_F(Http2Test, ManyRequestsAndWatchesShareOneConnection) {
   EXPECT_EQ(tunnel_.connections(), 1);
 }
 
-TEST_F(Http2Test, MoreThanAConnectionMayCarryGoOverSeveral) {
+TEST_F(Http2Test, MoreRequestsThanOneConnectionAllowsUseSeveral) {
   start_proxy({"--frontend-http2-max-concurrent-streams=10"});
   constexpr int kMany = 35;
   const Client client{config()};
-  client.get_raw("/first");  // Now it is known what the connection may carry.
+  client.get_raw("/first");  // The limit of the connection is known after this response.
   auto watches = open_watches(client, kMany);
   for (int i = 0; i < kMany; ++i)
     expect_event(watches[static_cast<std::size_t>(i)], api::EventType::kAdded, i);
@@ -151,7 +151,7 @@ TEST_F(Http2Test, MoreThanAConnectionMayCarryGoOverSeveral) {
     expect_event(watches[static_cast<std::size_t>(i)], api::EventType::kModified, i);
 }
 
-TEST_F(Http2Test, CompressedAnswersAreUnpacked) {
+TEST_F(Http2Test, CompressedResponsesAreDecompressed) {
   std::vector<std::string> pods;
   for (int i = 0; i < 5000; ++i) pods.push_back(pod_json("web-" + std::to_string(i)));
   answer_ = [&](const HttpRequest& request) -> HttpResponse {
@@ -164,7 +164,7 @@ TEST_F(Http2Test, CompressedAnswersAreUnpacked) {
   EXPECT_EQ(list.items.back().name(), "web-4999");
 }
 
-TEST_F(Http2Test, ALostConnectionEndsAllItsWatchesAndTheNextRequestMakesAnother) {
+TEST_F(Http2Test, ALostConnectionEndsItsWatchesAndIsReplaced) {
   const Client client{config()};
   auto watches = open_watches(client, 5);
   for (int i = 0; i < 5; ++i)
@@ -175,13 +175,13 @@ TEST_F(Http2Test, ALostConnectionEndsAllItsWatchesAndTheNextRequestMakesAnother)
   EXPECT_EQ(tunnel_.connections(), 2);
 }
 
-TEST_F(Http2Test, AStreamThatIsResetEndsOneWatch) {
+TEST_F(Http2Test, AResetStreamEndsOneWatch) {
   const Client client{config()};
   auto endless = client.resource<Pod>("shop").dynamic().watch({.label_selector = "endless"});
   auto watches = open_watches(client, 1);
   expect_event(watches[0], api::EventType::kAdded, 0);
   ASSERT_TRUE(endless.next());
-  // The proxy loses the server in the middle of the answer.
+  // The proxy loses the server in the middle of the response.
   break_ = true;
   EXPECT_EQ(kind_thrown([&] {
               while (endless.next()) {
@@ -193,8 +193,8 @@ TEST_F(Http2Test, AStreamThatIsResetEndsOneWatch) {
   EXPECT_EQ(tunnel_.connections(), 1);
 }
 
-// Servers that restart, or want their load spread, say GOAWAY.
-TEST_F(Http2Test, AfterGoawayRequestsUseAnotherConnectionAndWatchesGoOn) {
+// Servers that restart or balance load send GOAWAY.
+TEST_F(Http2Test, AfterGoawayRequestsUseAnotherConnectionAndWatchesContinue) {
   const Client client{config()};
   auto watches = open_watches(client, 3);
   for (int i = 0; i < 3; ++i)
@@ -212,7 +212,7 @@ TEST_F(Http2Test, AfterGoawayRequestsUseAnotherConnectionAndWatchesGoOn) {
   }
 }
 
-TEST_F(Http2Test, AWatchThatNobodyReadsHoldsUpNothingElse) {
+TEST_F(Http2Test, AnUnreadWatchDoesNotBlockOthers) {
   const Client client{config()};
   auto endless = client.resource<Pod>("shop").dynamic().watch({.label_selector = "endless"});
   ASSERT_TRUE(eventually([&] {
@@ -226,7 +226,7 @@ TEST_F(Http2Test, AWatchThatNobodyReadsHoldsUpNothingElse) {
     EXPECT_EQ(client.resource<Pod>("shop").get("web", {}, {.timeout = kLong}).name(), "web");
   }
   EXPECT_EQ(tunnel_.connections(), 1);
-  // Nothing of it was lost.
+  // No event was lost.
   const std::size_t lag = endless_.load()->written() / 1000;
   for (std::size_t i = 0; i < lag; ++i) {
     const auto event = endless.next();
@@ -235,8 +235,8 @@ TEST_F(Http2Test, AWatchThatNobodyReadsHoldsUpNothingElse) {
   }
 }
 
-// More comes than the readers can take, for all of them at once.
-TEST_F(Http2Test, LongAnswersAtOnceAllComeToTheirEnd) {
+// All responses are larger than the readers can take at once.
+TEST_F(Http2Test, LargeConcurrentResponsesAllComplete) {
   const std::string body(2'000'000, ' ');
   answer_ = [&](const HttpRequest&) -> HttpResponse { return {.body = body}; };
   const Client client{config()};
@@ -251,7 +251,7 @@ TEST_F(Http2Test, LongAnswersAtOnceAllComeToTheirEnd) {
   EXPECT_EQ(tunnel_.connections(), 1);
 }
 
-TEST_F(Http2Test, ListsHaveAConnectionOfTheirOwn) {
+TEST_F(Http2Test, ListsUseASeparateConnection) {
   answer_ = [](const HttpRequest& request) -> HttpResponse {
     const std::string name = request.target.substr(request.target.rfind('/') + 1);
     return {.body = name == "pods" ? list_json({pod_json("web")}) : pod_json(name)};
@@ -268,8 +268,9 @@ TEST_F(Http2Test, ListsHaveAConnectionOfTheirOwn) {
   EXPECT_EQ(tunnel_.connections(), 2);
 }
 
-// Its buffered data is neither leaked (AddressSanitizer checks) nor delivered to the next watch.
-TEST_F(Http2Test, AWatchThatEndsUnreadLeavesNothingBehind) {
+// The watch's buffered data is neither leaked (AddressSanitizer checks) nor delivered to the next
+// watch.
+TEST_F(Http2Test, AnUnreadWatchFreesItsData) {
   const Client client{config()};
   auto other = open_watches(client, 1);
   expect_event(other[0], api::EventType::kAdded, 0);

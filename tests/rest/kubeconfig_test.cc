@@ -121,7 +121,7 @@ TEST(KubeconfigTest, ReadsJson) {
   EXPECT_EQ(config.to_config(), (Config{.server = "https://host", .insecure = true}));
 }
 
-TEST(KubeconfigTest, NothingIsAnEmptyKubeconfig) {
+TEST(KubeconfigTest, AnEmptyFileIsAnEmptyKubeconfig) {
   for (const char* text :
        {"", "\n", "# only a comment\n", "---\n", "{}", "~", "users:\nclusters: []"}) {
     const Kubeconfig config = Kubeconfig::parse(text);
@@ -146,7 +146,7 @@ clusters:
   EXPECT_EQ(config.clusters.at("c").server, "https://other");
 }
 
-TEST(KubeconfigTest, OfADuplicateFieldTheLastCounts) {
+TEST(KubeconfigTest, TheLastOfDuplicateFieldsCounts) {
   EXPECT_EQ(Kubeconfig::parse("current-context: a\ncurrent-context: b").current_context, "b");
 }
 
@@ -162,7 +162,7 @@ struct RefusedCase {
 
 class RefusedTest : public ::testing::TestWithParam<RefusedCase> {};
 
-TEST_P(RefusedTest, SaysWhereAndWhy) {
+TEST_P(RefusedTest, ReportsPositionAndReason) {
   EXPECT_THAT([] { (void)Kubeconfig::parse(GetParam().text, "/dir/config"); },
               ThrowsMessage<ConfigError>(AllOf(StartsWith("/dir/config:" + GetParam().message),
                                                Not(HasSubstr("s3cret")))));
@@ -211,7 +211,7 @@ std::string repeated(std::string_view text, int times) {
   return out;
 }
 
-/// Each level stands for nine of the level below.
+/// Each level expands to nine of the level below.
 std::string billion(std::string_view first, std::string_view open, std::string_view close) {
   std::string out = "a0: &a0 " + std::string(first) + "\n";
   for (int i = 1; i < 30; ++i) {
@@ -224,13 +224,13 @@ std::string billion(std::string_view first, std::string_view open, std::string_v
 
 struct HostileCase {
   std::string name;
-  /// (A function: otherwise each start of the program would make the text.)
+  /// (A function, so that the text is not created at each start of the program.)
   std::string (*text)();
 };
 
 class HostileTest : public ::testing::TestWithParam<HostileCase> {};
 
-TEST_P(HostileTest, IsRefusedWithinBounds) {
+TEST_P(HostileTest, IsRejectedWithBoundedResources) {
   EXPECT_THROW(Kubeconfig::parse(GetParam().text(), "f"), ConfigError);
 }
 
@@ -260,13 +260,13 @@ INSTANTIATE_TEST_SUITE_P(
                       HostileCase{"Noise", [] { return std::string("\xff\xfe\0\0\1\2{[", 8); }}),
     [](const auto& test) { return test.param.name; });
 
-// yaml-cpp takes some hundred bytes for each of these commas before anything can be counted.
-TEST(KubeconfigTest, AHugeFlowCollectionIsRefusedBeforeItIsRead) {
+// yaml-cpp allocates some hundred bytes for each of these commas before anything can be counted.
+TEST(KubeconfigTest, AHugeFlowCollectionIsRejectedBeforeParsing) {
   EXPECT_THAT([] { (void)Kubeconfig::parse("[" + repeated("a,\n", 600'000), "f"); },
               ThrowsMessage<ConfigError>(StartsWith("f:500000: too many")));
 }
 
-/// Files in a directory of their own, and the variables that point to them.
+/// Files in a temporary directory, and the variables that name them.
 class KubeconfigFilesTest : public ::testing::Test {
  protected:
   std::string path(std::string_view name) const { return (dir_ / name).string(); }
@@ -274,7 +274,7 @@ class KubeconfigFilesTest : public ::testing::Test {
     test::write_file(dir_ / name, text);
     return path(name);
   }
-  /// A kubeconfig with what each test changes.
+  /// A kubeconfig with the parts that tests vary.
   std::string write_small(std::string_view cluster, std::string_view user,
                           std::string_view context = "") const {
     return write("config", "clusters: [{name: c, cluster: {" + std::string(cluster) +
@@ -318,7 +318,7 @@ current-context: y
   EXPECT_THAT(config.files, ElementsAre(first, second, third));
   EXPECT_EQ(config.current_context, "y");
   EXPECT_EQ(config.clusters.at("both").server, "https://first");
-  // Not even fields that the first file leaves open come from the second.
+  // Fields that the first file leaves open do not come from the second one either.
   EXPECT_EQ(config.clusters.at("both").certificate_authority, "");
   EXPECT_EQ(config.users.at("both").password, "");
   EXPECT_EQ(config.clusters.at("more").certificate_authority, path("two/ca.crt"));
@@ -326,21 +326,21 @@ current-context: y
   EXPECT_EQ(config.clusters.at("more").origin.line, 4);
 }
 
-TEST_F(KubeconfigFilesTest, AFileThatCannotBeReadIsAnError) {
+TEST_F(KubeconfigFilesTest, AnUnreadableFileIsAnError) {
   std::filesystem::create_directory(dir_ / "dir");
   const test::ScopedEnv list("KUBECONFIG", path("dir"));
   EXPECT_THAT([] { Kubeconfig::load(); },
               ThrowsMessage<ConfigError>(AllOf(HasSubstr(path("dir")), HasSubstr("directory"))));
 }
 
-TEST_F(KubeconfigFilesTest, AHugeFileIsRefused) {
+TEST_F(KubeconfigFilesTest, AHugeFileIsRejected) {
   const std::string file = write("huge", std::string((4 << 20) + 1, ' '));
   EXPECT_THAT([&] { Kubeconfig::read(file); },
               ThrowsMessage<ConfigError>(AllOf(HasSubstr(file), HasSubstr("larger than"))));
   EXPECT_THROW(Kubeconfig::read("/dev/zero"), ConfigError);
 }
 
-TEST_F(KubeconfigFilesTest, PathsStartAtTheFile) {
+TEST_F(KubeconfigFilesTest, PathsAreRelativeToTheFile) {
   const std::string file = write("sub/config", R"(
 clusters: [{name: c, cluster: {certificate-authority: ../ca.crt}}]
 users:
@@ -362,7 +362,7 @@ users:
     EXPECT_EQ(config.users.at("b").exec->command, "plugin");
   };
   check(Kubeconfig::read(file));
-  // As when somebody is in that directory and names the file alone.
+  // The case of a relative file name in the current directory.
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(dir_ / "sub");
   check(Kubeconfig::read("config"));
@@ -390,7 +390,7 @@ TEST_F(KubeconfigFilesTest, ChosenContextBecomesAConfig) {
                     .disable_compression = true}));
 }
 
-TEST_F(KubeconfigFilesTest, DataGoesBeforeFiles) {
+TEST_F(KubeconfigFilesTest, DataOverridesFiles) {
   const std::string file = write_small(
       "server: 'https://h', certificate-authority: none, certificate-authority-data: Y2E=",
       "client-certificate: none, client-certificate-data: Y2VydA==, client-key: none, "
@@ -435,7 +435,7 @@ current-context: x
               c.server_name = "";
               c.insecure = false;
             }));
-  // The name in the certificate belongs to the address; how to check it does not.
+  // The expected name of the certificate belongs to the address; the other TLS settings do not.
   EXPECT_EQ(load({.server = "https://elsewhere"}), changed([](Config& c) {
               c.server = "https://elsewhere";
               c.server_name = "";
@@ -451,7 +451,7 @@ struct UnusableCase {
 
 class UnusableTest : public ::testing::TestWithParam<UnusableCase> {};
 
-TEST_P(UnusableTest, SaysWhereAndWhy) {
+TEST_P(UnusableTest, ReportsPositionAndReason) {
   const UnusableCase& param = GetParam();
   const Kubeconfig config = Kubeconfig::parse(param.text, "/dir/config");
   EXPECT_THAT([&] { (void)config.to_config(param.options); },
@@ -543,7 +543,7 @@ INSTANTIATE_TEST_SUITE_P(
         UnusableCase{"GroupsWithoutUser", with_user("as-groups: [g]"), {}, "no user"}),
     [](const auto& test) { return test.param.name; });
 
-// As clientcmd has it.
+// Like clientcmd.
 TEST(KubeconfigTest, AKeyWithoutACertificateIsNotUsed) {
   EXPECT_EQ(Kubeconfig::parse(with_user("client-key-data: a2V5")).to_config(),
             Config{.server = "https://host"});
@@ -555,7 +555,7 @@ TEST(KubeconfigTest, OldPluginsNeedNoInteractiveMode) {
   EXPECT_EQ(config.to_config().exec->interactive_mode, "IfAvailable");
 }
 
-TEST(KubeconfigTest, PluginGetsTheExtensionOfItsCluster) {
+TEST(KubeconfigTest, APluginReceivesTheExtensionOfItsCluster) {
   const Kubeconfig config = Kubeconfig::parse(R"(
 clusters:
 - name: c
@@ -575,8 +575,8 @@ TEST(KubeconfigTest, WithoutAUserThereAreNoCredentials) {
             Config{.server = "https://h"});
 }
 
-// As clientcmd has it: who can read the connection would read the token.
-TEST(KubeconfigTest, SecretsAreNotForPlainHttp) {
+// Like clientcmd: plain HTTP would expose the token.
+TEST(KubeconfigTest, PlainHttpUsesNoSecrets) {
   const Kubeconfig config = Kubeconfig::parse(R"(
 clusters: [{name: c, cluster: {server: 'http://127.0.0.1:8001'}}]
 users: [{name: u, user: {token: a, as: jane}}]
@@ -587,7 +587,7 @@ current-context: x
             (Config{.server = "http://127.0.0.1:8001", .as = {.user = "jane"}}));
 }
 
-TEST_F(KubeconfigFilesTest, WhatIsWrittenReadsBack) {
+TEST_F(KubeconfigFilesTest, AWrittenFileReadsBack) {
   const Config config{.server = "https://127.0.0.1:6443/prefix",
                       .default_namespace = "shop",
                       .ca_data = "-----BEGIN CERTIFICATE-----\n",
@@ -612,8 +612,8 @@ TEST_F(KubeconfigFilesTest, WhatIsWrittenReadsBack) {
   EXPECT_EQ(Config::from_kubeconfig({.file = file}), other);
 }
 
-// kubectl takes a number for no text.
-TEST_F(KubeconfigFilesTest, WrittenTextIsText) {
+// kubectl does not accept a number as text.
+TEST_F(KubeconfigFilesTest, WrittenTextIsQuoted) {
   EXPECT_THAT(render_kubeconfig({.server = "https://h", .bearer_token = "12345"}),
               HasSubstr("token: \"12345\""));
 }
@@ -641,7 +641,7 @@ TEST_F(KubeconfigFilesTest, OnlyTheOwnerMayReadIt) {
   struct stat info {};
   ASSERT_EQ(::stat(file.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0600U);
-  // Nothing is left beside it.
+  // No other files remain.
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(dir_.path())) {
     names.push_back(entry.path().filename());
@@ -649,7 +649,7 @@ TEST_F(KubeconfigFilesTest, OnlyTheOwnerMayReadIt) {
   EXPECT_THAT(names, UnorderedElementsAre("config"));
 }
 
-TEST_F(KubeconfigFilesTest, ALinkStaysALink) {
+TEST_F(KubeconfigFilesTest, KeepsSymbolicLink) {
   const std::string file = write("real/config", "old");
   std::filesystem::create_symlink("real/config", dir_ / "link");
   write_kubeconfig(path("link"), {.server = "https://h"});
@@ -663,13 +663,13 @@ TEST_F(KubeconfigFilesTest, APipeIsWrittenTo) {
   std::string read;
   std::jthread reader([&] { read = test::read_file(pipe); });
   write_kubeconfig(pipe, {.server = "https://h"});
-  // Had the pipe been replaced, its reader would wait for ever.
+  // If the pipe were replaced, its reader would hang.
   ASSERT_TRUE(std::filesystem::is_fifo(pipe));
   reader.join();
   EXPECT_EQ(read, render_kubeconfig({.server = "https://h"}));
 }
 
-TEST_F(KubeconfigFilesTest, ReadersNeverSeeHalfAFile) {
+TEST_F(KubeconfigFilesTest, ReadersNeverSeeAPartialFile) {
   const std::string file = path("config");
   const Config config{.server = "https://h", .ca_data = std::string(200'000, 'x')};
   write_kubeconfig(file, config);
@@ -681,7 +681,7 @@ TEST_F(KubeconfigFilesTest, ReadersNeverSeeHalfAFile) {
   while (!done) EXPECT_EQ(Config::from_kubeconfig({.file = file}), config);
 }
 
-TEST_F(KubeconfigFilesTest, AnUnwritablePlaceIsAnError) {
+TEST_F(KubeconfigFilesTest, AnUnwritablePathIsAnError) {
   write("file", "");
   EXPECT_THAT([&] { write_kubeconfig(path("file/config"), {.server = "https://h"}); },
               ThrowsMessage<ConfigError>(HasSubstr(path("file"))));

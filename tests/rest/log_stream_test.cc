@@ -22,7 +22,7 @@ using k8s::core::v1::Pod;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Answers requests for logs with the pieces that a test gives, and keeps what was asked for.
+/// Answers log requests with a test's pieces, and records the request target.
 class LogStreamTest : public testing::Test {
  protected:
   using Script = std::function<void(HttpConnection&)>;
@@ -41,7 +41,7 @@ class LogStreamTest : public testing::Test {
     });
   }
 
-  /// A line that goes on ends in a plus sign.
+  /// A plus sign marks a line that continues.
   static std::vector<std::string> lines(rest::LogStream log) {
     std::vector<std::string> out;
     for (const auto& line : log) out.push_back(line.text + (line.continued ? "+" : ""));
@@ -59,7 +59,7 @@ class LogStreamTest : public testing::Test {
   }};
 };
 
-TEST_F(LogStreamTest, LinesAreCutWhereverThePiecesEnd) {
+TEST_F(LogStreamTest, LinesDoNotDependOnThePieces) {
   EXPECT_THAT(lines(pods({"one\ntw", "o", "\n", "\nfour\nfi", "ve"}).logs("web")),
               ElementsAre("one", "two", "", "four", "five"));
   EXPECT_THAT(lines(pods(std::vector<std::string>{}).logs("web")), ElementsAre());
@@ -67,7 +67,7 @@ TEST_F(LogStreamTest, LinesAreCutWhereverThePiecesEnd) {
   EXPECT_THAT(lines(pods({"\xff\r\n"}).logs("web")), ElementsAre("\xff\r"));
 }
 
-TEST_F(LogStreamTest, ALongLineComesInPieces) {
+TEST_F(LogStreamTest, SplitsLongLines) {
   const rest::LogOptions of_four{.max_line_bytes = 4};
   EXPECT_THAT(lines(pods({"abcdefghij\nk\n"}).logs("web", of_four)),
               ElementsAre("abcd+", "efgh+", "ij", "k"));
@@ -93,7 +93,7 @@ TEST_F(LogStreamTest, OptionsBecomeParameters) {
   EXPECT_EQ(target_, "/api/v1/namespaces/shop/pods/web/log");
 }
 
-TEST_F(LogStreamTest, ALineComesWhileTheLogGoesOn) {
+TEST_F(LogStreamTest, ALineArrivesWhileTheLogIsOpen) {
   Gate more;
   auto log = pods([&](HttpConnection& c) {
                c.begin_chunks(200, "text/plain");
@@ -138,7 +138,7 @@ TEST_F(LogStreamTest, TheStopOfAClientEndsItAndItsDeadlineDoesNot) {
   EXPECT_EQ(kind_thrown([&] { log.next(); }), Kind::kCancelled);
 }
 
-TEST_F(LogStreamTest, ABrokenConnectionIsNoEnd) {
+TEST_F(LogStreamTest, ABrokenConnectionIsAnError) {
   auto log = pods([](HttpConnection& c) {
                c.begin_chunks(200, "text/plain");
                c.chunk("one\ntw");
@@ -150,7 +150,7 @@ TEST_F(LogStreamTest, ABrokenConnectionIsNoEnd) {
   EXPECT_EQ(kind_thrown([&] { log.next(); }), Kind::kBroken);
 }
 
-TEST_F(LogStreamTest, ARefusalIsAStatus) {
+TEST_F(LogStreamTest, ARejectionIsAStatusError) {
   const auto client = pods([](HttpConnection& c) {
     c.respond({400, status_json(400, "BadRequest", "container \"x\" is not valid for pod web")});
   });
@@ -160,7 +160,7 @@ TEST_F(LogStreamTest, ARefusalIsAStatus) {
   EXPECT_THAT(error->what(), HasSubstr("is not valid"));
 }
 
-TEST_F(LogStreamTest, AServerThatAsksToWaitIsAskedAgain) {
+TEST_F(LogStreamTest, RetryAfterIsHonoured) {
   std::atomic<int> requests{0};
   const auto client = pods([&](HttpConnection& c) {
     if (++requests < 3) {
@@ -177,7 +177,7 @@ TEST_F(LogStreamTest, AServerThatAsksToWaitIsAskedAgain) {
   EXPECT_EQ(requests, 3);
 }
 
-TEST_F(LogStreamTest, WhatIsNotReadIsNotSentForEver) {
+TEST_F(LogStreamTest, AnUnreadLogHasBackPressure) {
   std::atomic<HttpConnection*> connection{nullptr};
   auto log = pods([&](HttpConnection& c) {
                c.begin_chunks(200, "text/plain");
@@ -194,7 +194,7 @@ TEST_F(LogStreamTest, WhatIsNotReadIsNotSentForEver) {
   log.cancel();
 }
 
-TEST_F(LogStreamTest, ACoroutineReadsItToo) {
+TEST_F(LogStreamTest, HasACoroutineForm) {
   const auto client = pods({"one\ntwo\n"});
   const auto read = [&]() -> Awaitable<std::vector<std::string>> {
     auto log = co_await client.async_logs("web", {.container = "main", .follow = true});

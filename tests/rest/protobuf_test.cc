@@ -31,11 +31,11 @@ const api::Resource kCronTabs("stable.example.com", "v1", "CronTab", "crontabs",
 
 std::string recording(const std::string& name) { return read_file(testdata("kube-1.36/" + name)); }
 
-/// A pod, and what may be behind its metadata.
+/// A pod with optional bytes behind its metadata.
 std::string pod_bytes(std::string_view name, const std::string& more = {}) {
   return bytes_field(1, bytes_field(1, name) + bytes_field(3, "shop") + bytes_field(6, "7")) + more;
 }
-/// A field of the spec that no schema knows.
+/// An unknown field of the spec.
 std::string newer() { return bytes_field(2, number_field(1000, 1)); }
 
 std::string list_bytes(std::initializer_list<std::string> pods) {
@@ -60,10 +60,10 @@ std::string json_list() {
          std::string(kJsonPod) + "]}";
 }
 
-/// Responds in protobuf if the client accepts it, else in JSON.
+/// Responds in protobuf if the client accepts it, otherwise in JSON.
 class ProtobufTest : public testing::Test {
  protected:
-  /// The answer of a server that supports protobuf, and its content type.
+  /// The response of a server that supports protobuf, and its content type.
   std::string protobuf_;
   std::string protobuf_type_ = std::string(api::kProtobufMediaType);
   int protobuf_status_ = 200;
@@ -128,7 +128,7 @@ TEST_F(ProtobufTest, WatchesAreTheSameAsTheirJson) {
   EXPECT_THAT(accepted(), ElementsAre(kBoth, kJson));
 }
 
-TEST_F(ProtobufTest, ObjectsAreTakenInProtobuf) {
+TEST_F(ProtobufTest, ObjectsAreReadFromProtobuf) {
   protobuf_ = enveloped("v1", "Pod", pod_bytes("a"));
   const Client client(config(ContentType::kAuto));
   EXPECT_EQ(client.resource<Pod>("shop").get("a").name(), "a");
@@ -159,7 +159,7 @@ TEST_F(ProtobufTest, MetadataOfCustomResourcesMayBeProtobuf) {
                           "g=meta.k8s.io,application/json"));
 }
 
-TEST_F(ProtobufTest, FailuresAreToldInProtobuf) {
+TEST_F(ProtobufTest, FailuresAreReadFromProtobuf) {
   protobuf_status_ = 404;
   protobuf_ = enveloped("v1", "Status",
                         bytes_field(2, "Failure") + bytes_field(3, "no such pod") +
@@ -174,7 +174,7 @@ TEST_F(ProtobufTest, FailuresAreToldInProtobuf) {
   }
 }
 
-TEST_F(ProtobufTest, AServerThatRefusesProtobufIsAskedForJson) {
+TEST_F(ProtobufTest, ARejectionOfProtobufFallsBackToJson) {
   json_ = json_list();
   protobuf_type_ = "text/plain";
   for (const int status : {406, 415}) {
@@ -188,14 +188,14 @@ TEST_F(ProtobufTest, AServerThatRefusesProtobufIsAskedForJson) {
   }
 }
 
-TEST_F(ProtobufTest, AServerMayAnswerInJson) {
+TEST_F(ProtobufTest, AServerMayRespondInJson) {
   protobuf_ = json_list();
   protobuf_type_ = kJson;
   const Client client(config(ContentType::kProtobuf));
   EXPECT_EQ(client.resource<Pod>("shop").list().items.at(0)["spec"]["newer"].as_int(), 1);
 }
 
-TEST_F(ProtobufTest, ProtobufThatNobodyAskedForIsRefused) {
+TEST_F(ProtobufTest, UnrequestedProtobufIsRejected) {
   json_ = "k8s";
   HttpServer server(HttpServer::answering([](const HttpRequest&) -> HttpResponse {
     return {.body = list_bytes({}), .content_type = std::string(api::kProtobufMediaType)};
@@ -207,7 +207,7 @@ TEST_F(ProtobufTest, ProtobufThatNobodyAskedForIsRefused) {
 
 // ---- unknown fields
 
-TEST_F(ProtobufTest, AListThatWouldLoseSomethingIsAskedForInJson) {
+TEST_F(ProtobufTest, AListWithUnknownFieldsIsRequestedInJson) {
   protobuf_ = list_bytes({pod_bytes("a", newer())});
   json_ = json_list();
   const Client client(config(ContentType::kAuto));
@@ -220,7 +220,7 @@ TEST_F(ProtobufTest, AListThatWouldLoseSomethingIsAskedForInJson) {
   EXPECT_THAT(accepted(), ElementsAre(kBoth, kJson, kJson));
 }
 
-TEST_F(ProtobufTest, ALossBehindTheFirstItemStartsTheListAgain) {
+TEST_F(ProtobufTest, AnUnknownFieldBehindTheFirstItemRestartsTheList) {
   protobuf_ = list_bytes({pod_bytes("x"), pod_bytes("y"), pod_bytes("a", newer())});
   json_ = json_list();
   const Client client(config(ContentType::kAuto));
@@ -228,7 +228,7 @@ TEST_F(ProtobufTest, ALossBehindTheFirstItemStartsTheListAgain) {
   EXPECT_THAT(accepted(), ElementsAre(kBoth, kJson));
 }
 
-TEST_F(ProtobufTest, ItemsThatHaveBeenHandedOutCannotBeTakenBack) {
+TEST_F(ProtobufTest, DeliveredItemsPreventARestart) {
   protobuf_ = list_bytes({pod_bytes("x"), pod_bytes("a", newer())});
   json_ = json_list();
   const Client client(config(ContentType::kAuto));
@@ -243,7 +243,7 @@ TEST_F(ProtobufTest, ItemsThatHaveBeenHandedOutCannotBeTakenBack) {
   EXPECT_THAT(accepted(), ElementsAre(kBoth, kJson));
 }
 
-TEST_F(ProtobufTest, AMalformedItemIsAskedForInJsonToo) {
+TEST_F(ProtobufTest, AListWithAMalformedItemIsRequestedInJson) {
   protobuf_ = list_bytes({pod_bytes("a", "\x12\x7F")});
   json_ = json_list();
   const Client client(config(ContentType::kAuto));
@@ -251,7 +251,7 @@ TEST_F(ProtobufTest, AMalformedItemIsAskedForInJsonToo) {
   EXPECT_THAT(accepted(), ElementsAre(kBoth, kJson));
 }
 
-TEST_F(ProtobufTest, AnObjectThatWouldLoseSomethingIsAskedForInJson) {
+TEST_F(ProtobufTest, AnObjectWithUnknownFieldsIsRequestedInJson) {
   for (const ContentType type : {ContentType::kAuto, ContentType::kProtobuf}) {
     protobuf_ = enveloped("v1", "Pod", pod_bytes("a", newer()));
     json_ = kJsonPod;
@@ -262,7 +262,7 @@ TEST_F(ProtobufTest, AnObjectThatWouldLoseSomethingIsAskedForInJson) {
   EXPECT_THAT(accepted(), ElementsAre(kBoth, kJson, kBoth, kJson));
 }
 
-TEST_F(ProtobufTest, AWatchEndsBeforeALossAndTheNextIsJson) {
+TEST_F(ProtobufTest, AWatchWithUnknownFieldsEndsAndContinuesInJson) {
   protobuf_ = event_bytes("ADDED", pod_bytes("x")) + event_bytes("ADDED", pod_bytes("a", newer())) +
               event_bytes("ADDED", pod_bytes("b"));
   protobuf_type_ += ";stream=watch";
@@ -280,7 +280,7 @@ TEST_F(ProtobufTest, AWatchEndsBeforeALossAndTheNextIsJson) {
   EXPECT_THAT(accepted(), ElementsAre(kBoth, kJson));
 }
 
-TEST_F(ProtobufTest, WhoWantsProtobufLosesAndIsToldHowMuch) {
+TEST_F(ProtobufTest, ForcedProtobufCountsUnknownFields) {
   protobuf_ = list_bytes({pod_bytes("a", newer()), pod_bytes("b", newer())});
   const Client client(config(ContentType::kProtobuf));
   const auto list = client.resource<Pod>("shop").list();
@@ -292,7 +292,7 @@ TEST_F(ProtobufTest, WhoWantsProtobufLosesAndIsToldHowMuch) {
   EXPECT_FALSE(stream.next());
 }
 
-TEST_F(ProtobufTest, OneCallMayWantSomethingElse) {
+TEST_F(ProtobufTest, ACallMayOverrideTheEncoding) {
   protobuf_ = list_bytes({});
   json_ = json_list();
   const Client client(config(ContentType::kJson));
@@ -301,7 +301,7 @@ TEST_F(ProtobufTest, OneCallMayWantSomethingElse) {
   EXPECT_THAT(accepted(), ElementsAre(kBoth));
 }
 
-TEST(EncodingsTest, OneObjectThatCannotBeDecodedDoesNotCostProtobufForGood) {
+TEST(EncodingsTest, OneUndecodableObjectDoesNotDisableProtobuf) {
   rest::detail::Encodings encodings;
   const api::Resource pods(Pod::kResource);
   const auto now = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-// Going through an HTTP proxy, or past it.
+// Requests through an HTTP proxy, and past it.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -13,7 +13,7 @@ namespace {
 using k8s::core::v1::Pod;
 using rest::Client;
 
-/// Answers absolute URIs itself, and lets every CONNECT lead to one server.
+/// Answers absolute URIs itself, and connects every CONNECT to one server.
 class ProxyTest : public testing::Test {
  protected:
   void serve(HttpConnection& c) {
@@ -50,7 +50,7 @@ class ProxyTest : public testing::Test {
     config.proxy_url = proxy_.url();
     return config;
   }
-  /// The server's answer to this says which way the question went.
+  /// The response shows the path that the request took.
   static std::string ask(const rest::Config& config) { return Client{config}.get_raw("/readyz"); }
 
   std::atomic<int> refusal_{0};
@@ -72,18 +72,18 @@ class ProxyTest : public testing::Test {
   HttpServer proxy_{[this](HttpConnection& c) { serve(c); }};
 
  private:
-  // Clears the environment of the tests.
+  // Removes proxy variables of the environment.
   const ScopedEnv http_{"http_proxy", nullptr}, https_{"https_proxy", nullptr},
       upper_https_{"HTTPS_PROXY", nullptr}, all_{"all_proxy", nullptr},
       upper_all_{"ALL_PROXY", nullptr}, no_{"no_proxy", nullptr}, upper_no_{"NO_PROXY", nullptr};
 };
 
-TEST_F(ProxyTest, PlainRequestsNameTheServerInFull) {
+TEST_F(ProxyTest, PlainRequestsUseAbsoluteUris) {
   EXPECT_EQ(ask(through_proxy("http://kube.test:8080/prefix")), "by proxy");
   EXPECT_THAT(targets(), ElementsAre("GET http://kube.test:8080/prefix/readyz"));
 }
 
-TEST_F(ProxyTest, TlsGoesThroughATunnelToTheServerItself) {
+TEST_F(ProxyTest, TlsUsesATunnelToTheServer) {
   rest::Config config = through_proxy("https://kube.test:6443");
   config.bearer_token = "secret";
   const Client client{config};
@@ -97,14 +97,14 @@ TEST_F(ProxyTest, TlsGoesThroughATunnelToTheServerItself) {
   EXPECT_THAT(tunnelled_[0].all("Proxy-Authorization"), ElementsAre());
 }
 
-TEST_F(ProxyTest, TheExpectedNameIsNotTheAddress) {
+TEST_F(ProxyTest, TheTunnelLeadsToTheAddressNotTheExpectedName) {
   rest::Config config = through_proxy("https://10.1.2.3:6443");
   config.server_name = "kube.test";
   EXPECT_EQ(ask(config), "by tunnel");
   EXPECT_THAT(targets(), ElementsAre("CONNECT 10.1.2.3:6443"));
 }
 
-TEST_F(ProxyTest, AProxyMayWantAPassword) {
+TEST_F(ProxyTest, SendsProxyCredentials) {
   rest::Config config = through_proxy("https://kube.test:6443");
   config.proxy_url = "http://user:pa%3Ass@127.0.0.1:" + std::to_string(proxy_.port());
   EXPECT_EQ(ask(config), "by tunnel");
@@ -112,7 +112,7 @@ TEST_F(ProxyTest, AProxyMayWantAPassword) {
   EXPECT_THAT(tunnelled_[0].all("Proxy-Authorization"), ElementsAre());
 }
 
-TEST_F(ProxyTest, AProxyThatRefusesIsAnErrorThatSaysSoAtOnce) {
+TEST_F(ProxyTest, ARejectionOfTheProxyIsAnErrorAtOnce) {
   for (const int status : {403, 407, 502}) {
     refusal_ = status;
     const auto before = requests().size();
@@ -125,7 +125,7 @@ TEST_F(ProxyTest, AProxyThatRefusesIsAnErrorThatSaysSoAtOnce) {
   }
 }
 
-TEST_F(ProxyTest, AProxyThatIsNotThereIsNamed) {
+TEST_F(ProxyTest, AnUnreachableProxyIsNamed) {
   rest::Config config = through_proxy("http://kube.test");
   const int port = free_port();
   config.proxy_url = "http://127.0.0.1:" + std::to_string(port);
@@ -135,7 +135,7 @@ TEST_F(ProxyTest, AProxyThatIsNotThereIsNamed) {
   EXPECT_THAT(error->what(), HasSubstr(std::to_string(port)));
 }
 
-TEST_F(ProxyTest, TheServerIsCheckedAtTheOtherEnd) {
+TEST_F(ProxyTest, TheServersCertificateIsVerified) {
   EXPECT_EQ(kind_thrown([&] { ask(through_proxy("https://other.test:6443")); }), Kind::kTls);
 }
 
@@ -153,8 +153,8 @@ TEST_F(ProxyTest, TheEnvironmentNamesProxiesForEachScheme) {
   EXPECT_THAT(targets(), ElementsAre("GET http://kube.test:8080/readyz", "CONNECT kube.test:6443"));
 }
 
-// "kube.localhost" is 127.0.0.1 everywhere, without being called so.
-TEST_F(ProxyTest, NoProxyIsForProxiesOfTheEnvironment) {
+// "kube.localhost" resolves to 127.0.0.1 everywhere, but is not recognised as loopback.
+TEST_F(ProxyTest, NoProxyAppliesToProxiesOfTheEnvironment) {
   rest::Config config = through_proxy("http://kube.localhost:" + std::to_string(plain_.port()));
   const ScopedEnv no_proxy("no_proxy", "example.test,.localhost");
   EXPECT_EQ(ask(config), "by proxy");
@@ -163,8 +163,8 @@ TEST_F(ProxyTest, NoProxyIsForProxiesOfTheEnvironment) {
   EXPECT_EQ(ask(config), "direct");
 }
 
-// The certificate's name is not where the server is.
-TEST_F(ProxyTest, NoProxyIsAboutTheAddressNotTheNameInTheCertificate) {
+// The name of the certificate is not the address of the server.
+TEST_F(ProxyTest, NoProxyMatchesTheAddressNotTheExpectedName) {
   rest::Config config = through_proxy("https://10.1.2.3:6443");
   config.proxy_url = "";
   config.server_name = "kube.test";
@@ -174,8 +174,8 @@ TEST_F(ProxyTest, NoProxyIsAboutTheAddressNotTheNameInTheCertificate) {
   EXPECT_THAT(targets(), ElementsAre("CONNECT 10.1.2.3:6443"));
 }
 
-// As in client-go: such a cluster is on this machine, and the proxy is not.
-TEST_F(ProxyTest, LoopbackGoesPastTheProxyOfTheEnvironment) {
+// As in client-go: such a cluster is on this machine, out of reach of the proxy.
+TEST_F(ProxyTest, LoopbackBypassesTheProxyOfTheEnvironment) {
   const ScopedEnv env("http_proxy", proxy_.url());
   for (const char* host : {"127.0.0.1", "localhost"}) {
     rest::Config config;

@@ -1,4 +1,4 @@
-// The client's own limit of requests.
+// The client's rate limit.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using rest::detail::RateLimiter;
 
-TEST(RateLimiterTest, ABurstIsFreeAndThenThePaceIsKept) {
+TEST(RateLimiterTest, AllowsABurstThenLimitsTheRate) {
   RateLimiter limiter(10, 2);
   RateLimiter::Time now{1h};
   EXPECT_LE(limiter.reserve(now), 0ns);
@@ -33,7 +33,7 @@ TEST(RateLimiterTest, ABurstIsFreeAndThenThePaceIsKept) {
   EXPECT_GT(limiter.reserve(now), 0ns) << "more than a burst was saved";
 }
 
-TEST(RateLimiterTest, ASlowOneWaitsForNoMoreThanAnHour) {
+TEST(RateLimiterTest, WaitsAtMostAnHour) {
   RateLimiter limiter(1e-300, 1);
   EXPECT_LE(limiter.reserve(RateLimiter::Time{1h}), 0ns);
   EXPECT_EQ(limiter.reserve(RateLimiter::Time{1h}), 1h);
@@ -63,7 +63,7 @@ TEST_F(RateLimitTest, RequestsWaitForTheirTurn) {
   EXPECT_EQ(requests_, 6);
 }
 
-TEST_F(RateLimitTest, ADeadlineThatCannotBeMetFailsAtOnceAndTakesNoPlace) {
+TEST_F(RateLimitTest, AnUnreachableDeadlineFailsAtOnceWithoutAReservation) {
   const rest::Client limited = client(0.001, 1);
   limited.get_raw("/version");
   for (int i = 0; i < 3; ++i)
@@ -81,6 +81,15 @@ TEST_F(RateLimitTest, AStopEndsTheWait) {
             }),
             Kind::kCancelled);
   EXPECT_EQ(requests_, 1);
+}
+
+TEST_F(RateLimitTest, WatchesAreNotLimited) {
+  const rest::Client limited = client(0.001, 1);
+  limited.get_raw("/version");
+  const auto pods = limited.resource<k8s::core::v1::Pod>("shop").dynamic();
+  // (The response is not a watch.)
+  EXPECT_THROW(pods.watch({}, {}, {.timeout = 30s}), api::DecodeError);
+  EXPECT_EQ(requests_, 2);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Requests that change something, and streams that the server refuses.
+// Writes on streams that the server refuses.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,20 +19,20 @@ namespace {
 using k8s::core::v1::Pod;
 using rest::Client;
 
-/// Large enough that it is sent in several frames.
+/// Large enough for several frames.
 api::Object large_pod() {
   return api::Object::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"web",)"
                             R"("annotations":{"x":")" +
                             std::string(40'000, 'x') + "\"}}}");
 }
 
-/// The connection is new, or one that has carried another request.
+/// The connection is new, or has carried another request.
 class RefusedStreamTest : public testing::TestWithParam<bool> {
  protected:
   static void SetUpTestSuite() { authority_ = std::make_unique<CertificateAuthority>(); }
   static void TearDownTestSuite() { authority_.reset(); }
 
-  /// `first` is what becomes of the first request that has a body; the others are answered.
+  /// `first` handles the first request with a body; the others are answered.
   void serve(std::function<void(Http2Peer::Connection&, const Http2Peer::Request&)> first) {
     peer_ = std::make_unique<Http2Peer>(
         authority_->issue_local(),
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(, RefusedStreamTest, testing::Bool(), [](const auto& te
   return test.param ? "OnAKeptConnection" : "OnANewConnection";
 });
 
-TEST_P(RefusedStreamTest, ARefusedStreamIsSentAgain) {
+TEST_P(RefusedStreamTest, ARefusedStreamIsRetried) {
   serve([](Http2Peer::Connection& c, const Http2Peer::Request& r) {
     c.reset(r.stream, Http2Peer::kRefusedStream);
   });
@@ -78,7 +78,7 @@ TEST_P(RefusedStreamTest, ARefusedStreamIsSentAgain) {
   EXPECT_THAT(bodies(), ElementsAre(body, body)) << "whole both times";
 }
 
-TEST_P(RefusedStreamTest, SoIsOneThatTheServerWillNotComeTo) {
+TEST_P(RefusedStreamTest, AStreamBehindGoawayIsRetried) {
   serve([](Http2Peer::Connection& c, const Http2Peer::Request& r) {
     c.go_away(r.stream > 2 ? r.stream - 2 : 0);
   });
@@ -86,7 +86,7 @@ TEST_P(RefusedStreamTest, SoIsOneThatTheServerWillNotComeTo) {
   EXPECT_THAT(bodies(), SizeIs(2));
 }
 
-TEST_P(RefusedStreamTest, OneThatFailedIsNot) {
+TEST_P(RefusedStreamTest, AFailedStreamIsNotRetried) {
   serve([](Http2Peer::Connection& c, const Http2Peer::Request& r) {
     c.reset(r.stream, Http2Peer::kInternalError);
   });
@@ -94,13 +94,13 @@ TEST_P(RefusedStreamTest, OneThatFailedIsNot) {
   EXPECT_THAT(bodies(), SizeIs(1));
 }
 
-TEST_P(RefusedStreamTest, NorOneWhoseConnectionBroke) {
+TEST_P(RefusedStreamTest, AStreamOfABrokenConnectionIsNotRetried) {
   serve([](Http2Peer::Connection& c, const Http2Peer::Request&) { c.close(); });
   EXPECT_EQ(kind_thrown([&] { create(); }), Kind::kBroken);
   EXPECT_THAT(bodies(), SizeIs(1)) << "nobody knows what the server has done";
 }
 
-TEST_P(RefusedStreamTest, NorOneThatTheServerMayHaveBegunWithBeforeItWent) {
+TEST_P(RefusedStreamTest, AStreamBeforeGoawayIsNotRetried) {
   serve([](Http2Peer::Connection& c, const Http2Peer::Request& r) {
     c.go_away(r.stream);
     c.close();
@@ -115,7 +115,7 @@ class GoAwayTest : public testing::Test {
   using Connection = Http2Peer::Connection;
   using Request = Http2Peer::Request;
 
-  /// `script` gets the requests of the first connection; later ones are answered.
+  /// `script` handles the requests of the first connection; later ones are answered.
   void serve(const std::function<void(Connection&, const Request&)>& script) {
     const auto authority = CertificateAuthority();
     peer_ = std::make_unique<Http2Peer>(
@@ -131,7 +131,7 @@ class GoAwayTest : public testing::Test {
     config.ca_data = authority.certificate();
     client_.emplace(config, loop_);
   }
-  /// Ends the connection in such a way that the client hears of both at once.
+  /// Sends GOAWAY and closes the connection, so that the client notices both at once.
   void go(Connection& c, std::uint32_t last_stream) {
     const auto held = std::make_shared<Gate>();
     const auto gone = std::make_shared<Gate>();
@@ -156,20 +156,20 @@ class GoAwayTest : public testing::Test {
 
   const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(1);
   std::mutex mutex_;
-  int reads_ = 0;  // guarded by mutex_, as below
+  int reads_ = 0;  // guarded by mutex_, like the following members
   int writes_ = 0;
   std::unique_ptr<Http2Peer> peer_;
   std::optional<Client> client_;
 };
 
-TEST_F(GoAwayTest, AWriteBehindItIsSentAgainWhoeverReadsIt) {
+TEST_F(GoAwayTest, AWriteBehindItIsRetriedWhicheverStreamReadsIt) {
   constexpr int kReads = 8;
   Gate all_there;
   serve([&](Connection& c, const Request& r) {
     if (r.number == 0) {
-      c.respond(r.stream, pod_json("web"));  // the connection is there
+      c.respond(r.stream, pod_json("web"));  // the connection is established
     } else if (r.body.empty()) {
-      c.begin(r.stream, "{");  // these wait for the rest
+      c.begin(r.stream, "{");  // these responses are incomplete
       if (r.number == kReads) all_there.open();
     } else {
       go(c, r.stream - 2);
@@ -188,7 +188,7 @@ TEST_F(GoAwayTest, AWriteBehindItIsSentAgainWhoeverReadsIt) {
   EXPECT_EQ(writes(), 2);
 }
 
-TEST_F(GoAwayTest, OfTwoWritesOnlyTheOneBehindIt) {
+TEST_F(GoAwayTest, OnlyTheWriteBehindItIsRetried) {
   serve([&](Connection& c, const Request& r) {
     if (r.number == 0) c.respond(r.stream, pod_json("web"));
     if (r.number != 2) return;
@@ -217,7 +217,7 @@ TEST_F(GoAwayTest, OfTwoWritesOnlyTheOneBehindIt) {
   EXPECT_EQ(writes(), 3);
 }
 
-TEST_F(GoAwayTest, ReadsBehindItAreSentAgain) {
+TEST_F(GoAwayTest, ReadsBehindItAreRetried) {
   constexpr int kReads = 8;
   serve([&](Connection& c, const Request& r) {
     if (r.number == 0) c.respond(r.stream, pod_json("web"));
@@ -234,9 +234,9 @@ TEST_F(GoAwayTest, ReadsBehindItAreSentAgain) {
   EXPECT_EQ(reads(), 1 + 2 * kReads);
 }
 
-TEST_F(GoAwayTest, TheLastOneCounts) {
+TEST_F(GoAwayTest, TheLastGoawayCounts) {
   serve([&](Connection& c, const Request&) {
-    c.go_away(0x7fffffff);  // "no new ones, please": the server does what has come
+    c.go_away(0x7fffffff);  // announces the end of new streams: the server handles earlier ones
     go(c, 0);
   });
   EXPECT_NO_THROW(pods().dynamic().create(large_pod()));

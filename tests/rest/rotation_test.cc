@@ -1,4 +1,4 @@
-// Certificate authorities that are replaced while a client runs, and what TLS demands.
+// Certificate authorities that are replaced while a client runs, and TLS requirements.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -60,12 +60,12 @@ TEST_F(RotationTest, ANewAuthorityIsTrustedWithoutARestart) {
     try {
       return ask(client) == "ok";
     } catch (const rest::TransportError&) {
-      return false;  // the file is looked at once a second
+      return false;  // the file is checked once a second
     }
   }));
 }
 
-TEST_F(RotationTest, AnOldAuthorityIsNoLongerTrusted) {
+TEST_F(RotationTest, ARemovedAuthorityIsNotTrusted) {
   write_file(file_, before_->certificate());
   HttpServer server(answering_ok(), tls_of(before_->issue_local()));
   const Client client{config_for_file(server)};
@@ -81,7 +81,7 @@ TEST_F(RotationTest, AnOldAuthorityIsNoLongerTrusted) {
   }));
 }
 
-TEST_F(RotationTest, WhatIsNoAuthorityDoesNotReplaceOne) {
+TEST_F(RotationTest, AnInvalidAuthorityDoesNotReplaceAValidOne) {
   write_file(file_, before_->certificate());
   rest::Config config;
   config.ca_file = file_;
@@ -89,7 +89,7 @@ TEST_F(RotationTest, WhatIsNoAuthorityDoesNotReplaceOne) {
   const auto good = source.current();
   for (const char* text : {"", "nonsense"}) {
     write_file(file_, text);
-    // The same pointer, also after the second in which the file is not looked at.
+    // The same pointer, even after the next check of the file.
     EXPECT_FALSE(eventually([&] { return source.current() != good; }, std::chrono::seconds(2)));
   }
   write_file(file_, before_->certificate() + after_->certificate());
@@ -97,8 +97,8 @@ TEST_F(RotationTest, WhatIsNoAuthorityDoesNotReplaceOne) {
   EXPECT_EQ(*source.current(), before_->certificate() + after_->certificate());
 }
 
-// It would be those of the system that are trusted otherwise.
-TEST_F(RotationTest, AFileWithoutACertificateIsAnErrorFromTheStart) {
+// Otherwise the client would trust the system's authorities.
+TEST_F(RotationTest, AFileWithoutACertificateIsAnErrorAtTheStart) {
   rest::Config config;
   config.server = "https://127.0.0.1:1";
   config.ca_file = file_;
@@ -112,15 +112,15 @@ TEST_F(RotationTest, AFileWithoutACertificateIsAnErrorFromTheStart) {
   EXPECT_THAT([&] { Client{config}; }, ThrowsMessage<rest::ConfigError>(HasSubstr("ca_data")));
 }
 
-// As in Go. libcurl would take the common name.
-TEST_F(RotationTest, ACertificateWithNothingButACommonNameIsRefused) {
+// As in Go. libcurl alone would accept the common name.
+TEST_F(RotationTest, ACertificateWithOnlyACommonNameIsRejected) {
   HttpServer server(answering_ok(), tls_of(before_->issue({.common_name = "localhost"})));
   rest::Config config = config_for(server, before_.get());
   config.server_name = "localhost";
   EXPECT_EQ(kind_thrown([&] { ask(Client{config}); }), Kind::kTls);
 }
 
-TEST_F(RotationTest, TheFloorOfTlsMayBeRaised) {
+TEST_F(RotationTest, TheMinimumTlsVersionMayBeRaised) {
   HttpServer server(answering_ok(), tls_of(before_->issue_local()));
   rest::Config config = config_for(server, before_.get());
   config.min_tls_version = rest::TlsVersion::k13;

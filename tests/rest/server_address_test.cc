@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+
 #include "tests/rest/environment.h"
 
 namespace lookout::rest::detail {
 namespace {
 
-TEST(NoProxyTest, MatchesAsGoDoes) {
+TEST(NoProxyTest, MatchesLikeGo) {
   const struct {
     const char* list;
     const char* host;
@@ -42,35 +44,44 @@ TEST(NoProxyTest, MatchesAsGoDoes) {
     EXPECT_EQ(in_no_proxy(c.list, c.host, c.port), c.matches) << c.list << " " << c.host;
 }
 
-/// Without the variables of whoever runs the tests.
+/// Removes the proxy variables of the environment.
 class EnvironmentProxyTest : public testing::Test {
+ protected:
+  struct Proxied {
+    const char* server;
+    const char* proxy;
+  };
+  static void expect_proxies(std::initializer_list<Proxied> cases) {
+    for (const auto& [server, proxy] : cases) EXPECT_EQ(environment_proxy(server), proxy) << server;
+  }
+
  private:
   const test::ScopedEnv http_{"http_proxy", nullptr}, upper_http_{"HTTP_PROXY", nullptr},
       https_{"https_proxy", nullptr}, upper_https_{"HTTPS_PROXY", nullptr},
       no_{"no_proxy", nullptr}, upper_no_{"NO_PROXY", nullptr};
 };
 
-TEST_F(EnvironmentProxyTest, IsThatOfTheScheme) {
+TEST_F(EnvironmentProxyTest, DependsOnTheScheme) {
   EXPECT_EQ(environment_proxy("https://kube.test"), "");
   const test::ScopedEnv plain("http_proxy", "http://plain.test:3128");
   const test::ScopedEnv secure("https_proxy", "socks5://bastion.test:1080");
-  EXPECT_EQ(environment_proxy("http://kube.test:8080"), "http://plain.test:3128");
-  EXPECT_EQ(environment_proxy("https://kube.test:6443/prefix"), "socks5://bastion.test:1080");
+  expect_proxies({{"http://kube.test:8080", "http://plain.test:3128"},
+                  {"https://kube.test:6443/prefix", "socks5://bastion.test:1080"}});
   const test::ScopedEnv upper("HTTPS_PROXY", "upper.test:3128");
   EXPECT_EQ(environment_proxy("https://kube.test"), "http://upper.test:3128");
 }
 
-TEST_F(EnvironmentProxyTest, IsNotForThisMachineNorForWhatNoProxyNames) {
+TEST_F(EnvironmentProxyTest, ExcludesLoopbackAndNoProxy) {
   const test::ScopedEnv proxy("https_proxy", "http://proxy.test");
   const test::ScopedEnv lower("no_proxy", "kube.test");
-  EXPECT_EQ(environment_proxy("https://kube.test:6443/prefix"), "");
-  EXPECT_EQ(environment_proxy("https://other.test"), "http://proxy.test");
-  EXPECT_EQ(environment_proxy("https://[::1]:6443"), "");
+  expect_proxies({{"https://kube.test:6443/prefix", ""},
+                  {"https://other.test", "http://proxy.test"},
+                  {"https://[::1]:6443", ""}});
   const test::ScopedEnv upper("NO_PROXY", "other.test");
   EXPECT_EQ(environment_proxy("https://other.test"), "");
 }
 
-TEST_F(EnvironmentProxyTest, OtherVariablesNameNone) {
+TEST_F(EnvironmentProxyTest, IgnoresOtherVariables) {
   const test::ScopedEnv all("ALL_PROXY", "http://127.0.0.1:9");
   EXPECT_EQ(environment_proxy("https://kube.test"), "");
 }

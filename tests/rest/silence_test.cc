@@ -41,9 +41,9 @@ class Watchdog {
   std::jthread thread_;
 };
 
-/// HTTP/1.1: every watch begins with one event, and has another one when the gate opens; so does
-/// every log, with lines. A server that is stopped takes everything else and answers nothing: its
-/// system does.
+/// HTTP/1.1: every watch starts with one event, and sends another one when the gate opens; logs do
+/// the same with lines. A stopped server (SIGSTOP) still accepts data, through its kernel, and
+/// answers nothing.
 class SilenceTest : public testing::TestWithParam<bool> {
  protected:
   SilenceTest()
@@ -105,7 +105,7 @@ class SilenceTest : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(, SilenceTest, testing::Bool(),
                          [](const auto& test) { return test.param ? "Tls" : "Plain"; });
 
-TEST_P(SilenceTest, AServerThatIsStoppedIsNoticed) {
+TEST_P(SilenceTest, AStoppedServerIsNoticed) {
   const Client client{config()};
   auto first = watch(client);
   auto second = watch(client);
@@ -123,8 +123,8 @@ TEST_P(SilenceTest, AServerThatIsStoppedIsNoticed) {
   EXPECT_TRUE(again.next(watchdog_.stop())) << "it is there again";
 }
 
-TEST_P(SilenceTest, SoIsOneThatDoesNotEvenBeginToAnswer) {
-  // (It is asked ten times until the client gives up.)
+TEST_P(SilenceTest, AServerThatNeverRespondsIsNoticed) {
+  // (The client makes ten probes before it closes the connection.)
   rest::Config impatient = config();
   impatient.keepalive.probe_timeout = 300ms;
   const Client client{impatient};
@@ -135,7 +135,7 @@ TEST_P(SilenceTest, SoIsOneThatDoesNotEvenBeginToAnswer) {
   EXPECT_EQ(error->kind(), Kind::kBroken);
 }
 
-TEST_P(SilenceTest, AWatchThatHasNothingToSayIsLeftAlone) {
+TEST_P(SilenceTest, AQuietWatchContinues) {
   const Client client{config()};
   auto quiet = watch(client);
   ASSERT_TRUE(quiet.next());
@@ -147,8 +147,8 @@ TEST_P(SilenceTest, AWatchThatHasNothingToSayIsLeftAlone) {
   EXPECT_LE(server_.connections(), 2) << "one for the watch, one for all questions";
 }
 
-/// A proxy has lost the server's end of one connection, and opens others.
-TEST_P(SilenceTest, AWatchThatAloneIsLostEnds) {
+/// A proxy has lost the server's end of one connection, and still opens others.
+TEST_P(SilenceTest, ASingleLostWatchEnds) {
   rest::Config one = config();
   one.keepalive.stream_silence = 2s;
   const Client client{one};
@@ -161,7 +161,7 @@ TEST_P(SilenceTest, AWatchThatAloneIsLostEnds) {
   EXPECT_GE(probes_, 1);
 }
 
-TEST_P(SilenceTest, AProbeDoesNotPutOffTheEndOfALostWatch) {
+TEST_P(SilenceTest, AProbeDoesNotDelayTheEndOfALostWatch) {
   rest::Config one = config();
   one.keepalive.probe_after = 6s;
   one.keepalive.stream_silence = 7s;
@@ -170,12 +170,12 @@ TEST_P(SilenceTest, AProbeDoesNotPutOffTheEndOfALostWatch) {
   ASSERT_TRUE(alone.next());
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(error_of(alone));
-  // With the timer of the probe, after twelve seconds.
+  // With the timer of the probe, it would take twelve seconds.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 11s);
 }
 
-/// A pod that has nothing to say sends no bookmarks.
-TEST_P(SilenceTest, AQuietLogGoesOn) {
+/// Logs have no bookmarks.
+TEST_P(SilenceTest, AQuietLogContinues) {
   rest::Config one = config();
   one.keepalive.stream_silence = 1s;
   const Client client{one};
@@ -183,7 +183,7 @@ TEST_P(SilenceTest, AQuietLogGoesOn) {
   const auto first = log.next();
   ASSERT_TRUE(first);
   EXPECT_EQ(first->text, "one");
-  // The log has been silent for longer than this watch.
+  // The log has been silent longer than this watch.
   auto alone = watch(client);
   ASSERT_TRUE(alone.next());
   ASSERT_TRUE(error_of(alone));
@@ -202,8 +202,8 @@ TEST_P(SilenceTest, AWatchEndsWhenItsTimeIsOver) {
   EXPECT_EQ(error->kind(), Kind::kTimeout) << "the server went on and on";
 }
 
-/// A reader that does not read receives nothing; that is not the server's silence.
-TEST_P(SilenceTest, AReaderThatTakesItsTimeLosesNothing) {
+/// A slow reader receives nothing; that is not the server's silence.
+TEST_P(SilenceTest, ASlowReaderLosesNothing) {
   rest::Config one = config();
   one.keepalive.stream_silence = 1s;
   constexpr std::size_t kEvents = 3000;
@@ -224,20 +224,20 @@ TEST_P(SilenceTest, AReaderThatTakesItsTimeLosesNothing) {
   const Client client{one};
   auto slow = watch(client);
   for (std::size_t i = 0; i < kEvents; ++i) {
-    if (i == 10) std::this_thread::sleep_for(2s);  // as a handler that is busy
+    if (i == 10) std::this_thread::sleep_for(2s);  // like a slow handler
     const auto event = slow.next(watchdog_.stop());
     ASSERT_TRUE(event);
     ASSERT_EQ(event->object.name(), std::to_string(i));
   }
 }
 
-TEST_P(SilenceTest, AProxyWithADeadEndIsNoOther) {
+TEST_P(SilenceTest, AProxyWithALostServerIsNoticed) {
   std::atomic<bool> passes{true};
   HttpServer proxy([&](HttpConnection& c) {
     const auto request = c.read_request();
     if (!request) return;
     if (!passes) return c.wait_for_close();
-    // (Without TLS there is no CONNECT: the proxy then is what answers.)
+    // (Without TLS there is no CONNECT: the proxy itself answers.)
     if (request->method != "CONNECT") {
       c.begin_chunks();
       c.chunk(event_json("ADDED", "web"));
@@ -257,7 +257,7 @@ TEST_P(SilenceTest, AProxyWithADeadEndIsNoOther) {
   EXPECT_EQ(error->kind(), Kind::kBroken);
 }
 
-/// Over HTTP/2 the question goes over the same connection. The peer acknowledges pings.
+/// Over HTTP/2 the probe uses the same connection. The peer acknowledges pings.
 class Http2SilenceTest : public testing::Test {
  protected:
   rest::Config config() {
@@ -274,7 +274,7 @@ class Http2SilenceTest : public testing::Test {
   std::atomic<int> answered_{0};
   std::atomic<int> connections_{0};
   const CertificateAuthority authority_;
-  // The first request of a connection is a watch, and is never answered but by its head.
+  // The first request of a connection is a watch, which gets only its head.
   Http2Peer peer_{authority_.issue_local(),
                   [this](Http2Peer::Connection& c, const Http2Peer::Request& r) {
                     connections_ = std::max(connections_.load(), r.connection + 1);
@@ -285,7 +285,7 @@ class Http2SilenceTest : public testing::Test {
                   }};
 };
 
-TEST_F(Http2SilenceTest, APeerThatAcknowledgesAndDoesNotAnswerIsNoticed) {
+TEST_F(Http2SilenceTest, APeerThatOnlyAcknowledgesPingsIsNoticed) {
   const Client client{config()};
   auto watch = client.resource<Pod>("shop").dynamic().watch({}, {}, {.stop = watchdog_.stop()});
   ASSERT_TRUE(watch.next());
@@ -299,7 +299,7 @@ TEST_F(Http2SilenceTest, APeerThatAcknowledgesAndDoesNotAnswerIsNoticed) {
   answers_ = true;
   auto again = client.resource<Pod>("shop").dynamic().watch({}, {}, {.stop = watchdog_.stop()});
   EXPECT_TRUE(again.next(watchdog_.stop()));
-  // Busy processors may answer a question too late, which costs another connection.
+  // On a busy machine a late response to a probe may cost another connection.
   EXPECT_GE(connections_, 2) << "the lost connection is not used again";
 }
 

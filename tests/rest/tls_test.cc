@@ -17,7 +17,7 @@ using rest::Client;
 using rest::TransportError;
 using testing::AnyOf;
 
-/// Answers every request and notes who asked, and for whom.
+/// Answers every request, and records the client certificate and the requested server name.
 class TlsServer {
  public:
   struct Visit {
@@ -87,7 +87,7 @@ class TlsTest : public testing::Test {
   const TempDir dir_;
 };
 
-TEST_F(TlsTest, TheAuthorityMayBeGivenAsTextOrAsAFile) {
+TEST_F(TlsTest, TheAuthorityMayBeTextOrAFile) {
   TlsServer server(tls_of(authority_->issue_local()));
   EXPECT_EQ(ask(config_for(*server, authority_.get())), "ok");
 
@@ -104,39 +104,39 @@ TEST_F(TlsTest, OneOfSeveralAuthoritiesIsEnough) {
   EXPECT_EQ(ask(config), "ok");
 }
 
-TEST_F(TlsTest, AServerThatItsAuthorityDoesNotKnowIsRefused) {
+TEST_F(TlsTest, AServerOfAnotherAuthorityIsRejected) {
   TlsServer server(tls_of(authority_->issue_local()));
   expect_tls_error(config_for(*server, other_.get()), "unable to get local issuer certificate");
   EXPECT_TRUE(eventually([&] { return server->failed_handshakes() > 0; }));
   EXPECT_EQ(server->failed_handshakes(), 1) << "it was tried again";
 }
 
-TEST_F(TlsTest, WithoutAnAuthorityTheSystemDecides) {
+TEST_F(TlsTest, WithoutAnAuthorityUsesTheSystems) {
   TlsServer server(tls_of(authority_->issue_local()));
   expect_tls_error(config_for(*server), "unable to get local issuer certificate");
 }
 
-TEST_F(TlsTest, TheAuthorityOfTheConfigurationIsTheOnlyOne) {
-  // With a CA of its own, the client ignores the system's CAs.
+TEST_F(TlsTest, TheConfiguredAuthorityReplacesTheSystems) {
+  // A client with a configured CA ignores the system's CAs.
   TlsServer server(tls_of(authority_->issue_local()));
   write_file(dir_ / "system.pem", authority_->certificate());
   const ScopedEnv env("SSL_CERT_FILE", (dir_ / "system.pem").string());
   expect_tls_error(config_for(*server, other_.get()), "unable to get local issuer certificate");
 }
 
-TEST_F(TlsTest, AnExpiredCertificateIsRefused) {
+TEST_F(TlsTest, AnExpiredCertificateIsRejected) {
   TlsServer server(tls_of(
       authority_->issue({.common_name = "old", .names = {"IP:127.0.0.1"}, .expired = true})));
   expect_tls_error(config_for(*server, authority_.get()), "expired");
 }
 
-TEST_F(TlsTest, ACertificateForAnotherNameIsRefused) {
+TEST_F(TlsTest, ACertificateForAnotherNameIsRejected) {
   TlsServer server(
       tls_of(authority_->issue({.common_name = "127.0.0.1", .names = {"DNS:other.test"}})));
   expect_tls_error(config_for(*server, authority_.get()), "127.0.0.1");
 }
 
-TEST_F(TlsTest, AnAuthorityThatIsNoCertificateIsRefused) {
+TEST_F(TlsTest, AnInvalidAuthorityIsRejected) {
   TlsServer server(tls_of(authority_->issue_local()));
   rest::Config config = config_for(*server);
   config.ca_data = "-----BEGIN CERTIFICATE-----\nbm9uc2Vuc2U=\n-----END CERTIFICATE-----\n";
@@ -146,11 +146,11 @@ TEST_F(TlsTest, AnAuthorityThatIsNoCertificateIsRefused) {
             testing::Throws<TransportError>(testing::Property(&TransportError::kind, Kind::kTls))));
 }
 
-TEST_F(TlsTest, AServerThatSpeaksNoTlsIsATlsError) {
+TEST_F(TlsTest, AServerWithoutTlsIsATlsError) {
   HttpServer plain(HttpServer::answering([](const HttpRequest&) { return HttpResponse{}; }));
   rest::Config config = config_for(plain, authority_.get());
   config.server = "https://127.0.0.1:" + std::to_string(plain.port());
-  // It takes the handshake for the beginning of a very long request, or answers in plain text.
+  // The server reads the handshake as the start of a very long request, or responds in plain text.
   HttpServer answers([](HttpConnection& c) {
     c.write("HTTP/1.1 400 Bad Request\r\n\r\n");
     c.wait_for_close();
@@ -159,7 +159,7 @@ TEST_F(TlsTest, AServerThatSpeaksNoTlsIsATlsError) {
   EXPECT_EQ(kind_thrown([&] { ask(config); }), Kind::kTls);
 }
 
-TEST_F(TlsTest, AServerThatGoesInTheHandshakeIsABrokenConnection) {
+TEST_F(TlsTest, AConnectionLostInTheHandshakeIsBroken) {
   HttpServer leaves([](HttpConnection&) {});
   rest::Config config = config_for(leaves, authority_.get());
   config.server = "https://127.0.0.1:" + std::to_string(leaves.port());
@@ -187,7 +187,7 @@ TEST_F(TlsTest, InsecureChecksNothing) {
   EXPECT_EQ(ask(config), "ok");
 }
 
-/// For a client that has a certificate.
+/// The configuration of a client with a certificate.
 rest::Config config_as(const KeyPair& client, const HttpServer& server,
                        const CertificateAuthority& authority) {
   rest::Config config = config_for(server, &authority);
@@ -196,7 +196,7 @@ rest::Config config_as(const KeyPair& client, const HttpServer& server,
   return config;
 }
 
-TEST_F(TlsTest, AClientShowsItsCertificate) {
+TEST_F(TlsTest, AClientSendsItsCertificate) {
   TlsServer server(mutual());
   const KeyPair jane = other_->issue({.common_name = "jane"});
   rest::Config config = config_as(jane, *server, *authority_);
@@ -212,7 +212,7 @@ TEST_F(TlsTest, AClientShowsItsCertificate) {
   EXPECT_EQ(server.last().client_name, "jane");
 }
 
-TEST_F(TlsTest, AServerThatWantsAnotherCertificateSaysSo) {
+TEST_F(TlsTest, AnUnacceptedClientCertificateIsReported) {
   TlsServer server(mutual());
   expect_tls_error(config_for(*server, authority_.get()), "certificate required");
   EXPECT_TRUE(eventually([&] { return server->failed_handshakes() > 0; }));
@@ -225,7 +225,7 @@ TEST_F(TlsTest, AServerThatWantsAnotherCertificateSaysSo) {
   expect_tls_error(config, "unknown ca");
 }
 
-TEST_F(TlsTest, ANewClientCertificateGoesOverANewConnection) {
+TEST_F(TlsTest, ANewClientCertificateUsesANewConnection) {
   TlsServer server(mutual());
   const auto write_pair = [&](const std::string& name) {
     const KeyPair pair = other_->issue({.common_name = name});
@@ -242,7 +242,7 @@ TEST_F(TlsTest, ANewClientCertificateGoesOverANewConnection) {
   EXPECT_EQ(server->connections(), 1);
   EXPECT_EQ(server.last().client_name, "before");
   write_pair("after");
-  // Files are looked at once a second.
+  // Files are checked once a second.
   EXPECT_TRUE(eventually([&] {
     client.get_raw("/readyz");
     return server.last().client_name == "after";
@@ -250,7 +250,7 @@ TEST_F(TlsTest, ANewClientCertificateGoesOverANewConnection) {
   EXPECT_EQ(server->connections(), 2);
 }
 
-TEST_F(TlsTest, ServersWithoutAlpnAreSpokenToInHttp1) {
+TEST_F(TlsTest, ServersWithoutAlpnUseHttp1) {
   HttpServerTls tls = tls_of(authority_->issue_local());
   tls.alpn = false;
   TlsServer server(tls);

@@ -46,7 +46,7 @@ class VerbsTest : public testing::Test {
     return Deployment(draft.build());
   }
 
-  /// The status of the API server's refusal; 0 if there is none.
+  /// The HTTP status of the API server's rejection; 0 if there is none.
   static int refusal(const std::function<void()>& call) {
     try {
       call();
@@ -70,7 +70,7 @@ class VerbsTest : public testing::Test {
   const TypedClient<Deployment> deployments_ = client_.resource<Deployment>("default");
   const TypedClient<Namespace> namespaces_ = client_.resource<Namespace>();
   const ResourceClient untyped_ = client_.resource(api::Resource(ConfigMap::kResource), "default");
-  /// A kind that the server does not have.
+  /// A kind that the server does not serve.
   const ResourceClient unknown_ =
       client_.resource(api::Resource("example.com", "v1", "Website", "websites", true), "default");
 };
@@ -90,7 +90,25 @@ TEST_F(VerbsTest, AnObjectIsCreatedReadUpdatedAndDeleted) {
   EXPECT_FALSE(maps_.find("m"));
 }
 
-TEST_F(VerbsTest, UntypedVerbsAreTheSame) {
+TEST_F(VerbsTest, NamesAreTakenFromObjectsAsTheyAre) {
+  const ConfigMap a = maps_.create(map("a"));
+  const auto maps = client_.resource<ConfigMap>(a.ns());
+  EXPECT_EQ(maps.get(a.name()).uid(), a.uid());
+  EXPECT_EQ(maps.find(std::string(a.name())).uid(), a.uid());
+  EXPECT_EQ(maps.find("a").uid(), a.uid());
+  EXPECT_THROW(maps.find({}), InvalidArgument);
+  maps.patch(a.name(), PatchType::kMerge, R"({"data":{"value":"2"}})");
+  const api::Object changed =
+      client_.resource(api::Resource(ConfigMap::kResource), a.ns()).get(a.name());
+  EXPECT_EQ(changed["data"]["value"].as_string(), "2");
+  // A coroutine that begins later has its own copy.
+  auto later = maps.async_get(std::string("a"));
+  EXPECT_EQ(client_.loop().run(std::move(later)).uid(), a.uid());
+  maps.remove(a.name());
+  EXPECT_FALSE(maps.find(a.name()));
+}
+
+TEST_F(VerbsTest, UntypedVerbsBehaveLikeTypedOnes) {
   const api::Object made = untyped_.create(map("m"));
   EXPECT_EQ(made.kind(), "ConfigMap");
   const auto change = ConfigMap(made).edit();
@@ -103,7 +121,7 @@ TEST_F(VerbsTest, UntypedVerbsAreTheSame) {
   EXPECT_FALSE(untyped_.find("m"));
 }
 
-TEST_F(VerbsTest, SomeObjectsLiveInNoNamespace) {
+TEST_F(VerbsTest, SupportsClusterScopedObjects) {
   const ResourceClient untyped = client_.resource(api::Resource(Namespace::kResource));
   const Namespace made = namespaces_.create(Namespace::draft("lab"));
   EXPECT_EQ(made.ns(), "");
@@ -113,11 +131,11 @@ TEST_F(VerbsTest, SomeObjectsLiveInNoNamespace) {
   EXPECT_EQ(ConfigMap(namespaces_.update(change)).name(), "lab");
   const Namespace read = namespaces_.get("lab");
   EXPECT_EQ(read.labels()["team"].as_string(), "a");
-  // A namespace of the client means nothing to them.
+  // The client's namespace does not apply to them.
   EXPECT_EQ(client_.resource<Namespace>("shop").get("lab").uid(), made.uid());
 }
 
-TEST_F(VerbsTest, WhatTheServerRefusesIsAnErrorThatSaysWhy) {
+TEST_F(VerbsTest, ARejectionIsAnErrorWithItsReason) {
   maps_.create(map("m"));
   EXPECT_EQ(refusal([&] { maps_.create(map("m")); }), 409);
   EXPECT_EQ(refusal([&] { maps_.create(map("No_Name")); }), 422);
@@ -131,7 +149,7 @@ TEST_F(VerbsTest, WhatTheServerRefusesIsAnErrorThatSaysWhy) {
   EXPECT_EQ(refusal([&] { deployments_.update_status(deployment("none")); }), 404);
 }
 
-TEST_F(VerbsTest, AKindThatTheServerDoesNotHaveIsNotFound) {
+TEST_F(VerbsTest, AnUnservedKindIsNotFound) {
   const auto site = api::Object::parse(
       R"({"apiVersion":"example.com/v1","kind":"Website","metadata":{"name":"s","namespace":"default"}})");
   EXPECT_EQ(refusal([&] { unknown_.create(site); }), 404);
@@ -176,7 +194,7 @@ TEST_F(VerbsTest, ADryRunChangesNothing) {
   deployments_.remove("d", dry_delete);
   deployments_.remove_collection(dry_delete);
   EXPECT_EQ(deployments_.get("d").to_json(), made.to_json());
-  // It is judged all the same.
+  // The server validates it nevertheless.
   EXPECT_EQ(refusal([&] { maps_.create(map("No_Name"), dry); }), 422);
   change.spec().selector().match_labels().set("app", "other");
   EXPECT_EQ(refusal([&] { deployments_.update(change, dry); }), 422);
@@ -207,7 +225,7 @@ TEST_F(VerbsTest, ListsAreFiltered) {
   EXPECT_THAT(keys(untyped_.list(labelled("app=none"))), IsEmpty());
 }
 
-TEST_F(VerbsTest, ListsComeInPages) {
+TEST_F(VerbsTest, ListsArePaged) {
   for (const char* name : {"a", "b", "c", "d"}) maps_.create(map(name));
   ListOptions page;
   page.limit = 3;
@@ -231,7 +249,7 @@ TEST_F(VerbsTest, CollectionsAreDeleted) {
   EXPECT_THAT(keys(all_maps_.list()), ElementsAre("shop/a"));
 }
 
-TEST_F(VerbsTest, AWatchTellsOfACreation) {
+TEST_F(VerbsTest, AWatchReportsACreation) {
   auto typed = maps_.watch();
   auto untyped = untyped_.watch();
   DecodeOptions only_metadata;
@@ -252,9 +270,9 @@ TEST_F(VerbsTest, AWatchTellsOfACreation) {
   EXPECT_TRUE(bare.data().empty());
 }
 
-TEST_F(VerbsTest, AClientOfANamespaceWritesNowhereElse) {
+TEST_F(VerbsTest, AClientOfANamespaceWritesOnlyThere) {
   const auto shop = client_.resource<ConfigMap>("shop");
-  // An object that names no namespace goes to the client's.
+  // An object without a namespace is written to the client's namespace.
   const auto nowhere = api::Object::parse(
       R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"data":{"value":"1"}})");
   const ConfigMap made = shop.create(nowhere);
@@ -279,7 +297,7 @@ TEST_F(VerbsTest, AClientOfANamespaceWritesNowhereElse) {
   EXPECT_EQ(deployments_.get("web").to_json(), web.to_json());
 }
 
-TEST_F(VerbsTest, ADeletionHeedsItsPreconditions) {
+TEST_F(VerbsTest, ADeletionChecksItsPreconditions) {
   const ConfigMap made = maps_.create(map("m"));
   DeleteOptions options;
   options.precondition_resource_version = "1";

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 
 #include "tests/rest/client_testing.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::test {
@@ -33,7 +36,7 @@ TEST(WarningHeaderTest, IsDecoded) {
               ElementsAre("gr\u00fcn  \u00e4 =?x?q?y?="));
 }
 
-TEST(WarningHeaderTest, StopsAtWhatIsMalformed) {
+TEST(WarningHeaderTest, StopsAtMalformedText) {
   for (const char* header :
        {"", "299", "299 -", "299 - text", R"(299 - "open)", R"(29 - "a")", R"(x99 - "a")",
         R"(-99 - "a")", "299 - \"a\x01\"", R"(299 - "a\)", R"(299 - "=?utf-8?q?=0D=0A?=")"})
@@ -41,7 +44,7 @@ TEST(WarningHeaderTest, StopsAtWhatIsMalformed) {
   EXPECT_THAT(texts(R"(299 - "a" x, 299 - "b")"), ElementsAre("a"));
 }
 
-TEST(WarningsTest, GoToTheHandlerOnceEach) {
+TEST(WarningsTest, AreReportedOnceEach) {
   HttpServer server(HttpServer::answering([](const HttpRequest&) -> HttpResponse {
     return {.body = pod_json("web"),
             .headers = {R"(Warning: 299 - "it is \"old\"")", R"(Warning: 110 - "stale")",
@@ -63,6 +66,19 @@ TEST(WarningsTest, GoToTheHandlerOnceEach) {
   EXPECT_EQ(told[0].text, R"(it is "old")");
   EXPECT_EQ(told[0].request, "get pods web");
   EXPECT_EQ(told[1].text, "another");
+}
+
+TEST(WarningsTest, OfARejectionAreReported) {
+  HttpServer server(HttpServer::answering([](const HttpRequest&) -> HttpResponse {
+    return {.status = 422, .body = "{}", .headers = {R"(Warning: 299 - "it is old")"}};
+  }));
+  std::promise<std::string> told;
+  rest::Config config = config_for(server);
+  config.on_warning = [&](const Warning& warning) { told.set_value(warning.text); };
+  const rest::Client client{config};
+  EXPECT_THROW(client.resource<k8s::core::v1::Pod>("shop").get("web"), api::StatusError);
+  auto text = told.get_future();
+  EXPECT_EQ(get(text), "it is old");
 }
 
 }  // namespace

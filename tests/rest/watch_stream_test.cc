@@ -1,4 +1,4 @@
-// The events of a watch, in pieces of any size.
+// The events of a watch, in chunks of any size.
 #include <gtest/gtest.h>
 
 #include "tests/rest/client_testing.h"
@@ -13,7 +13,7 @@ using api::EventType;
 using k8s::core::v1::Pod;
 using rest::Client;
 
-/// A server whose watches send these chunks, and how it all ends.
+/// A server whose watches send these chunks, and then end in a given way.
 class Watched {
  public:
   explicit Watched(std::vector<std::string> chunks, bool in_good_order = true)
@@ -69,7 +69,7 @@ TEST(WatchStreamTest, ChunksNeedNotBeEvents) {
   }
 }
 
-TEST(WatchStreamTest, AnErrorIsAnEventAndItsObjectTheStatus) {
+TEST(WatchStreamTest, AnErrorIsAnEventWithAStatus) {
   const Watched server({kAdded, R"({"type":"ERROR","object":)" +
                                     status_json(410, "Expired", "too old resource version: 1") +
                                     "}\n"});
@@ -96,14 +96,14 @@ TEST(WatchStreamTest, AConnectionThatBreaksIsAnErrorAfterTheEvents) {
   }
 }
 
-TEST(WatchStreamTest, AnEventThatIsCutInTwoIsNoGoodEnd) {
+TEST(WatchStreamTest, ATruncatedEventIsAnError) {
   const Watched server({kAdded, kDeleted.substr(0, 30)});
   auto watch = server.watch();
   EXPECT_TRUE(watch.next());
   EXPECT_EQ(kind_thrown([&] { watch.next(); }), Kind::kBroken);
 }
 
-TEST(WatchStreamTest, WhatAreNoEventsIsAProtocolErrorAfterTheEvents) {
+TEST(WatchStreamTest, InvalidEventsAreAProtocolErrorAfterTheOthers) {
   const Watched server({kAdded + "<html>", kDeleted});
   auto watch = server.watch();
   EXPECT_TRUE(watch.next());
@@ -113,7 +113,7 @@ TEST(WatchStreamTest, WhatAreNoEventsIsAProtocolErrorAfterTheEvents) {
   EXPECT_THAT(error->what(), HasSubstr("watch pods"));
 }
 
-TEST(WatchStreamTest, AnEventThatCannotBeDecodedIsReportedAndEndsTheWatch) {
+TEST(WatchStreamTest, AnUndecodableEventIsReportedAndEndsTheWatch) {
   std::string large = event_json("ADDED", "large");
   large.insert(large.find("\"name\""),
                "\"annotations\":{\"x\":\"" + std::string(5000, 'x') + "\"},");
@@ -132,8 +132,8 @@ TEST(WatchStreamTest, AnEventThatCannotBeDecodedIsReportedAndEndsTheWatch) {
   EXPECT_THAT(reported, ElementsAre(testing::Gt(5000u)));
 }
 
-/// It may be a Secret.
-TEST(WatchStreamTest, NoMessageHasTheContentOfAnObject) {
+/// The object may be a Secret.
+TEST(WatchStreamTest, MessagesOmitTheContentOfObjects) {
   const std::string secret = R"({"type":"ADDED","object":{"metadata":{"name":"web","namespace":)"
                              R"("shop"},"data":{"password":"swordfish","x":1e400}}})";
   const Watched server({secret});
@@ -157,7 +157,7 @@ TEST(WatchStreamTest, NoMessageHasTheContentOfAnObject) {
   }
 }
 
-TEST(WatchStreamTest, TheItemsThatAListLeavesOutAreNamed) {
+TEST(WatchStreamTest, UnreadableItemsOfAListAreNamed) {
   const HttpServer server(HttpServer::answering([](const HttpRequest&) {
     return HttpResponse{
         .body = list_json({R"({"metadata":{"name":"a","namespace":"shop"},"x":[1e400]})",
@@ -170,7 +170,7 @@ TEST(WatchStreamTest, TheItemsThatAListLeavesOutAreNamed) {
   EXPECT_THAT(list.malformed_keys, ElementsAre("shop/a"));
 }
 
-TEST(WatchStreamTest, AReaderThatIsSlowSlowsTheServerDown) {
+TEST(WatchStreamTest, ASlowReaderCausesBackPressure) {
   constexpr std::size_t kEvents = 40000;
   constexpr std::size_t kBytes = 1000;
   std::atomic<const HttpConnection*> connection{nullptr};

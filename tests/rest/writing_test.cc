@@ -26,7 +26,7 @@ using k8s::apps::v1::Deployment;
 using k8s::core::v1::ConfigMap;
 using k8s::core::v1::Pod;
 
-// A signing request for the user web.
+// A certificate signing request for the user web.
 constexpr std::string_view kSigningRequest = R"(-----BEGIN CERTIFICATE REQUEST-----
 MIHJMHACAQAwDjEMMAoGA1UEAwwDd2ViMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcD
 QgAEE+6CnvLWNF45uH9srGOOEOtPnLuKTeGizWGKI7vy9/UlgBC7wRuo10ski2TC
@@ -60,7 +60,7 @@ class WritingTest : public testing::Test {
   const TypedClient<Pod> pods_ = client_.resource<Pod>("default");
 };
 
-TEST_F(WritingTest, FindSaysWhatIsNotThere) {
+TEST_F(WritingTest, FindReturnsNothingForAbsentObjects) {
   EXPECT_FALSE(maps_.find("m"));
   maps_.create(ConfigMap::draft("m", "default"));
   EXPECT_EQ(maps_.find("m").name(), "m");
@@ -71,7 +71,7 @@ TEST_F(WritingTest, FindSaysWhatIsNotThere) {
                InvalidArgument);
 }
 
-TEST_F(WritingTest, APatchSendsWhatADraftChanged) {
+TEST_F(WritingTest, APatchSendsTheChangesOfADraft) {
   const Deployment made = deployments_.create(web());
   const auto change = made.edit();
   change.spec().set_replicas(5);
@@ -82,7 +82,7 @@ TEST_F(WritingTest, APatchSendsWhatADraftChanged) {
   EXPECT_EQ(patched.spec().pod_template().spec().containers()[0].image(), "web:1");
 }
 
-TEST_F(WritingTest, APatchWithoutAChangeIsNoRequest) {
+TEST_F(WritingTest, APatchWithoutAChangeMakesNoRequest) {
   const Deployment made = deployments_.create(web());
   const auto before = server_.stats().requests;
   EXPECT_TRUE(deployments_.patch(made.edit()).same(made));
@@ -90,7 +90,7 @@ TEST_F(WritingTest, APatchWithoutAChangeIsNoRequest) {
   EXPECT_EQ(server_.stats().requests, before);
 }
 
-TEST_F(WritingTest, APatchOfAnUnchangedObjectIsRefusedAfterAChange) {
+TEST_F(WritingTest, APatchFailsAfterAConcurrentChange) {
   const Deployment made = deployments_.create(web());
   const auto change = made.edit();
   change.spec().set_replicas(2);
@@ -105,7 +105,7 @@ TEST_F(WritingTest, APatchOfAnUnchangedObjectIsRefusedAfterAChange) {
   EXPECT_THROW(deployments_.patch(web()), InvalidArgument);
 }
 
-TEST_F(WritingTest, AnUpdateIsTheWholeObjectAndHeedsOthers) {
+TEST_F(WritingTest, AnUpdateReplacesTheObjectAndDetectsConflicts) {
   const ConfigMap made = maps_.create(ConfigMap::draft("m", "default"));
   const auto first = made.edit();
   const auto second = made.edit();
@@ -129,7 +129,7 @@ TEST_F(WritingTest, StatusIsASubresource) {
   EXPECT_EQ(lookout::test::held(deployments_.update_status(whole)).status().replicas(), 4);
 }
 
-TEST_F(WritingTest, AClientOfAllNamespacesWritesWhereTheObjectIs) {
+TEST_F(WritingTest, AClientOfAllNamespacesWritesToTheObjectsNamespace) {
   const auto everywhere = client_.resource<ConfigMap>();
   const ConfigMap made = everywhere.create(ConfigMap::draft("m", "default"));
   const auto change = made.edit();
@@ -137,7 +137,7 @@ TEST_F(WritingTest, AClientOfAllNamespacesWritesWhereTheObjectIs) {
   EXPECT_EQ(lookout::test::held(everywhere.patch(change)).data()["a"], "1");
 }
 
-TEST_F(WritingTest, ApplyNamesItsManager) {
+TEST_F(WritingTest, ApplySetsTheFieldManager) {
   const auto nobody =
       lookout::test::thrown<InvalidArgument>([&] { deployments_.apply(web(), ApplyOptions{}); });
   ASSERT_TRUE(nobody);
@@ -163,7 +163,7 @@ TEST_F(WritingTest, PodsAreBoundAndEvicted) {
   EXPECT_THROW(evict(pods_.dynamic(), "a"), api::StatusError);
 }
 
-TEST_F(WritingTest, ABindingIsForThePodThatWasSeen) {
+TEST_F(WritingTest, ABindingChecksTheUidOfThePod) {
   const auto seen = pods_.create(pod("a"));
   pods_.remove("a", {.grace_period_seconds = 0});
   const auto other = pods_.create(pod("a"));
@@ -177,7 +177,7 @@ TEST_F(WritingTest, ABindingIsForThePodThatWasSeen) {
   EXPECT_EQ(lookout::test::held(pods_.get("a")).spec().node_name(), "node-2");
 }
 
-TEST_F(WritingTest, LogsAreReadWhereThereIsOne) {
+TEST_F(WritingTest, LogsAreReadIfTheyExist) {
   pods_.create(pod("a"));
   EXPECT_FALSE(pods_.logs("a").next()) << "a pod that nobody has run has an empty log";
   const auto code = [&](const std::string& name, LogOptions options) {
@@ -193,7 +193,7 @@ TEST_F(WritingTest, LogsAreReadWhereThereIsOne) {
   EXPECT_EQ(code("none", {}), 404);
 }
 
-TEST_F(WritingTest, FindOfASubresourceSaysWhatIsNotThere) {
+TEST_F(WritingTest, FindOfASubresourceReturnsNothingIfAbsent) {
   EXPECT_FALSE(deployments_.find_subresource("web", "scale"));
   deployments_.create(web());
   EXPECT_EQ(deployments_.find_subresource("web", "scale").kind(), "Scale");
@@ -214,7 +214,7 @@ TEST_F(WritingTest, ACertificateSigningRequestIsApproved) {
   EXPECT_THROW(set_approval(requests.dynamic(), "other", {}), api::StatusError);
 }
 
-TEST_F(WritingTest, SelectorsAreGivenAsValues) {
+TEST_F(WritingTest, SelectorsMayBeValues) {
   auto labelled = pod("a");
   labelled.metadata().labels().set("app", "web");
   pods_.create(labelled);
@@ -227,7 +227,7 @@ TEST_F(WritingTest, SelectorsAreGivenAsValues) {
   EXPECT_EQ(pods_.list().items.size(), 1u);
 }
 
-TEST_F(WritingTest, EverythingIsACoroutineToo) {
+TEST_F(WritingTest, EveryVerbHasACoroutineForm) {
   const auto task = [&]() -> Awaitable<void> {
     Deployment made = co_await deployments_.async_create(web());
     const auto change = made.edit();

@@ -1,4 +1,4 @@
-// The website example, with two replicas and a user, under everything that can go wrong.
+// The website example, with two replicas and a user, under all faults.
 #include <gtest/gtest.h>
 #include <lookout/controller/builder.h>
 #include <lookout/controller/finalizers.h>
@@ -25,9 +25,7 @@
 namespace lookout {
 namespace {
 
-using namespace std::chrono_literals;
 using k8s::apps::v1::Deployment;
-using k8s::core::v1::ConfigMap;
 using k8s::core::v1::Secret;
 using website::v1::Website;
 
@@ -42,8 +40,9 @@ sim::ExploreOptions faults() {
   return out;
 }
 
-/// A user who wants a Website to have an image, or not to be there: it tries until it is so, as the
-/// old one may still be on its way out. The end depends on what the user wanted last alone.
+/// A user who wants a Website to have an image, or not to exist: the user retries until the state
+/// is right, because an old object may still be terminating. The final state depends only on the
+/// user's last wish.
 void want(sim::World& world, const std::string& name, const std::string& image) {
   const auto sites = world.admin().resource<Website>("default");
   const auto found = sites.find(name);
@@ -65,7 +64,7 @@ void want(sim::World& world, const std::string& name, const std::string& image) 
   }
 }
 
-/// Other users, who spoil what the controller has made, or do something that must not matter.
+/// Other users, who change the controller's objects, or make changes that must have no effect.
 void meddle(sim::World& world) {
   const auto sites = world.admin().resource<Website>("default");
   const auto deployments = world.admin().resource<Deployment>("default");
@@ -102,8 +101,8 @@ LOOKOUT_SIM_TEST(WebsiteWorlds, TheEndIsAsIfNothingHadHappened, faults()) {
     const std::string image = i % 4 == 3 ? "" : "web:" + std::to_string(i);
     world.at(1s + i * 1500ms, [&world, name, image] { want(world, name, image); });
   }
-  // After all earlier steps of the users. First, sites that other users may have labelled or created
-  // again are deleted.
+  // After all earlier steps of the users. First delete the sites that other users may have labelled
+  // or recreated.
   for (const char* name : {"site-1", "site-5"})
     world.at(140s, [&world, name] { want(world, name, ""); });
   for (int i = 0; i < 10; ++i) {
@@ -114,7 +113,8 @@ LOOKOUT_SIM_TEST(WebsiteWorlds, TheEndIsAsIfNothingHadHappened, faults()) {
   world.run(2min);
 }
 
-/// Keeps as many copies of each ConfigMap with a "copies" entry as it says; the server names them.
+/// Maintains as many copies of each ConfigMap as its "copies" entry says; the server generates
+/// their names.
 void run_copier(sim::Process& p, controller::ManagerOptions options = {}) {
   controller::Manager manager(p.client(), std::move(options));
   controller::Builder<ConfigMap>(manager).owns<ConfigMap>().reconcile(
@@ -144,7 +144,7 @@ void run_elected_copier(sim::Process& p) {
   run_copier(p, std::move(options));
 }
 
-/// Sets an entry of a ConfigMap, which it creates if there is none.
+/// Sets an entry of a ConfigMap, which is created if absent.
 void set_entry(sim::World& world, const std::string& name, const std::string& key,
                const std::string& value) {
   const auto maps = world.admin().resource<ConfigMap>("default");
@@ -158,7 +158,7 @@ void set_entry(sim::World& world, const std::string& name, const std::string& ke
   }
 }
 
-/// Users want more and more copies, `steps` times, and there are never more than they want.
+/// Users request more copies, `steps` times; there are never more copies than requested.
 void want_copies(sim::World& world, int steps) {
   const auto maps = world.admin().resource<ConfigMap>("default");
   world.always("there are no more copies than wanted", [maps] {
@@ -187,7 +187,7 @@ sim::ExploreOptions late_caches(std::initializer_list<sim::FaultKind> kinds) {
   sim::ExploreOptions out = faults();
   out.faults = sim::only(kinds);
   out.faults.per_request = 0.4;
-  // The names are drawn by the server.
+  // The server generates the names.
   out.stable = false;
   return out;
 }
@@ -217,7 +217,7 @@ LOOKOUT_SIM_TEST(ReadYourWritesWorlds, ANewestFirstListShowsWhatTheLifeBeforeWro
   want_copies(world, 20);
 }
 
-/// A rolling update: each leader hands over to a replica that has waited, and whose cache is late.
+/// A rolling update: each leader hands over to a standby replica whose cache lags.
 LOOKOUT_SIM_TEST(ReadYourWritesWorlds, ANewLeaderSeesWhatTheOneBeforeWrote,
                  late_caches({sim::FaultKind::kLateEvents, sim::FaultKind::kLateEvents,
                               sim::FaultKind::kStallStream, sim::FaultKind::kRefuse})) {
@@ -231,7 +231,7 @@ LOOKOUT_SIM_TEST(ReadYourWritesWorlds, ANewLeaderSeesWhatTheOneBeforeWrote,
   want_copies(world, 20);
 }
 
-/// Has a Secret for each ConfigMap.
+/// Maintains a Secret for each ConfigMap.
 void run_secret_keeper(sim::Process& p) {
   controller::Manager manager(p.client());
   controller::Builder<ConfigMap>(manager).owns<Secret>().reconcile(
@@ -247,7 +247,7 @@ void run_secret_keeper(sim::Process& p) {
   manager.run(p.stop());
 }
 
-LOOKOUT_SIM_TEST(ShortControllerWorlds, WhatIsOwnedIsMadeAndGoes, test::shortened(faults())) {
+LOOKOUT_SIM_TEST(ShortControllerWorlds, CreatesAndDeletesOwnedObjects, test::shortened(faults())) {
   world.start("keeper", run_secret_keeper);
   const auto maps = world.admin().resource<ConfigMap>("default");
   world.at(1s, [&world] { set_entry(world, "stays", "value", "one"); });
@@ -259,7 +259,7 @@ LOOKOUT_SIM_TEST(ShortControllerWorlds, WhatIsOwnedIsMadeAndGoes, test::shortene
   world.run(30s);
 }
 
-/// The external resources of a controller: one for each of its objects, by name.
+/// The external resources of a controller, by the name of their object.
 struct Outside {
   std::mutex mutex;
   std::set<std::string> names;
@@ -270,7 +270,7 @@ struct Outside {
   }
 };
 
-/// With a stale first list it would create external resources for deleted objects.
+/// A controller that, with a stale first list, would create external resources for deleted objects.
 void run_finalizer(sim::Process& p, Outside& outside) {
   controller::ManagerOptions options;
   options.cache.newest_first_list = true;
@@ -291,7 +291,7 @@ void run_finalizer(sim::Process& p, Outside& outside) {
   manager.run(p.stop());
 }
 
-LOOKOUT_SIM_TEST(ShortControllerWorlds, WhatIsOutsideGoesBeforeItsObject, [] {
+LOOKOUT_SIM_TEST(ShortControllerWorlds, RemovesExternalResourcesBeforeTheirObject, [] {
   sim::ExploreOptions out = test::shortened(faults());
   out.stable = false;
   return out;
@@ -305,7 +305,7 @@ LOOKOUT_SIM_TEST(ShortControllerWorlds, WhatIsOutsideGoesBeforeItsObject, [] {
     try {
       maps.remove("map");
     } catch (const api::StatusError& e) {
-      // Another user had deleted it, and the controller has finished that in between.
+      // Another user has deleted it, and the controller has finalized it in the meantime.
       if (!api::is_not_found(e)) throw;
     }
   });

@@ -1,4 +1,4 @@
-// The CronJob example under everything that can go wrong: jobs run one at a time, and go on running.
+// The CronJob example under all faults: jobs run one at a time, and continue to run.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <lookout/api/time.h>
@@ -19,7 +19,6 @@
 namespace lookout {
 namespace {
 
-using namespace std::chrono_literals;
 using cronjob::v1::CronJob;
 using k8s::batch::v1::Job;
 
@@ -30,7 +29,7 @@ void run_controller(sim::Process& p) {
                     [](controller::Manager& manager) { cronjob::add_cronjob_controller(manager); });
 }
 
-/// Each minute, one job at a time.
+/// A CronJob that runs each minute, one job at a time.
 void make_cronjob(sim::World& world) {
   test::install_definition(world, CRONJOB_CRD_FILE);
   const auto draft = CronJob::draft("backup", "default");
@@ -47,7 +46,7 @@ bool is_finished(const Job& job) {
                              [](const auto& each) { return each.type() == "Complete"; });
 }
 
-/// Jobs take from 5 to 90 s, by their time.
+/// Jobs take 5 to 90 s, depending on their scheduled time.
 void finish_jobs(sim::World& world) {
   const auto jobs = world.admin().resource<Job>("default");
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
@@ -68,15 +67,13 @@ void finish_jobs(sim::World& world) {
 }
 
 sim::ExploreOptions faults() {
-  sim::ExploreOptions out;
-  out.seeds = test::kSeeds;
-  // Which runs are missed depends on the faults.
+  sim::ExploreOptions out = test::with_reflectors();
+  // The missed runs depend on the faults.
   out.stable = false;
-  out.world.settle = 150s;
   out.world.rest = 60s;
-  // A job begins each minute, which is written in the status, too, and an old one goes.
+  // Each minute a job starts, the status is written, and an old job is deleted.
   out.world.hot_loop = 20;
-  // With another time of day, jobs begin at other times.
+  // A jump of the clock would change the start times of jobs.
   out.faults = sim::all_faults().without({sim::FaultKind::kClockJump});
   out.faults.per_request = 0.06;
   return out;

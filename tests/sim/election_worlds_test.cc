@@ -14,7 +14,6 @@
 namespace lookout {
 namespace {
 
-using namespace std::chrono_literals;
 using k8s::coordination::v1::Lease;
 
 constexpr std::string_view kUser = "user";
@@ -24,11 +23,12 @@ struct Leader {
   leaderelection::Leadership leadership;
 };
 
-/// The candidates that are leaders by their own clocks.
+/// The candidates that consider themselves leaders.
 struct Candidates {
   std::mutex mutex;
   std::map<std::string, Leader> leading;  // by process
-  // A user who has taken the lease: from which leader, who may not know yet, and until when.
+  // Set after a user has taken the lease: the leader at that time, which may not have noticed yet,
+  // and the expiry.
   std::string taken_from;
   sim::Time taken_until{0};
 
@@ -42,7 +42,8 @@ struct Candidates {
   }
 };
 
-/// The user never renews it. The leader does not take it back; the others wait until it has expired.
+/// The user takes the lease and never renews it. The leader does not take it back; the others wait
+/// until it expires.
 void take_by_hand(sim::World& world, Candidates& candidates) {
   constexpr std::chrono::seconds kDuration{15};
   const auto leases = world.admin().resource<Lease>("default");
@@ -74,16 +75,16 @@ void check_leaders(sim::World& world, Candidates& candidates) {
 sim::ExploreOptions faults() {
   sim::ExploreOptions out;
   out.seeds = test::kSeeds;
-  // The leader at the end differs from run to run.
+  // The final leader differs from run to run.
   out.stable = false;
   out.world.settle = 60s;
   out.faults.per_request = 0.05;
-  // A user changes the lease as often as all the rest happens.
+  // Edits of the lease are as frequent as all other faults together.
   out.faults.kinds.insert(out.faults.kinds.end(), 10, sim::FaultKind::kEdit);
   return out;
 }
 
-/// Renewals take most of the time of a world, so it ends sooner.
+/// Renewals dominate the cost of a world, so these worlds are shorter.
 sim::ExploreOptions short_faults() {
   sim::ExploreOptions out = test::shortened(faults());
   out.world.settle = 30s;
@@ -100,12 +101,12 @@ void elect(sim::World& world, std::chrono::seconds duration) {
           p.client(), {.name = "shared", .ns = "default", .identity = identity});
       elector.run(
           [&](const leaderelection::Leadership& leadership) {
-            // A later life takes the place of an earlier one, which has crashed.
+            // A later life replaces a crashed earlier one.
             {
               const std::lock_guard lock(candidates->mutex);
               candidates->leading.insert_or_assign(p.name(), Leader{identity, leadership});
             }
-            // Some leaders are done after a while, and release the lease.
+            // Some leaders finish after a while and release the lease.
             if (p.life() % 2 == 1) {
               test::wait_for_stop(leadership.stop());
             } else {
@@ -113,7 +114,7 @@ void elect(sim::World& world, std::chrono::seconds duration) {
             }
           },
           p.stop());
-      // Lost, or stopped: the next life is a candidate again.
+      // Lost or stopped: the next life is a candidate again.
     });
   }
   const auto leases = world.admin().resource<Lease>("default");
@@ -128,7 +129,7 @@ void elect(sim::World& world, std::chrono::seconds duration) {
     check_leaders(world, *candidates);
     if (!candidates->leaders().empty()) *last = world.now();
   });
-  // Between one that is done and the next one there may be some seconds.
+  // There may be some seconds between two leaders.
   world.eventually("somebody has led of late", [&world, last] { return world.now() - *last < 5s; });
   world.run(duration);
 }

@@ -23,11 +23,9 @@
 namespace lookout {
 namespace {
 
-using namespace std::chrono_literals;
-using k8s::core::v1::ConfigMap;
 using Versions = std::map<std::string, std::string>;
 
-/// etcd's state: resourceVersions by name.
+/// The state in etcd: resourceVersions by name.
 Versions stored(sim::World& world) {
   const std::string prefix = "/registry/configmaps/";
   Versions out;
@@ -46,8 +44,8 @@ Versions listed(sim::World& world, unsigned server, const std::string& resource_
   return out;
 }
 
-/// A user who wants ConfigMaps to have values, or not to be there if those are empty, and tries until
-/// it is so.
+/// A user who wants ConfigMaps to have values (an empty value: to be absent), and retries until the
+/// state is right.
 class User : public std::enable_shared_from_this<User> {
  public:
   explicit User(sim::World& world) : world_(world) {}
@@ -62,7 +60,7 @@ class User : public std::enable_shared_from_this<User> {
     try {
       make_it_so(server, name, wanted_.at(name));
     } catch (const Error&) {
-      // It may have happened. What is wanted by then counts.
+      // The write may have happened. The retry uses the value that is wanted then.
       world_.at(std::chrono::ceil<std::chrono::milliseconds>(world_.now()) + 700ms,
                 [self = shared_from_this(), server, name] { self->attempt(server, name); });
     }
@@ -87,7 +85,7 @@ class User : public std::enable_shared_from_this<User> {
   std::map<std::string, std::string> wanted_;
 };
 
-/// Keeps a copy of each ConfigMap.
+/// Maintains a copy of each ConfigMap.
 void run_copier(sim::Process& p) {
   constexpr std::string_view kPrefix = "copy-of-";
   controller::Manager manager(p.client());
@@ -117,7 +115,7 @@ void run_copier(sim::Process& p) {
   manager.run(p.stop());
 }
 
-/// Some users, a copier and one who watches; and what must be true in the end.
+/// Some users, a copier and a watcher; and the conditions at the end.
 void live(sim::World& world, unsigned servers) {
   auto watcher = std::make_shared<test::Watcher>();
   world.start("watcher", [&world, watcher](sim::Process& p) { test::watch(world, p, *watcher); });
@@ -130,7 +128,7 @@ void live(sim::World& world, unsigned servers) {
       user->want(static_cast<unsigned>(i) % servers, name, value);
     });
   }
-  // Behind everything that the user still tries.
+  // After the user's last retries.
   for (int i = 0; i < 10; ++i) {
     const std::string name = "map-" + std::to_string(i);
     const std::string value = i % 3 == 0 ? "" : "last";
@@ -165,7 +163,7 @@ sim::ExploreOptions faults() {
   return out;
 }
 
-LOOKOUT_SIM_TEST(EtcdWorlds, EverybodyEndsWithWhatEtcdHas, faults()) { live(world, 1); }
+LOOKOUT_SIM_TEST(EtcdWorlds, EveryClientEndsInTheStateOfEtcd, faults()) { live(world, 1); }
 
 sim::ExploreOptions replicas() {
   sim::ExploreOptions out = faults();
@@ -177,8 +175,8 @@ LOOKOUT_SIM_TEST(EtcdWorlds, ReplicasOfTheServerThatLagAgreeInTheEnd, replicas()
   live(world, 2);
 }
 
-/// Storages with caches and without, below all servers: those who watch hear each change that was
-/// acknowledged, once and in order.
+/// Storages with and without caches, below all servers: watchers receive each acknowledged change,
+/// once and in order.
 void follow(sim::World& world) {
   namespace storage = apiserver::storage;
   const auto reach = [&world](bool cache, int first) {
@@ -231,26 +229,23 @@ sim::ExploreOptions etcd_alone() {
   return out;
 }
 
-LOOKOUT_SIM_TEST(EtcdWorlds, WhoFollowsHearsEachChangeOnceAndInOrder, etcd_alone()) {
-  follow(world);
-}
+LOOKOUT_SIM_TEST(EtcdWorlds, WatchersGetEachChangeOnceAndInOrder, etcd_alone()) { follow(world); }
 
-/// Every other watch breaks, and often what it missed is forgotten: as far as it has heard of it, or
-/// further. These faults fit watches only, so that the rest goes on as usual.
+/// Every other watch breaks, and often etcd compacts the history that the watch missed, up to its
+/// last revision or further. These faults fit watches only; other requests have no faults.
 sim::ExploreOptions forgetful_etcd() {
   using enum sim::FaultKind;
   sim::ExploreOptions out = etcd_alone();
   out.faults = sim::only({kCutStream, kStallStream, kExpireWatch, kCrash, kCompact});
   out.faults.per_request = 0.5;
   out.faults.per_minute = 6;
-  // Seed 77: a deletion at the revision of a compaction, right behind what a watch had passed on.
+  // Seed 77: a deletion at the compacted revision, right after the last event that a watch
+  // delivered.
   out.first_seed = 77;
   return out;
 }
 
-LOOKOUT_SIM_TEST(EtcdWorlds, WhoFollowsGoesOnWhereThePastIsForgotten, forgetful_etcd()) {
-  follow(world);
-}
+LOOKOUT_SIM_TEST(EtcdWorlds, WatchersContinueAfterCompaction, forgetful_etcd()) { follow(world); }
 
 }  // namespace
 }  // namespace lookout

@@ -16,22 +16,16 @@
 namespace lookout {
 namespace {
 
-using namespace std::chrono_literals;
-using k8s::core::v1::ConfigMap;
-
 sim::ExploreOptions faults() {
-  sim::ExploreOptions out;
-  out.seeds = test::kSeeds;
-  // A list that hangs is tried again after two minutes.
-  out.world.settle = 150s;
+  sim::ExploreOptions out = test::with_reflectors();
   out.world.rest = 10s;
   out.faults.per_request = 0.15;
-  // What a user makes anew stays so.
+  // Recreated objects differ from run to run.
   out.stable = false;
   return out;
 }
 
-/// A user creates, changes, deletes and creates again so many maps, twice a second; a cache follows.
+/// A user creates, changes, deletes and recreates this many maps, twice a second; a cache follows.
 void follow_maps(sim::World& world, int changes, int names) {
   auto watcher = std::make_shared<test::Watcher>();
   world.start("watcher", [&world, watcher](sim::Process& p) { test::watch(world, p, *watcher); });
@@ -81,8 +75,8 @@ LOOKOUT_SIM_TEST(ShortInformerWorlds, TheCacheIsTheServersInTheEnd, test::shorte
 
 sim::ExploreOptions without_lists() {
   sim::ExploreOptions out = faults();
-  // With these a watch goes on where it ended; the others may lead to a new list, whose changes
-  // have no order.
+  // With these faults a watch continues from its last version; others may lead to a relist, whose
+  // changes have no order.
   out.faults =
       sim::only({sim::FaultKind::kCutStream, sim::FaultKind::kDelay, sim::FaultKind::kLoseRequest,
                  sim::FaultKind::kFreeze, sim::FaultKind::kPartition});
@@ -116,7 +110,7 @@ LOOKOUT_SIM_TEST(InformerWorlds, ChangesOfAllObjectsComeInTheServersOrder, witho
   });
   const auto maps = world.admin().resource<ConfigMap>("default");
   for (int i = 0; i < 100; ++i) {
-    // Several at once: one read of the watch brings them all.
+    // Several changes at once: one read of the watch delivers all.
     world.at(1s + i * 700ms, [maps, i] {
       const std::string x = "x-" + std::to_string(i);
       const std::string y = "y-" + std::to_string(i);

@@ -1,4 +1,4 @@
-// The registry: services register, crash and leave; a caller's view ends as the cluster is.
+// The registry: services register, crash and leave; in the end a caller's view equals the cluster.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -17,9 +17,6 @@
 namespace lookout {
 namespace {
 
-using namespace std::chrono_literals;
-using k8s::core::v1::Pod;
-
 /// The caller's view.
 struct View {
   std::mutex mutex;
@@ -37,7 +34,7 @@ struct View {
 
 std::string pod_name(int i) { return "web-" + std::to_string(i); }
 
-/// A pod that runs and is ready, as kubelet would say.
+/// Creates a running and ready pod, as the kubelet would report it.
 void begin_pod(sim::World& world, const std::string& name) {
   const auto pods = world.admin().resource<Pod>("default");
   if (pods.find(name)) return;
@@ -52,7 +49,7 @@ void begin_pod(sim::World& world, const std::string& name) {
   pods.patch_status(change);
 }
 
-/// The service web, in the pod of the process's name.
+/// The service web, in a pod with the name of the process.
 registry::AppOptions web_options(const sim::Process& p) {
   registry::AppOptions options;
   options.name = "web";
@@ -89,17 +86,14 @@ std::set<std::string> announced(sim::World& world) {
 }
 
 sim::ExploreOptions faults() {
-  sim::ExploreOptions out;
-  out.seeds = test::kSeeds;
+  sim::ExploreOptions out = test::with_reflectors();
   out.stable = false;
-  // A list that hangs is tried again after two minutes.
-  out.world.settle = 150s;
   out.world.rest = 30s;
   out.faults.per_request = 0.1;
   return out;
 }
 
-/// One pod after the other, `times` times, is deleted with its process, and comes again with the same
+/// Deletes one pod after the other with its process, `times` times, and recreates it with the same
 /// name.
 void replace_pods(sim::World& world, int pods, int times) {
   auto view = std::make_shared<View>();
@@ -120,7 +114,8 @@ void replace_pods(sim::World& world, int pods, int times) {
     return announced(world).size() == static_cast<std::size_t>(pods);
   });
   world.eventually("the caller sees what is announced", [&world, view] {
-    // (Compilers do not agree on which side of == comes first, and both are steps of the world.)
+    // (Separate statements: the order of evaluation of == is unspecified, and both sides take steps
+    // of the world.)
     const std::set<std::string> there = announced(world);
     return view->get() == there;
   });
@@ -135,7 +130,7 @@ LOOKOUT_SIM_TEST(ShortRegistryWorlds, ACallersViewEndsAsTheClusterIs, test::shor
   replace_pods(world, 1, 1);
 }
 
-/// The services that answer.
+/// The services that serve.
 struct Serving {
   std::mutex mutex;
   std::set<std::string> pods;
@@ -146,7 +141,7 @@ struct Serving {
   }
 };
 
-/// Leaves when it has been told to: callers notice within a second or two.
+/// Leaves when it is stopped: callers notice within a second or two.
 void serve(sim::Process& p, Serving& serving) {
   registry::App app(p.client(), web_options(p));
   const std::stop_callback on_stop(p.stop(), [&app] { app.stop(); });
@@ -162,7 +157,7 @@ void serve(sim::Process& p, Serving& serving) {
   });
 }
 
-/// A call every so often, on other services if one does not answer.
+/// Calls periodically, and tries another service if one fails.
 void call(sim::World& world, sim::Process& p, Serving& serving) {
   registry::kratos::Registry registry(p.client(), {.namespaces = {"default"}});
   const registry::Balancer web(registry, "web");
@@ -181,7 +176,7 @@ void call(sim::World& world, sim::Process& p, Serving& serving) {
   }
 }
 
-/// Nothing that takes a service away without a word.
+/// Faults without crashes of services.
 sim::ExploreOptions unreliable_network() {
   using enum sim::FaultKind;
   sim::ExploreOptions out = faults();
@@ -199,7 +194,7 @@ LOOKOUT_SIM_TEST(RegistryWorlds, CallsAreAnsweredWhileServicesComeAndGo, unrelia
   constexpr int kPods = 4;
   for (int i = 0; i < kPods; ++i) begin(i);
   world.start("caller", [&world, serving](sim::Process& p) { call(world, p, *serving); });
-  // One after the other is replaced.
+  // Replaces one after the other.
   for (int i = 0; i < 8; ++i) {
     world.at(10s + i * 12s, [begin, i] { begin(kPods + i); });
     world.at(15s + i * 12s, [&world, i] {

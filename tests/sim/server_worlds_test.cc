@@ -1,5 +1,5 @@
-// The API server's own controllers, over an etcd with everything that goes wrong with one: in the end,
-// everything is gone that has to go, and nothing else; and nothing goes before what it waits for.
+// The API server's own controllers, on an etcd with all faults: in the end, all objects that must
+// be deleted are deleted, and no others; and none is deleted before its dependencies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,22 +19,18 @@
 namespace lookout {
 namespace {
 
-using namespace std::chrono_literals;
-using k8s::core::v1::ConfigMap;
 using k8s::core::v1::Namespace;
 using k8s::core::v1::PersistentVolumeClaim;
-using k8s::core::v1::Pod;
 using rest::PropagationPolicy;
 
-/// Something that a user does: not before a time of the world, and not before a pause after the last
-/// step.
+/// A user's action: not before a time of the world, and not before a pause after the last step.
 struct Step {
   std::chrono::milliseconds earliest;
   std::function<void()> function;
   std::chrono::milliseconds pause{0};
 };
 
-/// Each until it succeeds: the answer may be lost, and etcd may be away.
+/// Retries each step until it succeeds: a response may be lost, and etcd may be down.
 void take_steps(sim::World& world, std::vector<Step> steps) {
   if (steps.empty()) return;
   const auto now = std::chrono::ceil<std::chrono::milliseconds>(world.now());
@@ -50,7 +46,7 @@ void take_steps(sim::World& world, std::vector<Step> steps) {
   });
 }
 
-/// Whether etcd has it: "configmaps/default/web".
+/// True if etcd has the key, such as "configmaps/default/web".
 bool is_there(sim::World& world, const std::string& key) {
   return world.impl().etcd()->contents("/registry/" + key).contains("/registry/" + key);
 }
@@ -60,7 +56,7 @@ std::string dependent_name(int i, int j) {
   return "dependent-" + std::to_string(i) + "-" + std::to_string(j);
 }
 
-/// The object, made unless it is there.
+/// The object, which is created if absent.
 template <class T, class Draft>
 T made(const rest::TypedClient<T>& client, const Draft& draft, const std::string& name) {
   if (const T found = client.find(name)) return found;
@@ -69,7 +65,7 @@ T made(const rest::TypedClient<T>& client, const Draft& draft, const std::string
 
 constexpr int kDependents = 3;
 
-/// An owner with dependents. The first of them goes only when a user lets it.
+/// An owner with dependents. The first of them is deleted only when a user removes its finalizer.
 void make_family(sim::World& world, int i) {
   const auto maps = world.admin().resource<ConfigMap>("default");
   const ConfigMap owner = made(maps, ConfigMap::draft(owner_name(i), "default"), owner_name(i));
@@ -103,7 +99,7 @@ void remove_owner(sim::World& world, int i, PropagationPolicy policy) {
     maps.remove(owner_name(i), {.propagation_policy = policy});
 }
 
-/// A claim, and a pod that uses it.
+/// A PersistentVolumeClaim, and a pod that uses it.
 void make_claim(sim::World& world) {
   const auto draft = PersistentVolumeClaim::draft("data", "default");
   draft.spec().access_modes().append("ReadWriteOnce");
@@ -123,14 +119,14 @@ void remove_if_there(sim::World& world, const std::string& ns, const std::string
   if (found && !found.metadata().deletion_timestamp()) client.remove(name, options);
 }
 
-/// A pod that gets a second to end.
+/// A pod with a grace period of a second.
 void make_worker(sim::World& world) {
   const auto pod = Pod::draft("worker", "default");
   pod.spec().set_node_name("node-1").containers().append("main").set_image("main:1");
   made(world.admin().resource<Pod>("default"), pod, "worker");
 }
 
-/// A namespace that is deleted, and made again when it has gone.
+/// A namespace that is deleted, and recreated afterwards.
 void rebuild(sim::World& world) {
   const auto namespaces = world.admin().resource<Namespace>();
   const auto first = std::make_shared<std::string>();  // its uid
@@ -155,7 +151,7 @@ constexpr PropagationPolicy kPolicies[] = {
 bool orphans(int i) { return kPolicies[i % 3] == PropagationPolicy::kOrphan; }
 
 void users(sim::World& world) {
-  // Until every cache has seen them, the server cannot know of dependents.
+  // Until every cache contains them, the server cannot know the dependents.
   constexpr auto kSeen = 60s;
   for (int i = 0; i < 6; ++i) {
     take_steps(world,
@@ -182,7 +178,7 @@ void users(sim::World& world) {
   rebuild(world);
 }
 
-/// Looks at etcd itself, which knows.
+/// Reads etcd directly.
 void check_order(sim::World& world) {
   for (int i = 0; i < 6; ++i) {
     const bool owner = is_there(world, "configmaps/default/" + owner_name(i));
@@ -233,7 +229,7 @@ sim::ExploreOptions faults() {
   return out;
 }
 
-LOOKOUT_SIM_TEST(ServerWorlds, WhatHasToGoIsGoneAndInOrder, faults()) {
+LOOKOUT_SIM_TEST(ServerWorlds, DeletesEverythingInOrder, faults()) {
   users(world);
   test::every(world, 100ms, 4min, [&world] { check_order(world); });
   world.eventually("what had to go is gone, and nothing else",

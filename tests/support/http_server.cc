@@ -257,11 +257,6 @@ bool HttpConnection::chunk(std::string_view bytes) {
 
 bool HttpConnection::end_chunks() { return write("0\r\n\r\n"); }
 
-void HttpConnection::shutdown_write() {
-  if (ssl_ != nullptr) SSL_shutdown(ssl_of(ssl_));
-  ::shutdown(fd_, SHUT_WR);
-}
-
 void HttpConnection::reset() {
   const linger at_once{1, 0};
   setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

@@ -22,7 +22,7 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
 
-  /// The values of a header, in the order they came; the name in any case.
+  /// The values of a header, in order; the name in any case.
   std::vector<std::string> all(std::string_view name) const;
   /// The only value of a header, or "" if there is none; fails the test if there are several.
   std::string header(std::string_view name) const;
@@ -41,28 +41,27 @@ struct HttpServerTls {
   std::string key = {};
   /// If set, clients must have a certificate of this authority.
   std::string client_ca = {};
-  /// Whether it says in the handshake that it speaks HTTP/1.1.
+  /// Whether the handshake offers HTTP/1.1 (ALPN).
   bool alpn = true;
 };
 
-/// One connection, from the server's side. The script of the connection runs on a thread of its
-/// own; every function may block until the client does its part, and gives up when the server is
-/// destroyed.
+/// The server's side of one connection. The script of the connection runs on its own thread; every
+/// function may block until the client acts, and returns when the server is destroyed.
 class HttpConnection {
  public:
   ~HttpConnection();
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
-  /// The how-manieth connection of the server this is; the first is 0.
+  /// The number of the connection, from 0.
   int index() const { return index_; }
-  /// The name that the client asked for (SNI) and the common name of its certificate; TLS only.
+  /// The requested server name (SNI) and the common name of the client's certificate; TLS only.
   std::string server_name() const;
   std::string client_name() const;
 
   /// The next complete request; nullopt if the client closes first.
   std::optional<HttpRequest> read_request();
-  /// The next request's head; the body stays where it is.
+  /// The next request's head; the body is not read.
   std::optional<HttpRequest> read_request_head();
   /// Reads and discards until the client closes or resets the connection.
   void wait_for_close();
@@ -70,20 +69,18 @@ class HttpConnection {
   /// False if the client has disconnected. `written()` counts the bytes.
   bool write(std::string_view bytes);
   std::size_t written() const { return written_; }
-  /// Whether the last write has to wait because the client does not read, for a tenth of a second.
+  /// True if the current write has been blocked by the client for a tenth of a second.
   bool stalled() const { return stalled_; }
 
   bool respond(const HttpResponse& response);
-  /// A head that announces chunks, and chunks.
+  /// Write a head with chunked encoding, and chunks.
   bool begin_chunks(int status = 200, std::string_view content_type = "application/json");
   bool chunk(std::string_view bytes);
   bool end_chunks();
 
-  /// The end of what this side sends (a half-close).
-  void shutdown_write();
-  /// Ends the connection with a RST, whatever has not been sent yet.
+  /// Ends the connection with a RST and discards unsent data.
   void reset();
-  /// Ends the connection in good order.
+  /// Closes the connection regularly.
   void close();
 
   /// Passes bytes between this connection and another address until either closes.
@@ -98,7 +95,8 @@ class HttpConnection {
   std::ptrdiff_t read_some(char* data, std::size_t size);
   bool fill();
   bool read_body(HttpRequest& request);
-  /// To close with something unread would be a RST, which overtakes what was sent last (an alert).
+  /// Reads all data first: a close with unread data would send a RST, which overtakes the last data
+  /// sent (an alert).
   void let_client_read();
   /// Makes blocked reads and writes return; from any thread.
   void abort();
@@ -129,15 +127,15 @@ class HttpServer {
 
   int port() const { return port_; }
   std::string url() const;
-  /// How many connections there have been, and how many are open.
+  /// The number of accepted connections, and of open ones.
   int connections() const { return accepted_; }
   int open_connections() const { return open_; }
-  /// How many handshakes failed.
+  /// The number of failed handshakes.
   int failed_handshakes() const { return failed_handshakes_; }
 
   /// Ends all connections with a RST, and continues listening.
   void reset_all();
-  /// No new connections: they are refused. Those that exist stay.
+  /// Refuses new connections. Existing ones stay open.
   void stop_listening();
 
  private:
@@ -152,7 +150,7 @@ class HttpServer {
   std::atomic<int> open_{0};
   std::atomic<int> failed_handshakes_{0};
   std::mutex mutex_;
-  bool stopping_ = false;  // guarded by mutex_, as below
+  bool stopping_ = false;  // guarded by mutex_, like the following members
   std::vector<std::shared_ptr<HttpConnection>> connections_;
   std::vector<std::thread> threads_;
   std::thread acceptor_;

@@ -1,4 +1,4 @@
-// Whether the tests run under a sanitizer, which makes them several times slower.
+// True if the tests run under a sanitizer, which makes them several times slower.
 #pragma once
 
 #include <cstddef>

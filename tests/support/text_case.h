@@ -3,6 +3,7 @@
 
 #include <ostream>
 #include <string>
+#include <string_view>
 
 namespace lookout::test {
 
@@ -10,6 +11,12 @@ namespace lookout::test {
 struct TextCase {
   const char* text;
   const char* expected;
+};
+
+/// The same for texts that may contain zeros.
+struct TextViewCase {
+  std::string_view text;
+  std::string_view expected;
 };
 
 /// The same with a name, for tests with a parameter.

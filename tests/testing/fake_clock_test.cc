@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 class FakeClockTest : public testing::Test {
  protected:
-  /// Begins a sleep; what comes of it.
+  /// Starts a sleep; returns its result.
   std::shared_ptr<std::optional<bool>> sleep(Clock::Duration duration) {
     auto result = std::make_shared<std::optional<bool>>();
     boost::asio::co_spawn(boost::asio::make_strand(context_),
@@ -34,7 +34,7 @@ class FakeClockTest : public testing::Test {
 
   const std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
   std::stop_source stop_;
-  boost::asio::io_context context_;  // goes first, with what still sleeps
+  boost::asio::io_context context_;  // destroyed first, with pending sleeps
 };
 
 TEST_F(FakeClockTest, StandsStillUntilItIsMoved) {
@@ -44,7 +44,7 @@ TEST_F(FakeClockTest, StandsStillUntilItIsMoved) {
   EXPECT_EQ(clock_->now(), begin + 5s);
 }
 
-TEST_F(FakeClockTest, WakesThoseWhoseTimeHasCome) {
+TEST_F(FakeClockTest, WakesSleepersThatAreDue) {
   const auto soon = sleep(1s);
   const auto late = sleep(3s);
   EXPECT_EQ(clock_->sleepers(), 2u);
@@ -77,7 +77,7 @@ TEST_F(FakeClockTest, MaySkipShortSleeps) {
   EXPECT_EQ(*sleep(10s), std::nullopt);
 }
 
-TEST_F(FakeClockTest, ASkippedSleepWakesThoseWhoseTimeHasCome) {
+TEST_F(FakeClockTest, ASkippedSleepWakesSleepersThatAreDue) {
   const auto sleeping = sleep(10s);
   clock_->skip_sleeps_below(1min);
   EXPECT_EQ(*sleep(30s), true);

@@ -11,11 +11,9 @@
 namespace lookout::test {
 namespace {
 
-using api::EventType;
-
 class FakeControllerSourceTest : public testing::Test {
  protected:
-  /// The events of a watch until no more are available, or it ends.
+  /// The events of a watch, after this many reads or until it ends.
   std::vector<std::string> watch(rest::ListOptions options, std::size_t reads) {
     return loop_.run(read(std::move(options), reads));
   }
@@ -92,7 +90,7 @@ TEST_F(FakeControllerSourceTest, StreamsItsState) {
   EXPECT_THROW(watch(options, 1), api::StatusError);
 }
 
-TEST_F(FakeControllerSourceTest, EndsWatchesAndForgetsHistory) {
+TEST_F(FakeControllerSourceTest, EndsWatchesAndDropsHistory) {
   source_.put(pod("a/x"));
   const auto ends = [&](const std::function<void()>& end) { return loop_.run(watch_until(end)); };
   EXPECT_THAT(ends([&] { source_.disconnect(); }), IsEmpty());
@@ -115,11 +113,14 @@ TEST_F(FakeControllerSourceTest, ListsInPagesThatMayExpire) {
   EXPECT_THAT(list({.limit = 2, .continue_token = meta.continue_token}, &meta), ElementsAre("a/3"));
   EXPECT_EQ(meta.resource_version, "103");
   list({.limit = 2}, &meta);
+  const std::string next = meta.continue_token;
+  for (int again = 0; again < 2; ++again)
+    EXPECT_THAT(list({.limit = 2, .continue_token = next}), ElementsAre("a/3", "a/4")) << again;
   source_.forget();
   EXPECT_THROW(list({.limit = 2, .continue_token = meta.continue_token}), api::StatusError);
 }
 
-TEST_F(FakeControllerSourceTest, FailsWhenItIsToldTo) {
+TEST_F(FakeControllerSourceTest, ReturnsInjectedErrors) {
   source_.fail_list(api::StatusError::internal_error("oops"));
   source_.fail_watch(rest::TransportError(rest::TransportError::Kind::kRefused, "nobody"));
   EXPECT_THROW(list({}), api::StatusError);

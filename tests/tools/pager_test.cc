@@ -14,7 +14,7 @@
 namespace lookout::pager {
 namespace {
 
-/// A server with so many objects, which can forget its history.
+/// A server with this many objects, whose history can expire.
 class Pages {
  public:
   explicit Pages(int objects, int expires_on_page = 0)
@@ -83,7 +83,7 @@ TEST_P(ListPagerTest, CallsForEachItem) {
 
 INSTANTIATE_TEST_SUITE_P(, ListPagerTest, testing::Values(0, 9, 10, 11, 21, 105));
 
-TEST(ListPagerLossTest, SaysWhatAllPagesLack) {
+TEST(ListPagerLossTest, AddsUpTheUnreadableItemsOfAllPages) {
   int asked = 0;
   const auto page = [&](const rest::ListOptions&, const std::stop_token&) {
     rest::List<> out;
@@ -100,7 +100,7 @@ TEST(ListPagerLossTest, SaysWhatAllPagesLack) {
   EXPECT_EQ(result.list.unknown_fields, 9u);
 }
 
-// What nobody counts must not look as if it were not there.
+// Unreadable items must not look absent.
 TEST(ListPagerLossTest, IsAnErrorAfterTheOtherItems) {
   Pages pages(15);
   const auto page = [&](const rest::ListOptions& options, const std::stop_token& stop) {
@@ -118,30 +118,33 @@ TEST(ListPagerLossTest, IsAnErrorAfterTheOtherItems) {
   EXPECT_EQ(seen, 15);
 }
 
-TEST(ListPagerExpiryTest, IsAnErrorUnlessAFullListIsWanted) {
+TEST(ListPagerExpiryTest, AnExpiredPageIsAnErrorWithoutFullListFallback) {
   Pages pages(21, 2);
   EXPECT_THROW(
       ListPager(std::ref(pages), {.page_size = 10, .full_list_if_expired = false}).list({}),
       api::StatusError);
 }
 
-TEST(ListPagerExpiryTest, ListsAllAtOnce) {
+TEST(ListPagerExpiryTest, AnExpiredPageLeadsToAFullList) {
   Pages pages(21, 2);
-  const auto result = ListPager(std::ref(pages), {.page_size = 10}).list({.resource_version = "7"});
+  const auto result =
+      ListPager(std::ref(pages), {.page_size = 10})
+          .list({.resource_version = "7", .resource_version_match = "NotOlderThan"});
   EXPECT_EQ(result.list.items.size(), 21u);
   EXPECT_TRUE(result.paginated);
   ASSERT_EQ(pages.requests().size(), 3u);
   EXPECT_EQ(pages.requests()[2].limit, 0);
   EXPECT_EQ(pages.requests()[2].continue_token, "");
   EXPECT_EQ(pages.requests()[2].resource_version, "7");
+  EXPECT_EQ(pages.requests()[2].resource_version_match, "NotOlderThan");
 }
 
-TEST(ListPagerExpiryTest, OfTheFirstPageIsAnError) {
+TEST(ListPagerExpiryTest, AnExpiredFirstPageIsAnError) {
   Pages pages(21, 1);
   EXPECT_THROW(ListPager(std::ref(pages)).list({}), api::StatusError);
 }
 
-TEST(ListPagerEachTest, AnExpiredPageIsAnErrorAfterWhatCameBefore) {
+TEST(ListPagerEachTest, AnExpiredPageIsAnErrorAfterEarlierItems) {
   Pages pages(21, 2);
   int seen = 0;
   EXPECT_THROW(ListPager(std::ref(pages), {.page_size = 10})
@@ -150,7 +153,7 @@ TEST(ListPagerEachTest, AnExpiredPageIsAnErrorAfterWhatCameBefore) {
   EXPECT_EQ(seen, 10);
 }
 
-TEST(ListPagerEachTest, WhatTheCallbackThrowsEndsIt) {
+TEST(ListPagerEachTest, ExceptionsOfTheCallbackAreRethrown) {
   Pages pages(51);
   int seen = 0;
   EXPECT_THROW(ListPager(std::ref(pages), {.page_size = 10})
@@ -162,7 +165,7 @@ TEST(ListPagerEachTest, WhatTheCallbackThrowsEndsIt) {
   EXPECT_EQ(seen, 3);
 }
 
-TEST(ListPagerEachTest, AStopEndsIt) {
+TEST(ListPagerEachTest, AStopEndsThePager) {
   Pages pages(51);
   std::stop_source stop;
   int seen = 0;
@@ -178,8 +181,8 @@ TEST(ListPagerEachTest, AStopEndsIt) {
   EXPECT_THROW(ListPager(std::ref(pages)).list({}, stop.get_token()), rest::TransportError);
 }
 
-/// A page that the server never sends.
-TEST(ListPagerEachTest, APageThatIsUnderWayIsToldToEnd) {
+/// The server never sends the page.
+TEST(ListPagerEachTest, AnExceptionCancelsThePageInFlight) {
   Pages pages(51);
   const auto first_only = [&](const rest::ListOptions& options, const std::stop_token& stop) {
     if (options.continue_token.empty()) return pages(options, stop);
@@ -210,21 +213,21 @@ TEST(ListPagerEachTest, APageThatIsUnderWayIsToldToEnd) {
                rest::TransportError);
 }
 
-TEST(ListPagerEachTest, ReadsAheadAsFarAsItMay) {
+TEST(ListPagerEachTest, PrefetchesUpToTheBufferSize) {
   for (const std::size_t ahead : {0u, 1u, 3u}) {
     Pages pages(1000);
     bool first = true;
     ListPager(std::ref(pages), {.page_size = 10, .page_buffer_size = ahead})
         .each_list_item({}, [&](const api::Object&) {
           if (!std::exchange(first, false)) return;
-          // This page, those in the buffer, and one that waits for room in it.
+          // The current page, the buffered ones, and one that waits for room in the buffer.
           EXPECT_TRUE(test::eventually([&] { return pages.requests().size() == ahead + 2; }));
         });
     EXPECT_EQ(pages.requests().size(), 100u);
   }
 }
 
-TEST(ListPagerPageTest, TheListOptionsMaySayHowManyMakeAPage) {
+TEST(ListPagerPageTest, TheLimitOfListOptionsIsThePageSize) {
   Pages pages(21);
   EXPECT_TRUE(ListPager(std::ref(pages)).list({.limit = 5}).paginated);
   EXPECT_EQ(pages.requests().size(), 5u);

@@ -31,7 +31,7 @@ TEST(RetryOnConflictTest, GivesUpAfterTheLastAttempt) {
   EXPECT_EQ(calls, 3);
 }
 
-TEST(RetryOnConflictTest, SuccessAndOtherErrorsComeOutAtOnce) {
+TEST(RetryOnConflictTest, SuccessAndOtherErrorsAreReturnedAtOnce) {
   int calls = 0;
   on_conflict([&] { ++calls; });
   EXPECT_EQ(calls, 1);
@@ -49,7 +49,7 @@ TEST(RetryOnConflictTest, SuccessAndOtherErrorsComeOutAtOnce) {
   EXPECT_EQ(calls, 3);
 }
 
-TEST(RetryOnConflictTest, GoesOnUntilItSucceeds) {
+TEST(RetryOnConflictTest, RetriesUntilItSucceeds) {
   int calls = 0;
   const Policy three{.attempts = 3, .pause = 0ms};
   on_conflict(
@@ -91,6 +91,22 @@ TEST(RetryOnConflictTest, PausesGrowByTheFactor) {
                api::StatusError);
   EXPECT_EQ(calls, 4);
   EXPECT_THAT(clock->slept(), testing::ElementsAre(10ms, 50ms, 250ms));
+}
+
+TEST(RetryOnConflictTest, AStopEndsThePauseOfACoroutine) {
+  EventLoop loop(1);
+  const auto clock = std::make_shared<test::FakeClock>();
+  std::stop_source stop;
+  int calls = 0;
+  const auto attempt = [&]() -> Awaitable<void> {
+    ++calls;
+    stop.request_stop();
+    conflict();
+    co_return;
+  };
+  EXPECT_THROW(loop.run(async_on_conflict(attempt, kDefaultBackoff, stop.get_token(), clock)),
+               api::StatusError);
+  EXPECT_EQ(calls, 1);
 }
 
 }  // namespace

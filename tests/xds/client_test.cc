@@ -24,7 +24,6 @@ using examples::Greeter;
 using lookout::test::eventually;
 using lookout::test::GreeterServer;
 namespace kratos = registry::kratos;
-using testing::ElementsAre;
 
 class XdsClient : public testing::Test {
  protected:
@@ -52,7 +51,7 @@ class XdsClient : public testing::Test {
   static std::shared_ptr<grpc::Channel> channel(const std::string& target) {
     return grpc::CreateChannel(target, grpc::InsecureChannelCredentials());
   }
-  /// The name of the server that answers, or the error.
+  /// The name of the server that responds, or the error.
   static std::string greet(const std::shared_ptr<grpc::Channel>& channel, bool wait = true) {
     examples::GreetReply reply;
     grpc::ClientContext context;
@@ -61,7 +60,7 @@ class XdsClient : public testing::Test {
     const auto status = Greeter::NewStub(channel)->Greet(&context, {}, &reply);
     return status.ok() ? reply.server() : "failed: " + status.error_message();
   }
-  /// The names of those that answer 12 calls.
+  /// The names of the servers that answer 12 calls.
   static std::set<std::string> who_answers(const std::shared_ptr<grpc::Channel>& channel) {
     std::set<std::string> out;
     for (int i = 0; i < 12; ++i) out.insert(greet(channel));
@@ -84,7 +83,7 @@ TEST_F(XdsClient, CallsFollowTheInstances) {
     return who_answers(greeter) == std::set<std::string>{"one", "two"};
   }));
 
-  // Not ready, though its server still answers: no call goes there.
+  // The pod is not ready, though its server still responds: it gets no calls.
   cluster_.set_status("one", "127.0.0.1", "Running", false);
   EXPECT_TRUE(eventually([&] { return who_answers(greeter) == std::set<std::string>{"two"}; }));
 
@@ -93,10 +92,10 @@ TEST_F(XdsClient, CallsFollowTheInstances) {
   EXPECT_TRUE(eventually([&] { return who_answers(greeter) == std::set<std::string>{"one"}; }));
 }
 
-TEST_F(XdsClient, AServiceMayComeLaterAndGoAndComeAgain) {
+TEST_F(XdsClient, AServiceMayAppearDisappearAndReturn) {
   const GreeterServer one("one");
   const auto greeter = channel("xds:///greeter");
-  greeter->GetState(true);  // asks for it
+  greeter->GetState(true);  // requests the service
   ASSERT_TRUE(eventually([&] { return server_->streams() == 1; }));
   announce(one, "one");
   EXPECT_EQ(greet(greeter), "one");
@@ -106,7 +105,7 @@ TEST_F(XdsClient, AServiceMayComeLaterAndGoAndComeAgain) {
   EXPECT_EQ(greet(greeter), "one");
 }
 
-TEST_F(XdsClient, CallsGoOnWithoutTheXdsServer) {
+TEST_F(XdsClient, CallsContinueWithoutTheXdsServer) {
   const GreeterServer one("one");
   announce(one, "one");
   const auto greeter = channel("xds:///greeter");

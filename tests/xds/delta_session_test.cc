@@ -1,4 +1,4 @@
-// The protocol, incremental.
+// The incremental protocol.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ class XdsDelta : public testing::Test {
   std::map<std::string, std::string> versions_;
 };
 
-TEST_F(XdsDelta, OnlyChangesComeAfterTheFirst) {
+TEST_F(XdsDelta, OnlyChangesFollowTheFirstResponse) {
   ask(Type::kCluster, {});
   EXPECT_EQ(next(), "clusters +cart +web");
   ask(Type::kCluster, {});
@@ -59,7 +59,7 @@ TEST_F(XdsDelta, OnlyChangesComeAfterTheFirst) {
   EXPECT_EQ(next(), "");
 }
 
-TEST_F(XdsDelta, NoClustersAreAnAnswer) {
+TEST_F(XdsDelta, AnEmptySetOfClustersIsSent) {
   World nothing;
   ask(Type::kCluster, {});
   const auto response = session_.next(nothing.now());
@@ -68,7 +68,7 @@ TEST_F(XdsDelta, NoClustersAreAnAnswer) {
   EXPECT_FALSE(session_.next(nothing.now()));
 }
 
-TEST_F(XdsDelta, AnUnknownNameIsGoneUntilItComes) {
+TEST_F(XdsDelta, AnUnknownNameIsRemovedUntilItAppears) {
   ask(Type::kEndpoints, {"web", "unknown"});
   EXPECT_EQ(next(), "endpoints +web -unknown");
   EXPECT_EQ(next(), "");
@@ -113,7 +113,7 @@ TEST_F(XdsDelta, SubscribingAgainSendsAgain) {
   EXPECT_EQ(next(), "");
 }
 
-TEST_F(XdsDelta, ANameThatIsGivenUpIsStillOneOfAll) {
+TEST_F(XdsDelta, AnUnsubscribedNameStaysInTheWildcard) {
   ask(Type::kCluster, {"*", "web", "unknown"});
   EXPECT_EQ(next(), "clusters +cart +web -unknown");
   ask(Type::kCluster, {}, {"web", "unknown"});
@@ -123,7 +123,7 @@ TEST_F(XdsDelta, ANameThatIsGivenUpIsStillOneOfAll) {
   EXPECT_EQ(next(), "");
 }
 
-TEST_F(XdsDelta, ARejectedResponseIsNotSentAgainUntilItChanges) {
+TEST_F(XdsDelta, ARejectedResponseIsNotRepeatedUntilItChanges) {
   ask(Type::kEndpoints, {"web"});
   EXPECT_EQ(next(), "endpoints +web");
   Request rejection = request(Type::kEndpoints, {});

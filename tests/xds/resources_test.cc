@@ -73,7 +73,7 @@ TEST(XdsResources, EndpointsHaveAnAddressAndAPortAndOccurOnce) {
   EXPECT_THAT(zones_of(all, "http"), ElementsAre("/100: fd00::1:80*100"));
 }
 
-TEST(XdsResources, TheSchemeIsTheFirstThatAServiceHas) {
+TEST(XdsResources, TheSchemeIsTheFirstOfTheService) {
   auto http = instance(1);
   http.endpoints = {"http://10.0.0.1:80"};
   auto both = instance(2);
@@ -84,7 +84,7 @@ TEST(XdsResources, TheSchemeIsTheFirstThatAServiceHas) {
   EXPECT_EQ(scheme_of(*make_set("web", {http}), {"grpc"}), "grpc");
 }
 
-TEST(XdsResources, InstancesThatAreNotServedChooseTheSchemeOnlyOfANewService) {
+TEST(XdsResources, UnreadyInstancesChooseTheSchemeOnlyOfANewService) {
   auto http = instance(1);
   http.endpoints = {"http://10.0.0.1:80"};
   auto unready = instance(2);
@@ -102,7 +102,7 @@ TEST(XdsResources, InstancesThatAreNotServedChooseTheSchemeOnlyOfANewService) {
   EXPECT_EQ(scheme_of(*make_set("web", {}), schemes), "tri");
 }
 
-TEST(XdsResources, ClustersOfGrpcSpeakHttp2) {
+TEST(XdsResources, GrpcClustersUseHttp2) {
   envoy::config::cluster::v3::Cluster grpc;
   envoy::config::cluster::v3::Cluster http;
   ASSERT_TRUE(grpc.ParseFromString(make_cluster("web", "grpc")->value));
@@ -121,7 +121,7 @@ TEST(XdsResources, RoutesHaveNoTimeout) {
   EXPECT_EQ(action.timeout().seconds(), 0);
 }
 
-TEST(XdsResources, VersionsDependOnTheContentAlone) {
+TEST(XdsResources, VersionsDependOnlyOnTheContent) {
   const auto one = make_endpoints(*make_set("web", {instance(1)}), "grpc");
   EXPECT_EQ(one->version, make_endpoints(*make_set("web", {instance(1)}), "grpc")->version);
   EXPECT_NE(one->version, make_endpoints(*make_set("web", {instance(2)}), "grpc")->version);
@@ -129,19 +129,19 @@ TEST(XdsResources, VersionsDependOnTheContentAlone) {
             make_endpoints(*make_set("web", {}), "grpc")->version);
 }
 
-TEST(XdsResources, TypesAreKnownByTheirUrls) {
+TEST(XdsResources, TypesAreFoundByTheirUrls) {
   for (const Type type : kTypes) EXPECT_EQ(type_of(type_url(type)), type);
   EXPECT_EQ(type_of("type.googleapis.com/envoy.config.cluster.v3.Cluster"), Type::kCluster);
   EXPECT_EQ(type_of("type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"),
             std::nullopt);
 }
 
-TEST(XdsSnapshot, RevisionsGrowWithWhatChanged) {
+TEST(XdsSnapshot, RevisionsGrowWithChanges) {
   World world;
   world.set("web", {instance(1)});
   world.set("cart", {instance(2)});
   const Snapshot before = world.now();
-  world.set("web", {instance(1)});  // another set that says the same
+  world.set("web", {instance(1)});  // another set with the same content
   EXPECT_EQ(world.now().revision(Type::kEndpoints), before.revision(Type::kEndpoints));
   world.set("web", {instance(3)});
   EXPECT_GT(world.now().revision(Type::kEndpoints), before.revision(Type::kEndpoints));
@@ -154,7 +154,7 @@ TEST(XdsSnapshot, RevisionsGrowWithWhatChanged) {
   EXPECT_NE(world.now().find(Type::kListener, "user"), nullptr);
 }
 
-TEST(XdsSnapshot, APodThatIsNotReadyTakesNoEndpointsAway) {
+TEST(XdsSnapshot, AnUnreadyPodDoesNotRemoveOtherEndpoints) {
   World world;
   auto old_version = instance(1);
   old_version.endpoints = {"http://10.0.0.1:80"};

@@ -25,7 +25,7 @@ using lookout::test::eventually;
 using registry::test::FakeDiscovery;
 using namespace std::chrono_literals;
 
-/// A client's stream; each has a connection of its own.
+/// A client's stream on its own connection.
 template <class Session>
 class ClientStream {
  public:
@@ -48,7 +48,7 @@ class ClientStream {
     request.set_type_url(type_url(type));
     EXPECT_TRUE(stream_->Write(request));
   }
-  /// How many resources the next response has; -1 if the stream has ended.
+  /// The number of resources in the next response; -1 if the stream has ended.
   int read() {
     Response response;
     return stream_->Read(&response) ? response.resources_size() : -1;
@@ -78,7 +78,7 @@ class XdsServer : public testing::Test {
   std::optional<Server> server_;
 };
 
-TEST_F(XdsServer, StreamsAreToldOfChangesFromTheFirstDataOn) {
+TEST_F(XdsServer, StreamsReceiveChangesAfterTheFirstData) {
   discovery_->set_synced(false);
   discovery_->set_instances("web", {instance(1)});
   serve();
@@ -99,14 +99,14 @@ TEST_F(XdsServer, StreamsAreToldOfChangesFromTheFirstDataOn) {
   EXPECT_TRUE(eventually([&] { return server_->streams() == 1; }));
 }
 
-TEST_F(XdsServer, AClientThatDoesNotReadHoldsUpNeitherOthersNorTheEnd) {
+TEST_F(XdsServer, AnUnreadStreamBlocksNeitherOthersNorTheStop) {
   for (int i = 0; i < 3000; ++i) {
     discovery_->set_instances("a-service-with-a-name-of-some-length-" + std::to_string(i),
                               {instance(1)});
   }
   serve();
   ClientStream<StateSession> stuck(*server_);
-  stuck.ask(Type::kCluster);  // more than flow control lets out unread
+  stuck.ask(Type::kCluster);  // more than flow control allows without reads
   ClientStream<DeltaSession> other(*server_);
   other.ask(Type::kCluster);
   EXPECT_EQ(other.read(), 3000);
@@ -130,7 +130,7 @@ TEST_F(XdsServer, StreamsAndNamesAreBounded) {
   EXPECT_EQ(second.finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-TEST_F(XdsServer, APortThatIsTakenIsAnError) {
+TEST_F(XdsServer, APortInUseIsAnError) {
   serve();
   ServerOptions same;
   same.listen.port = server_->port();

@@ -1,4 +1,4 @@
-// The protocol, state of the world.
+// The state-of-the-world protocol.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,8 +11,6 @@ namespace lookout::cmd::registry_cmd::xds::test {
 namespace {
 
 using Names = std::vector<std::string>;
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 class XdsState : public testing::Test {
  protected:
@@ -29,7 +27,7 @@ class XdsState : public testing::Test {
     if (!error.empty()) request.mutable_error_detail()->set_message(error);
     return session_.on_request(request);
   }
-  /// "TYPE: NAME=ENDPOINTS ..." of the next response, which is taken in; "" if there is none.
+  /// "TYPE: NAME=ENDPOINTS ..." of the next response, which is accepted; "" if there is none.
   std::string next() {
     const auto response = session_.next(world_.now());
     if (!response) return "";
@@ -60,7 +58,7 @@ class XdsState : public testing::Test {
   std::map<Type, std::string> nonces_;
 };
 
-TEST_F(XdsState, ClustersComeAsAWhole) {
+TEST_F(XdsState, ClustersAreSentAsOneSet) {
   EXPECT_EQ(next(), "") << "nobody has asked";
   ask(Type::kCluster);
   EXPECT_EQ(next(), "clusters: cart web");
@@ -74,7 +72,7 @@ TEST_F(XdsState, ClustersComeAsAWhole) {
   EXPECT_EQ(next(), "clusters: user web");
 }
 
-TEST_F(XdsState, NoClustersAreAnAnswer) {
+TEST_F(XdsState, AnEmptySetOfClustersIsSent) {
   World nothing;
   ask(Type::kCluster);
   const auto response = session_.next(nothing.now());
@@ -83,7 +81,7 @@ TEST_F(XdsState, NoClustersAreAnAnswer) {
   EXPECT_FALSE(session_.next(nothing.now()));
 }
 
-TEST_F(XdsState, EndpointsComeOneByOneAsTheyChange) {
+TEST_F(XdsState, ChangedEndpointsAreSentSeparately) {
   ask(Type::kEndpoints, {"cart", "web", "unknown"});
   EXPECT_EQ(next(), "endpoints: cart=1 web=1");
   ask(Type::kEndpoints, {"cart", "web", "unknown"});
@@ -110,7 +108,7 @@ TEST_F(XdsState, ManyChangesAreOneResponse) {
   EXPECT_EQ(next(), "");
 }
 
-TEST_F(XdsState, EndpointsOfAServiceThatGoesAreTakenBack) {
+TEST_F(XdsState, EndpointsOfADeletedServiceAreRemoved) {
   ask(Type::kEndpoints, {"web"});
   EXPECT_EQ(next(), "endpoints: web=1");
   world_.remove("web");
@@ -121,7 +119,7 @@ TEST_F(XdsState, EndpointsOfAServiceThatGoesAreTakenBack) {
   EXPECT_EQ(next(), "endpoints: web=1");
 }
 
-TEST_F(XdsState, RequestsFromBeforeTheLastResponseDoNotCount) {
+TEST_F(XdsState, RequestsBeforeTheLastResponseAreIgnored) {
   ask(Type::kEndpoints, {"cart"});
   EXPECT_EQ(next(), "endpoints: cart=1");
   const std::string old = nonces_[Type::kEndpoints];
@@ -135,7 +133,7 @@ TEST_F(XdsState, RequestsFromBeforeTheLastResponseDoNotCount) {
   EXPECT_EQ(next(), "endpoints: web=1");
 }
 
-TEST_F(XdsState, ARequestWithoutANonceBeginsAnew) {
+TEST_F(XdsState, ARequestWithoutANonceStartsAgain) {
   ask(Type::kEndpoints, {"cart"});
   ask(Type::kCluster, {"cart"});
   EXPECT_EQ(next(), "clusters: cart");
@@ -147,7 +145,7 @@ TEST_F(XdsState, ARequestWithoutANonceBeginsAnew) {
   EXPECT_EQ(next(), "endpoints: cart=1 web=1");
 }
 
-TEST_F(XdsState, ARejectedResponseIsNotSentAgainUntilItChanges) {
+TEST_F(XdsState, ARejectedResponseIsNotRepeatedUntilItChanges) {
   ask(Type::kEndpoints, {"web"});
   EXPECT_EQ(next(), "endpoints: web=1");
   ask(Type::kEndpoints, {"web"}, "no such\nport");
@@ -157,7 +155,7 @@ TEST_F(XdsState, ARejectedResponseIsNotSentAgainUntilItChanges) {
   EXPECT_EQ(next(), "endpoints: web=2");
 }
 
-TEST_F(XdsState, NamesComeAndGo) {
+TEST_F(XdsState, NamesAreSubscribedAndUnsubscribed) {
   ask(Type::kEndpoints, {"cart", "web"});
   EXPECT_EQ(next(), "endpoints: cart=1 web=1");
   ask(Type::kEndpoints, {"cart"});
@@ -184,7 +182,7 @@ TEST_F(XdsState, NamesEndTheSubscriptionToAllClusters) {
   EXPECT_EQ(next(), "");
 }
 
-TEST_F(XdsState, EndpointsFollowAClusterThatHasChanged) {
+TEST_F(XdsState, EndpointsFollowAChangedCluster) {
   ask(Type::kCluster);
   ask(Type::kEndpoints, {"web", "cart"});
   EXPECT_EQ(next(), "clusters: cart web");
@@ -207,7 +205,7 @@ TEST_F(XdsState, ResponsesAndNamesAreBounded) {
   EXPECT_TRUE(ask(Type::kEndpoints, {"01234567890"}));
 }
 
-TEST_F(XdsState, OtherTypesAreLeftUnanswered) {
+TEST_F(XdsState, OtherTypesAreIgnored) {
   StateSession::Request request;
   request.set_type_url("type.googleapis.com/envoy.service.runtime.v3.Runtime");
   EXPECT_FALSE(session_.on_request(request));

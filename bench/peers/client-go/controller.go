@@ -1,6 +1,6 @@
-// The job of `lookout bench controller`: a controller over config maps, as controller-runtime runs one: a shared
-// informer, a rate limited work queue, workers that take keys from it. controller-runtime itself adds its logger, its
-// metrics and its source interfaces to this.
+// The job of `lookout bench controller`: a controller of config maps like one of
+// controller-runtime: a shared informer, a rate limited work queue, and workers that take keys from
+// the queue. controller-runtime adds its logger, its metrics and its source interfaces.
 package main
 
 import (
@@ -39,12 +39,12 @@ const (
 
 func objectName(i int) string { return fmt.Sprintf("object-%06d", i) }
 
-// The reference of nowMicroseconds(): a monotonic clock.
+// The epoch of nowMicroseconds(), which uses the monotonic clock.
 var controllerEpoch = time.Now()
 
 func nowMicroseconds() int64 { return time.Since(controllerEpoch).Microseconds() }
 
-// A reconciler. A key for which it returns an error is queued again.
+// A reconciler. Its key is queued again if it returns an error.
 type reconcileFunc func(c *runningController, key cache.ObjectName) error
 
 type runningController struct {
@@ -145,7 +145,7 @@ func createObjects(objects, size int) {
 	group.Wait()
 }
 
-// Reconciles that do nothing, all objects again and again.
+// Measures no-op reconciles of all objects, repeatedly.
 func measureNothing(objects int, out map[string]any) {
 	before := status("RssAnon")
 	var count atomic.Int64
@@ -173,7 +173,7 @@ func reportRate(out map[string]any, name string, begin usage, count int) {
 	out[name+"_cpu_us"] = (end.user + end.system - begin.user - begin.system) * 1e6 / float64(count)
 }
 
-// Reconciles that patch their object, each once.
+// Measures reconciles that patch their object once.
 func measurePatches(objects int, out map[string]any) {
 	var enabled atomic.Bool
 	var count, patches atomic.Int64
@@ -203,7 +203,7 @@ func measurePatches(objects int, out map[string]any) {
 	reportRate(out, "patch", begin, objects)
 }
 
-// From the moment before a change is sent to the server to the reconcile that sees it.
+// Measures the time from before a change is sent until the reconcile that sees it.
 func measureReconcileLatency(objects, rate int, duration time.Duration, out map[string]any) {
 	var mutex sync.Mutex
 	var lags []int64
@@ -256,7 +256,8 @@ func measureReconcileLatency(objects, rate int, duration time.Duration, out map[
 	out["latency_p50_ms"], out["latency_p99_ms"], out["latency_max_ms"] = quantile(0.5), quantile(0.99), quantile(1)
 }
 
-// As many reconciles as there are objects, which all wait at the same time: a worker, so a goroutine, for each.
+// Measures one waiting reconcile per object, all at the same time: one worker, so one goroutine,
+// for each.
 func measureWaiting(objects int, out map[string]any) {
 	var enabled atomic.Bool
 	var count, waiting atomic.Int64

@@ -1,10 +1,10 @@
-// The jobs of `lookout bench`, done by client-go: the same flags, the same JSON on standard output.
+// The jobs of `lookout bench`, with client-go: the same flags, and the same JSON on standard output.
 //
 //	client-go-peer sync      --server URL [--encoding json|protobuf] [--mode list|watchlist] [--keep all|unmanaged]
 //	client-go-peer events    --server URL --events N ...
 //	client-go-peer informers --server URL --informers N ...
 //	client-go-peer controller --server URL [--objects N] [--bytes N] [--rate N] [--for TIME]
-//	client-go-peer store     FILE: the work of bench/store_compare over the objects of that file
+//	client-go-peer store     FILE: the operations of bench/store_compare on the objects of that file
 //	client-go-peer encode    JSON objects, one a line -> protobuf, each preceded by its length (4 bytes, big endian)
 package main
 
@@ -40,7 +40,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// The annotation that says when the server sent an object, in microseconds since 1970.
+// The annotation with the time at which the server sent an object, in microseconds since 1970.
 const sentAnnotation = "lookout.dev/sent"
 
 var (
@@ -104,7 +104,7 @@ func memory(out map[string]any, before int64) {
 	out["rss_anon"] = status("RssAnon")
 	out["vm_hwm"] = status("VmHWM")
 	out["threads"] = status("Threads")
-	debug.FreeOSMemory() // collects, and gives back what is free
+	debug.FreeOSMemory() // collects garbage, and returns free memory
 	out["rss_anon_settled"] = status("RssAnon")
 }
 
@@ -119,7 +119,7 @@ func config() *rest.Config {
 		c = &rest.Config{Host: *server}
 		c.TLSClientConfig.CAFile = *ca
 	}
-	c.QPS = -1 // no limit: what is measured is the work
+	c.QPS = -1 // no rate limit
 	if *encoding == "protobuf" {
 		c.ContentType = k8sruntime.ContentTypeProtobuf
 		c.AcceptContentTypes = k8sruntime.ContentTypeProtobuf + "," + k8sruntime.ContentTypeJSON
@@ -143,14 +143,14 @@ func client() kubernetes.Interface {
 	return c
 }
 
-// As cache.WaitForCacheSync, which looks every 100 ms only.
+// Like cache.WaitForCacheSync, which polls only every 100 ms.
 func wait(synced func() bool) {
 	for !synced() {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// follow starts the factory with a handler; it returns when the handler has been told of all objects.
+// follow starts the factory with a handler; it returns when the handler has received all objects.
 func follow(factory informers.SharedInformerFactory, informer cache.SharedIndexInformer,
 	handler cache.ResourceEventHandler) context.CancelFunc {
 	registration, err := informer.AddEventHandler(handler)
@@ -247,7 +247,7 @@ func runEvents() map[string]any {
 		},
 	})
 	defer stop()
-	runtime.GC() // the garbage of the list is not that of the events
+	runtime.GC() // excludes the garbage of the list from the events
 	begin := now()
 	end := <-done
 	out := end.since(begin)
@@ -329,7 +329,7 @@ func main() {
 		return
 	}
 	flag.CommandLine.Parse(os.Args[2:])
-	// Read when the first client is made.
+	// client-go reads it when it creates the first client.
 	os.Setenv("KUBE_FEATURE_WatchListClient", strconv.FormatBool(*mode == "watchlist"))
 	var out map[string]any
 	switch job {

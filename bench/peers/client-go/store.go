@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The work of bench/store_compare.cc, over the same objects in the same order.
+// The operations of bench/store_compare.cc, on the same objects in the same order.
 
 const (
 	gets    = 200_000

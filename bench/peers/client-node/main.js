@@ -1,4 +1,4 @@
-// The job `lookout bench sync`, done by @kubernetes/client-node: an informer from nothing until it holds all
+// The job `lookout bench sync`, with @kubernetes/client-node: an informer from its start until it holds all
 // pods. Prints the same JSON.
 //
 //     node main.js sync --server URL [--ca FILE]

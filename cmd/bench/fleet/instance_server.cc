@@ -128,7 +128,7 @@ void InstanceServer::answer_what_is_due() {
     const Answer next = answers_.top();
     answers_.pop();
     const auto connection = connections_.find(next.fd);
-    // (The caller may have gone.)
+    // (The caller may have disconnected.)
     if (connection == connections_.end() || connection->second.serial != next.serial) continue;
     const char answer = conduct_ == Conduct::kFails ? kError : kAnswer;
     static_cast<void>(::send(next.fd, &answer, 1, MSG_NOSIGNAL));

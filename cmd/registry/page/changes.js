@@ -1,5 +1,5 @@
-// The last changes of the service that is open. The server keeps them; they are fetched when they
-// are to be seen, and again when the service has changed.
+// The last changes of the open service. The server keeps them; the page requests them when they are
+// shown, and again when the service has changed.
 
 const changes = {fetching: false, again: false};
 const EVENT_NAMES = {came: 'Came', left: 'Left', ready: 'Ready', 'not ready': 'Not ready', leaving: 'Leaving', changed: 'Changed'};

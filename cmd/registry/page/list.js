@@ -1,4 +1,4 @@
-// A list of any length, of which only the rows in view are in the document.
+// A list of any length; only the visible rows are in the document.
 
 /** Rows that are made beyond either edge of the view, so that scrolling finds them there. */
 const OVERSCAN_PX = 400;

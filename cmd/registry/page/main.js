@@ -1,4 +1,4 @@
-// Choosing, searching, the keyboard, and the connection to the server.
+// Selection, search, keyboard, and the connection to the server.
 
 /** The server says something at least every 15 s. */
 const SILENCE_MS = 40000;
@@ -34,7 +34,7 @@ function announceFound() {
 const search = () => go({query: $('query').value, unready: $('unready').checked}, false);
 
 function sortBy(column) {
-  // Picks are looked at from the top.
+  // Picks are sorted from the largest.
   const down = column === place.sort ? !place.down : column === 'picks';
   go({sort: column, down}, false);
 }
@@ -47,7 +47,7 @@ function keyInSearch(key) {
   }
   if (key === 'Escape') return serviceList.focus();
   if (key !== 'ArrowDown' && key !== 'Enter') return false;
-  // What has just been typed counts.
+  // Draws first, so that the last keystrokes apply.
   draw();
   if (serviceList.keys.length > 0) serviceList.focus(serviceList.keys[0]);
   return true;
@@ -127,7 +127,7 @@ function nextTheme() {
   try {
     localStorage.setItem('theme', theme);
   } catch {
-    // It is kept for as long as the page is open.
+    // The theme applies until the page is closed.
   }
   showTheme(theme);
 }
@@ -172,7 +172,7 @@ function connect() {
   });
   events.onerror = () => {
     lose();
-    // Mostly the browser tries again by itself.
+    // In most cases the browser reconnects itself.
     if (events.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
   };
 }

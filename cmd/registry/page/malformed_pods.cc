@@ -35,7 +35,8 @@ void MalformedPods::forget_gone(const Look& look) {
     Report& report = it->second;
     const Sight sight = look(it->first, report.version);
     if (sight.there && sight.current) report.seen = true;
-    // After a server has lost its data, resource versions start over. A pod seen before is still gone.
+    // After a server has lost its data, resource versions start over. A missing pod that was seen
+    // before has been deleted.
     const bool gone = !sight.there && (sight.current || report.seen);
     it = gone ? pods_.erase(it) : std::next(it);
   }

@@ -1,6 +1,6 @@
 'use strict';
-// The data: `services`, `pods`, `problems` and `traffic` hold what the server says; `dirty` holds
-// what the next frame has to draw, however many updates come before it.
+// The data: `services`, `pods`, `problems` and `traffic` hold the server's state; `dirty` holds the
+// parts that the next frame draws, after any number of updates.
 
 /** name -> {name, instances: key -> instance, keys (in order; null: to be sorted), and counts} */
 const services = new Map();

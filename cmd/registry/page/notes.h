@@ -84,7 +84,7 @@ class NoteTaker {
  public:
   explicit NoteTaker(NoteSources sources) : sources_(std::move(sources)) {}
 
-  /// As TakeNotes.
+  /// Same as TakeNotes.
   std::shared_ptr<const Notes> take(const CatalogState& before, const CatalogState& next);
   const History& history() const { return history_; }
 

@@ -1,5 +1,5 @@
-// The address: the service that is open, the search and the order, so that a link leads to what its
-// author saw.
+// The address: the open service, the search and the order, so that a link shows the same view to
+// others.
 
 /** "#/web?q=zone-b&show=not-ready&sort=-version&order=unready&view=changes" as an object. */
 function placeOf(hash) {

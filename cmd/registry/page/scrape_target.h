@@ -1,4 +1,4 @@
-// Where a pod's metrics are.
+// The address of a pod's metrics.
 #pragma once
 
 #include <optional>

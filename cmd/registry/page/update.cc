@@ -9,7 +9,6 @@
 namespace lookout::cmd::registry_cmd {
 namespace {
 
-using registry::InstancePtr;
 using registry::InstanceSetPtr;
 
 template <class T>

@@ -1,5 +1,4 @@
-// Drawing: once for each frame, only what has changed and can be seen. Nothing here makes markup of
-// text.
+// Draws once per frame, and only changed, visible parts. Text is never interpreted as markup.
 
 const $ = (id) => document.getElementById(id);
 /** Beyond so many changes at a time a flash says nothing. */

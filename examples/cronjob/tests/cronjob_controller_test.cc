@@ -185,7 +185,7 @@ TEST_F(CronJobControllerTest, HasTheDefaultsOfTheTutorialsWebhook) {
   EXPECT_EQ(cron.spec().failed_jobs_history_limit(), 1);
 }
 
-TEST_F(CronJobControllerTest, CountsJobsOfItsOwnOnly) {
+TEST_F(CronJobControllerTest, CountsOnlyItsOwnJobs) {
   auto other = Job::draft("other", "default");
   other["spec"].set(api::Object::parse(R"({"template":{"spec":{"restartPolicy":"OnFailure",
       "containers":[{"name":"main","image":"i"}]}}})"));
@@ -195,7 +195,7 @@ TEST_F(CronJobControllerTest, CountsJobsOfItsOwnOnly) {
       [&] { return condition("Progressing") == "True JobsActive 1 job(s) are currently active"; }));
 }
 
-TEST_F(CronJobControllerTest, ForbidWaitsForTheJobThatRuns) {
+TEST_F(CronJobControllerTest, ForbidWaitsForTheRunningJob) {
   auto draft = hourly();
   draft.spec().set_concurrency_policy("Forbid");
   crons_.create(draft);
@@ -207,7 +207,7 @@ TEST_F(CronJobControllerTest, ForbidWaitsForTheJobThatRuns) {
   EXPECT_TRUE(eventually([&] { return is_there(hour_ + 1h); }));
 }
 
-TEST_F(CronJobControllerTest, ReplaceRemovesTheJobThatRuns) {
+TEST_F(CronJobControllerTest, ReplaceDeletesTheRunningJob) {
   auto draft = hourly();
   draft.spec().set_concurrency_policy("Replace");
   crons_.create(draft);
@@ -239,7 +239,7 @@ TEST_F(CronJobControllerTest, StartsNothingPastTheDeadline) {
   EXPECT_TRUE(eventually([&] { return is_there(hour_); }));
 }
 
-TEST_F(CronJobControllerTest, ReportsScheduleThatIsNone) {
+TEST_F(CronJobControllerTest, ReportsAnInvalidSchedule) {
   auto draft = hourly();
   draft.spec().set_schedule("every day");
   crons_.create(draft);
@@ -265,7 +265,7 @@ TEST_F(CronJobControllerTest, ReportsTooManyMissedRuns) {
   EXPECT_TRUE(jobs().empty());
 }
 
-TEST_F(CronJobControllerTest, ReportsAJobThatTheServerRefuses) {
+TEST_F(CronJobControllerTest, ReportsAJobThatTheServerRejects) {
   auto draft = hourly();
   draft.spec().job_template().spec().set(api::Object::parse(R"({"template":{"spec":{}}})"));
   crons_.create(draft);
@@ -273,7 +273,7 @@ TEST_F(CronJobControllerTest, ReportsAJobThatTheServerRefuses) {
       eventually([&] { return condition("Degraded").starts_with("True JobCreationFailed"); }));
 }
 
-TEST_F(CronJobControllerTest, KeepsAsManyFinishedJobsAsTheLimitsSay) {
+TEST_F(CronJobControllerTest, KeepsFinishedJobsUpToTheLimits) {
   auto draft = hourly();
   draft.spec().set_successful_jobs_history_limit(2).set_failed_jobs_history_limit(1);
   crons_.create(draft);

@@ -30,7 +30,7 @@ TEST(RunsTest, ComeAfterTheLastRunAndWithinTheDeadline) {
   EXPECT_EQ(early.next, at("2026-03-01T14:00:00Z"));
 }
 
-TEST(RunsTest, AHundredMissedOnesAreTooMany) {
+TEST(RunsTest, MoreThanAHundredMissedRunsAreAnError) {
   const auto hourly = lookout::CronSchedule::parse("0 * * * *");
   const Time now = at("2026-03-01T10:00:00Z");
   EXPECT_EQ(runs_of(hourly, now - 100h, std::nullopt, now).missed, now);

@@ -160,7 +160,7 @@ TEST(BuggyReleasesTest, IsFoundByACrashAtEachRequest) {
                "left over: deployments.apps/default/web-v1");
 }
 
-TEST(ReleasesTest, NoCrashAtAnyRequestLeavesAnythingBehind) {
+TEST(ReleasesTest, ACrashAtAnyRequestLeavesNothingBehind) {
   const sim::Outcome outcome = crash_at_each_request(releases::add_controller);
   EXPECT_TRUE(outcome.passed) << outcome.report;
 }
@@ -169,7 +169,7 @@ LOOKOUT_SIM_TEST(ClaimsWorlds, SetsKeepTheirClaims, {.seeds = 50}) {
   two_sets(world, claims::add_controller);
 }
 
-LOOKOUT_SIM_TEST(ReleasesWorlds, NothingIsLeftBehind, {.seeds = 50}) {
+LOOKOUT_SIM_TEST(ReleasesWorlds, CleansUpOldReleases, {.seeds = 50}) {
   two_releases(world, releases::add_controller);
 }
 

@@ -1,6 +1,7 @@
 #include "website_controller.h"
 
 #include <fmt/format.h>
+#include <lookout/base/labelled_metrics.h>
 #include <lookout/controller/builder.h>
 #include <lookout/controller/conditions.h>
 #include <lookout/controller/owner_references.h>
@@ -87,8 +88,8 @@ void enter_directory(controller::Context& context, const Website& site, const st
 /// Reads the directory from the server: the cache may not have the entry yet, and after the finalizer
 /// is removed, there is no further reconciliation.
 void leave_directory(controller::Context& context, const Website& site) {
-  const auto directories = context.uncached().resource<ConfigMap>(std::string(site.ns()));
-  const ConfigMap directory = directories.find(std::string(kDirectory));
+  const auto directories = context.uncached().resource<ConfigMap>(site.ns());
+  const ConfigMap directory = directories.find(kDirectory);
   if (!directory) return;
   const auto draft = directory.edit();
   draft.data().erase(site.name());
@@ -171,6 +172,20 @@ void add_website_controller(controller::Manager& manager) {
   directories.field_selector = fmt::format("metadata.name={}", kDirectory);
   manager.cache().declare<ConfigMap>(directories);
 
+  manager.add_metrics(std::make_shared<WebsiteMetrics>(manager.cache()));
+  const auto conflicts = metrics::CounterVec::create(
+      "website_conflicts_total", "Reconciles that found a name taken.", {"namespace"});
+  manager.add_metrics(conflicts);
+  const auto counted = [conflicts](const controller::Request& request,
+                                   controller::Context& context) -> controller::Result {
+    try {
+      return reconcile(request, context);
+    } catch (const controller::NotOwnedError&) {
+      conflicts->with({request.ns})->add();
+      throw;
+    }
+  };
+
   controller::Builder<Website>(manager)
       .owns<Deployment>()
       .owns<Service>()
@@ -180,8 +195,7 @@ void add_website_controller(controller::Manager& manager) {
           enqueue(controller::Request(directory.ns(), name));
       })
       .concurrency(4)
-      .reconcile(reconcile);
-  manager.add_metrics(std::make_shared<WebsiteMetrics>(manager.cache()));
+      .reconcile(counted);
 }
 
 }  // namespace website

@@ -99,7 +99,7 @@ class WebsiteControllerTest : public testing::Test {
   std::jthread running_;  // last: ends before the members that it uses
 };
 
-TEST_F(WebsiteControllerTest, MakesADeploymentAndAServiceAndReports) {
+TEST_F(WebsiteControllerTest, CreatesADeploymentAndAServiceAndReportsStatus) {
   const auto site = make("shop");
   ASSERT_TRUE(eventually([&] { return !entry("shop").empty(); }));
   EXPECT_EQ(entry("shop"), "http://shop.default.svc:80");
@@ -118,7 +118,7 @@ TEST_F(WebsiteControllerTest, MakesADeploymentAndAServiceAndReports) {
   EXPECT_EQ(metric("false"), 0);
 }
 
-TEST_F(WebsiteControllerTest, ChangesWhatIsThere) {
+TEST_F(WebsiteControllerTest, UpdatesExistingObjects) {
   const auto site = make("shop");
   ASSERT_TRUE(eventually([&] { return !entry("shop").empty(); }));
   const auto change = site.edit();
@@ -137,7 +137,7 @@ TEST_F(WebsiteControllerTest, ChangesWhatIsThere) {
   EXPECT_EQ(service.spec().ports()[0].port(), 8080);
 }
 
-TEST_F(WebsiteControllerTest, RestoresWhatSomebodyRemoves) {
+TEST_F(WebsiteControllerTest, RestoresDeletedObjects) {
   make("shop");
   ASSERT_TRUE(eventually([&] { return !entry("shop").empty(); }));
   maps_.patch("websites", rest::PatchType::kMerge, R"({"data":{"shop":null}})");
@@ -146,7 +146,7 @@ TEST_F(WebsiteControllerTest, RestoresWhatSomebodyRemoves) {
   EXPECT_TRUE(eventually([&] { return static_cast<bool>(services_.find("shop")); }));
 }
 
-TEST_F(WebsiteControllerTest, TakesOverNothingThatIsNotItsOwn) {
+TEST_F(WebsiteControllerTest, DoesNotAdoptForeignObjects) {
   const auto foreign = Service::draft("shop", "default");
   foreign.spec().selector().set("app", "other");
   foreign.spec().ports().append(443);
@@ -166,7 +166,7 @@ TEST_F(WebsiteControllerTest, TakesOverNothingThatIsNotItsOwn) {
   EXPECT_TRUE(eventually([&] { return !entry("shop").empty(); }));
 }
 
-TEST_F(WebsiteControllerTest, LeavesTheDirectoryAlsoWhenNobodyWasThere) {
+TEST_F(WebsiteControllerTest, LeavesTheDirectoryAfterADeletionWhileStopped) {
   make("shop");
   ASSERT_TRUE(eventually([&] { return !entry("shop").empty(); }));
   stop();
@@ -177,7 +177,7 @@ TEST_F(WebsiteControllerTest, LeavesTheDirectoryAlsoWhenNobodyWasThere) {
   EXPECT_EQ(entry("shop"), "");
 }
 
-TEST_F(WebsiteControllerTest, TwentyComeChangeAndGoWithoutATrace) {
+TEST_F(WebsiteControllerTest, TwentyWebsitesLeaveNothingBehind) {
   constexpr int kSites = 20;
   const auto name = [](int i) { return fmt::format("site-{}", i); };
   for (int i = 0; i < kSites; ++i) make(name(i));

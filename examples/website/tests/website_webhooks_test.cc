@@ -184,7 +184,7 @@ TEST_F(WebsiteWebhooksTest, AnImageWithoutAVersionIsTheLatestWithAWarning) {
   EXPECT_EQ(blog.spec().image(), "web:latest");
 }
 
-TEST_F(WebsiteWebhooksTest, ANameThatNoServiceCanHaveIsRefused) {
+TEST_F(WebsiteWebhooksTest, ANameThatIsInvalidForAServiceIsRejected) {
   const auto message = refusal([&] { make("my.shop", "web:1"); });
   EXPECT_EQ(message.find("422 "), 0U) << message;
   EXPECT_NE(message.find("metadata.name: Invalid value: \"my.shop\""), std::string::npos)
@@ -192,7 +192,7 @@ TEST_F(WebsiteWebhooksTest, ANameThatNoServiceCanHaveIsRefused) {
   EXPECT_FALSE(sites_.find("my.shop"));
 }
 
-TEST_F(WebsiteWebhooksTest, NoReplicasAreAWarning) {
+TEST_F(WebsiteWebhooksTest, ZeroReplicasCauseAWarning) {
   make("shop", "web:1");
   sites_.patch("shop", rest::PatchType::kMerge, R"({"spec":{"replicas":0}})");
   EXPECT_TRUE(was_warned("nobody serves the website"));
@@ -208,7 +208,7 @@ TEST_F(WebsiteWebhooksTest, TheControllerWorksWithThem) {
   EXPECT_TRUE(eventually([&] { return !sites_.find("shop"); }));
 }
 
-TEST_F(WebsiteWebhooksTest, AWebsiteFromBeforeTheWebhooksCanGo) {
+TEST_F(WebsiteWebhooksTest, AWebsiteFromBeforeTheWebhooksCanBeDeleted) {
   const auto configurations =
       client_.resource<k8s::admissionregistration::v1::ValidatingWebhookConfiguration>();
   const auto configuration = configurations.get("website-controller");
@@ -226,7 +226,7 @@ TEST_F(WebsiteWebhooksTest, AWebsiteFromBeforeTheWebhooksCanGo) {
   EXPECT_TRUE(eventually([&] { return !sites_.find("my.shop"); }));
 }
 
-TEST_F(WebsiteWebhooksTest, WithoutThemNothingIsStored) {
+TEST_F(WebsiteWebhooksTest, WithoutTheWebhooksNothingIsStored) {
   stop();
   const auto message = refusal([&] { make("shop", "web:1"); });
   EXPECT_NE(message.find("failed calling webhook \"default.websites.example.com\""),
@@ -235,7 +235,7 @@ TEST_F(WebsiteWebhooksTest, WithoutThemNothingIsStored) {
 }
 
 /// The patched Deployment matches the Service and the webhook configurations.
-TEST_F(WebsiteWebhooksTest, TheManifestsFitTogether) {
+TEST_F(WebsiteWebhooksTest, TheManifestsAreConsistent) {
   const auto deployments = client_.resource<Deployment>("website-system");
   const auto services = client_.resource<k8s::core::v1::Service>("website-system");
   client_.resource<k8s::core::v1::Namespace>().create(

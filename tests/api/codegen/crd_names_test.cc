@@ -37,12 +37,12 @@ TEST(CrdNames, ValuesBecomeConstants) {
   EXPECT_EQ(enumerator_name(std::int64_t{-7}), "kMinus7");
 }
 
-TEST(CrdNames, ANameIsGivenOutOnce) {
+TEST(CrdNames, NamesAreUnique) {
   NameScope scope({"api"});
   EXPECT_EQ(scope.claim("api"), "api_2");
   EXPECT_EQ(scope.claim("x"), "x");
   EXPECT_EQ(scope.claim("x"), "x_2");
-  // All names that belong to a name must be free.
+  // All derived names must be free as well.
   const auto with_draft = [](const std::string& name) {
     return std::set<std::string>{name + "Draft"};
   };
@@ -50,7 +50,7 @@ TEST(CrdNames, ANameIsGivenOutOnce) {
   EXPECT_EQ(scope.claim("Spec", with_draft), "Spec_2");
 }
 
-TEST(CrdNames, NamespacesAreNames) {
+TEST(CrdNames, NamespacesAreValidNames) {
   EXPECT_TRUE(is_namespace("acme::apis"));
   for (const char* wrong : {"", "::acme", "acme::", "acme:apis", "1st", "new", "a b", "a-b"})
     EXPECT_FALSE(is_namespace(wrong)) << wrong;
@@ -60,7 +60,7 @@ TEST(CrdNames, NamespacesAreNames) {
   EXPECT_EQ(namespace_name("2fa"), "g2fa");
 }
 
-TEST(CrdNames, ANamespaceIsNoneThatLookoutOrTheCLibraryHas) {
+TEST(CrdNames, ANamespaceIsUnusedByLookoutAndTheCLibrary) {
   for (const char* taken :
        {"std",  "lookout", "controller", "k8s",    "rest",   "api",    "apiserver",
         "sync", "clock",   "daemon",     "access", "time",   "signal", "index",

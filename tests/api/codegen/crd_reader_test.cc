@@ -64,16 +64,16 @@ TEST(CrdReader, ValuesFitTheirType) {
   EXPECT_EQ(type_of("{type: integer, enum: [1, 99999999999999999999]}").values.size(), 1u);
 }
 
-TEST(CrdReader, BlocksThatOnlyValidateAreNoTypes) {
+TEST(CrdReader, BlocksThatOnlyValidateDefineNoTypes) {
   EXPECT_EQ(type_of("{type: string, anyOf: [{format: a}, {format: b}], not: {format: c}}").name,
             "string");
 }
 
-TEST(CrdReader, AQuotedTrueIsNoFlag) {
+TEST(CrdReader, AQuotedTrueIsNotABoolean) {
   EXPECT_EQ(type_of("{type: string, x-kubernetes-int-or-string: \"true\"}").name, "string");
 }
 
-TEST(CrdReader, ConditionsAreKubernetesOwn) {
+TEST(CrdReader, ConditionsUseKubernetesType) {
   const std::string fields =
       "lastTransitionTime: {type: string, format: date-time}, message: {type: string}, reason: "
       "{type: string}, status: {type: string}, type: {type: string}";
@@ -87,7 +87,7 @@ TEST(CrdReader, ConditionsAreKubernetesOwn) {
             CrdType::Kind::kStructure);
 }
 
-TEST(CrdReader, ErrorsSayWhere) {
+TEST(CrdReader, ErrorsNameThePosition) {
   EXPECT_THAT(
       error_of(crd("{a: {type: array, items: {type: text}}}")),
       HasSubstr("crd.yaml:16: things.example.com v1: .spec.a[]: the unknown type \"text\""));
@@ -113,7 +113,7 @@ TEST(CrdReader, DefinitionsMayFollowEachOtherInJson) {
   EXPECT_EQ(crds[1].kind, "B");
 }
 
-TEST(CrdReader, OtherObjectsArePassedOver) {
+TEST(CrdReader, OtherObjectsAreIgnored) {
   const std::string list =
       "---\nkind: AllowList\napiVersion: example.com/v1\nitems: [10.0.0.1]\n"
       "---\nkind: DenyList\napiVersion: example.com/v1\nitems: {a: b}\n";
@@ -128,7 +128,7 @@ TEST(CrdReader, PropertiesMayBeEmpty) {
   EXPECT_TRUE(crds.at(0).versions.at(0).fields.empty());
 }
 
-TEST(CrdReader, DefinitionsMustBeOfTheVersionThatServersHave) {
+TEST(CrdReader, DefinitionsMustBeOfV1) {
   std::string text = crd("{}");
   text.replace(text.find("k8s.io/v1"), 9, "k8s.io/v1beta1");
   EXPECT_THAT(error_of(text), HasSubstr("crd.yaml:1: things.example.com: "
@@ -141,7 +141,7 @@ TEST(CrdReader, AVersionMustBeServed) {
   EXPECT_THAT(error_of(text), HasSubstr("things.example.com: serves no version"));
 }
 
-TEST(CrdReader, SchemasHaveADepth) {
+TEST(CrdReader, TheDepthOfSchemasIsLimited) {
   std::string schema;
   for (int i = 0; i < 1000; ++i) schema += "{type: array, items: ";
   schema += "{}";
@@ -149,7 +149,7 @@ TEST(CrdReader, SchemasHaveADepth) {
   EXPECT_THAT(error_of(crd("{a: " + schema + "}")), HasSubstr("crd.yaml:"));
 }
 
-TEST(CrdHeader, IsTheSameEachTime) {
+TEST(CrdHeader, IsDeterministic) {
   const auto header = [](const std::string& ns) {
     return generate_crd_header(read_crds(crd("{b: {type: string}, a: {type: string}}"), "f"),
                                {ns, "f"});
@@ -160,7 +160,7 @@ TEST(CrdHeader, IsTheSameEachTime) {
   EXPECT_THROW(header("not a name"), std::runtime_error);
 }
 
-TEST(CrdHeader, ADefinitionMayBeThereOnce) {
+TEST(CrdHeader, RejectsDuplicateDefinitions) {
   const auto once = read_crds(crd("{}"), "f");
   auto twice = once;
   twice.push_back(once.front());
@@ -168,7 +168,7 @@ TEST(CrdHeader, ADefinitionMayBeThereOnce) {
   EXPECT_THROW(generate_crd_header(twice, {}), std::runtime_error);
 }
 
-TEST(CrdHeader, NothingEndsItsComments) {
+TEST(CrdHeader, DescriptionsCannotEndComments) {
   const auto crds = read_crds(
       crd("{a: {type: string, description: \"a\\\\\\nb \\u202e c\\a\\nd\"}}"), "odd\nname");
   const std::string header = generate_crd_header(crds, {"", "odd\nname"});

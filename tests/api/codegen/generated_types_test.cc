@@ -62,7 +62,7 @@ TEST(GeneratedTypes, ReadScalars) {
   EXPECT_EQ(spec.level(), acme::v1::WorkshopSpecLevel::kMinus1);
 }
 
-TEST(GeneratedTypes, WhatIsAbsentReadsAsEmpty) {
+TEST(GeneratedTypes, AbsentFieldsReadAsEmpty) {
   const Workshop w = read("{}");
   EXPECT_EQ(w.spec().title(), "");
   EXPECT_EQ(w.spec().benches(), 0);  // the schema requires it
@@ -73,7 +73,7 @@ TEST(GeneratedTypes, WhatIsAbsentReadsAsEmpty) {
   EXPECT_EQ(w.status().conditions().size(), 0u);
 }
 
-TEST(GeneratedTypes, ReadWhatIsNested) {
+TEST(GeneratedTypes, ReadNestedFields) {
   const Workshop w = read(R"({"grid":[[1,2],[3]],"cells":[[{"colour":"red"}]],
       "drawers":{"top":{"depth":2,"labels":{"a":"b"}}},"shelves":{"low":["x","y"]},
       "free":{"a":[1]},"anything":7,"half":{"known":"k","other":1},"part":{"kind":"Part","metadata":{"name":"p"},"spec":{"size":4}},
@@ -131,7 +131,7 @@ TEST(GeneratedTypes, ReadFieldsOfAnyName) {
   EXPECT_EQ(spec.typeof_(), "22");
 }
 
-TEST(GeneratedTypes, AFieldCalledLikeAFunctionOfObjectsHidesNothing) {
+TEST(GeneratedTypes, AFieldNamedLikeAMemberFunctionDoesNotHideIt) {
   const Workshop w(
       api::Object::parse(R"({"kind":"Workshop","metadata":{"name":"a"},"name":"other"})"));
   EXPECT_EQ(w.name(), "a");
@@ -166,7 +166,7 @@ TEST(GeneratedTypes, DraftsWriteScalars) {
   EXPECT_EQ(draft.spec().title(), "t");
 }
 
-TEST(GeneratedTypes, DraftsWriteWhatIsNested) {
+TEST(GeneratedTypes, DraftsWriteNestedFields) {
   EXPECT_EQ(written([](const auto& spec) {
               spec.grid().append().append(1);
               spec.cells().append().append().set_colour("red");
@@ -233,7 +233,7 @@ TEST(GeneratedTypes, DraftsFindElementsOfListsInMapsAndLists) {
                 "toolboxes":{"red":[{"name":"saw","count":2}],"blue":[{"name":"axe"}]}}})"));
 }
 
-TEST(GeneratedTypes, KindsMayBeCalledLikeTheBasesOfDrafts) {
+TEST(GeneratedTypes, KindsMayBeNamedLikeTheBasesOfDrafts) {
   EXPECT_EQ(acme::v2::DraftPart_2::draft("a").set_text("x").build().text(), "x");
   EXPECT_EQ(acme::v2::ObjectDraft_2::draft("a").set_text("x").build().kind(), "ObjectDraft");
 }
@@ -243,7 +243,7 @@ TEST(GeneratedTypes, VersionsWithTheSameNameInCppAreDifferentTypes) {
   EXPECT_EQ(acme::v2_a::DraftPart_3::kResource.version, "v2--a");
 }
 
-TEST(GeneratedTypes, DraftsKeepWhatNoSchemaKnows) {
+TEST(GeneratedTypes, DraftsKeepUnknownFields) {
   const WorkshopDraft draft = read(R"({"unknown":[1,{"a":null}],"title":"t"})").edit();
   draft.spec().set_title("u");
   EXPECT_EQ(lookout::test::held(draft.build()).spec().as_value()["unknown"].to_json(),
@@ -258,7 +258,7 @@ TEST(GeneratedTypes, ListsAreTyped) {
   EXPECT_EQ(list.items()[0].spec().title(), "t");
 }
 
-/// A server that has the CRDs.
+/// A server with the CRDs.
 class GeneratedTypesAtAServer : public testing::Test {
  protected:
   GeneratedTypesAtAServer() : client_(server_.client_config()) {
@@ -282,7 +282,7 @@ class GeneratedTypesAtAServer : public testing::Test {
   rest::Client client_;
 };
 
-TEST_F(GeneratedTypesAtAServer, TypedClientsDoEverything) {
+TEST_F(GeneratedTypesAtAServer, TypedClientsSupportAllVerbs) {
   const auto workshops = client_.resource<Workshop>("default");
   auto draft = Workshop::draft("a", "default");
   draft.spec().set_title("t").set_benches(1).set_opened_at(at("2024-01-02T03:04:05Z"));
@@ -320,7 +320,7 @@ TEST_F(GeneratedTypesAtAServer, ClusterScopedKindsHaveNoNamespace) {
   EXPECT_EQ(lookout::test::held(guilds.create(draft))["anything"].as_string(), "goes");
 }
 
-TEST_F(GeneratedTypesAtAServer, InformersAndListersHandThemOut) {
+TEST_F(GeneratedTypesAtAServer, InformersAndListersReturnThem) {
   const auto workshops = client_.resource<Workshop>("default");
   auto draft = Workshop::draft("a", "default");
   draft.spec().set_title("t").set_benches(1).set_opened_at(at("2024-01-02T03:04:05Z"));

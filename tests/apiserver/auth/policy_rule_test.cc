@@ -98,7 +98,7 @@ TEST(PolicyRule, MissingRulesAreThePartsThatNoRuleCovers) {
 
 api::Object from_json(const std::string& text) { return api::Object::parse(text); }
 
-TEST(RbacAuthorizer, TheNewestStateOfAnObjectCounts) {
+TEST(RbacAuthorizer, UsesTheNewestStateOfAnObject) {
   RbacAuthorizer rbac;
   const User ann{"ann"};
   const auto role = [](const char* revision, const char* verb) {
@@ -115,7 +115,7 @@ TEST(RbacAuthorizer, TheNewestStateOfAnObjectCounts) {
   EXPECT_FALSE(lost.allowed);
   EXPECT_EQ(lost.reason, R"(RBAC: clusterrole.rbac.authorization.k8s.io "r" not found)");
   rbac.put(RbacKind::kClusterRole, role("9", "list"));
-  // Late news.
+  // A late event of an older version.
   rbac.put(RbacKind::kClusterRole, role("5", "get"));
   EXPECT_FALSE(rbac.authorize(ann, on("get", "", "pods")).allowed);
   const Decision decision = rbac.authorize(ann, on("list", "", "pods"));
@@ -130,7 +130,7 @@ TEST(RbacAuthorizer, TheNewestStateOfAnObjectCounts) {
   EXPECT_EQ(rbac.authorize(ann, on("list", "", "pods")).reason, "");
 }
 
-TEST(RbacAuthorizer, ForgetsWhatANewWatchDoesNotShow) {
+TEST(RbacAuthorizer, RemovesObjectsThatANewWatchOmits) {
   RbacAuthorizer rbac;
   rbac.put(RbacKind::kRole,
            from_json(R"({"metadata":{"name":"r","namespace":"shop","uid":"1","resourceVersion":"1"},
@@ -160,12 +160,12 @@ TEST(RbacAuthorizer, ForgetsWhatANewWatchDoesNotShow) {
   EXPECT_FALSE(may("b"));
 }
 
-TEST(BootstrapPolicy, HasItsTable) {
+TEST(BootstrapPolicy, MatchesItsTable) {
   const auto entries = bootstrap::parse_policy(bootstrap::policy_text());
   EXPECT_GT(entries.size(), 100U);
 }
 
-TEST(BootstrapPolicy, NamesTheLineThatItDoesNotUnderstand) {
+TEST(BootstrapPolicy, NamesInvalidLines) {
   const auto error_of = [](const char* text) {
     try {
       bootstrap::parse_policy(text);

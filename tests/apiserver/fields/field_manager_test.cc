@@ -61,7 +61,7 @@ TEST(Updating, MakesTheWriterOfAFieldItsOnlyOwner) {
             "c Update {\"f:data\":{\"f:b\":{},\".\":{}}}\nd Update {\"f:data\":{\"f:a\":{}}}\n");
 }
 
-TEST(Updating, ForgetsOwnersOfWhatIsGone) {
+TEST(Updating, RemovesOwnersOfRemovedFields) {
   const auto first = updated(nullptr, config_map(R"({"a":"1","b":"1"})"), "c");
   const auto second = updated(&first, config_map(R"({"a":"1","b":"1","d":"1"})"), "d");
   const auto third = updated(&second, config_map(R"({"a":"1","b":"1"})"), "e");
@@ -76,9 +76,9 @@ TEST(Updating, ChangesTheTimeOnlyOfTheOwnerOfTheChange) {
   EXPECT_EQ(json::text(other["metadata"]["managedFields"][0], "time"), "2026-01-01T00:01:00Z");
 }
 
-TEST(Updating, KeepsToWhatTheClientSaysOfOwners) {
+TEST(Updating, UsesTheOwnersInTheRequest) {
   const auto first = updated(nullptr, config_map(R"({"a":"1"})"), "c");
-  // Nothing, something that is none, and another owner.
+  // No entries, an invalid entry, and another owner.
   EXPECT_EQ(owners(updated(&first, config_map(R"({"a":"1"})"), "x")), owners(first));
   EXPECT_EQ(owners(updated(
                 &first, config_map(R"({"a":"1"})", R"(,"managedFields":[{"manager":"y"}])"), "x")),
@@ -107,7 +107,7 @@ json::Document spelled_otherwise(const json::Value& owned) {
   return out;
 }
 
-TEST(Updating, ComesToTheSameOwnersWithAndWithoutReadingTheirFields) {
+TEST(Updating, TheFastPathGivesTheSameOwners) {
   const auto first = updated(nullptr, config_map(R"({"a":"1","b":"1"})"), "c");
   const auto live =
       updated(&first, config_map(R"({"a":"1","b":"1","d":"1"})"), "d", "2026-01-01T00:00:05Z");
@@ -132,7 +132,7 @@ TEST(Updating, ComesToTheSameOwnersWithAndWithoutReadingTheirFields) {
   }
 }
 
-TEST(Updating, ForgetsOwnersInVersionsThatAreGone) {
+TEST(Updating, RemovesOwnersInRemovedVersions) {
   auto live = config_map(R"({"a":"1"})", R"(,"managedFields":[
       {"manager":"old","operation":"Update","apiVersion":"v0alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}},
       {"manager":"other","operation":"Update","apiVersion":"v0","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}}])");
@@ -141,12 +141,12 @@ TEST(Updating, ForgetsOwnersInVersionsThatAreGone) {
             "other Update {\"f:data\":{\"f:a\":{}}}\nc Update {\"f:data\":{\"f:b\":{}}}\n");
 }
 
-TEST(Applying, MakesAnObject) {
+TEST(Applying, CreatesAnObject) {
   const auto object = manager("a").apply(nullptr, config_map(R"({"x":"1"})"), false);
   EXPECT_EQ(owners(object), "a Apply {\"f:data\":{\"f:x\":{}}}\n");
 }
 
-TEST(Applying, RecordsWhoOwnedWhatWasThereBefore) {
+TEST(Applying, RecordsAnOwnerOfEarlierFields) {
   const auto live = config_map(R"({"x":"1"})");
   const auto object = manager("a").apply(&live, config_map(R"({"y":"1"})"), false);
   EXPECT_EQ(owners(object),
@@ -154,7 +154,7 @@ TEST(Applying, RecordsWhoOwnedWhatWasThereBefore) {
             "{\"f:data\":{\"f:x\":{},\".\":{}}}\n");
 }
 
-TEST(Applying, RemovesWhatOnlyThisManagerApplied) {
+TEST(Applying, RemovesFieldsOfOnlyThisManager) {
   const auto a = manager("a").apply(nullptr, config_map(R"({"x":"1","y":"1"})"), false);
   const auto b = manager("b").apply(&a, config_map(R"({"y":"1"})"), false);
   const auto c = manager("a").apply(&b, config_map(R"({"z":"1"})"), false);
@@ -201,6 +201,17 @@ TEST(Applying, TakesOverFromClientSideApplyOfKubectl) {
   EXPECT_THROW(manager("kubectl").apply(&live, config_map(R"({"y":"2"})"), false),
                api::StatusError);
   EXPECT_THROW(manager("b").apply(&live, config_map(R"({"x":"2"})"), false), api::StatusError);
+}
+
+TEST(Applying, RemovesAConfigurationOfKubectlThatIsTooLarge) {
+  const auto live = updated(
+      nullptr,
+      config_map(R"({"x":"1"})",
+                 R"(,"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"})"),
+      "u");
+  const auto object = manager("kubectl").apply(
+      &live, config_map(R"({"y":")" + std::string(256 * 1024, 'y') + R"("})"), false);
+  EXPECT_EQ(json::find(object["metadata"], "annotations"), nullptr);
 }
 
 TEST(OwnableFieldsOfARequest, FollowTheSubresource) {

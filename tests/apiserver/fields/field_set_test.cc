@@ -25,7 +25,7 @@ std::vector<PathElement> path(std::initializer_list<const char*> names) {
   return out;
 }
 
-TEST(FieldsV1, ComesOutAsItWentIn) {
+TEST(FieldsV1, RoundTrips) {
   for (
       const char* fields : {
           R"({})",
@@ -40,13 +40,13 @@ TEST(FieldsV1, ComesOutAsItWentIn) {
     EXPECT_EQ(text(set(fields)), fields);
 }
 
-TEST(FieldsV1, NumbersStayWhatTheyAre) {
+TEST(FieldsV1, NumbersAreUnchanged) {
   for (const char* fields : {R"({"f:set":{"v:123456789.12345679":{}}})",
                              R"({"f:l":{"k:{\"a\":2.225073858507201e-308}":{}}})"})
     EXPECT_EQ(text(set(fields)), fields);
 }
 
-TEST(FieldsV1, DotSaysThatAFieldWithFieldsBelowIsInTheSet) {
+TEST(FieldsV1, DotMarksAParentAsAMember) {
   const FieldSet fields = set(R"({"f:a":{".":{},"f:b":{}},"f:c":{"f:d":{}}})");
   EXPECT_TRUE(fields.contains(path({"a"})));
   EXPECT_TRUE(fields.contains(path({"a", "b"})));
@@ -67,7 +67,7 @@ TEST(FieldsV1, IgnoresElementsOfUnknownKinds) {
   EXPECT_EQ(text(set(R"({"f:a":{},"x:what":{"f:b":{}}})")), R"({"f:a":{}})");
 }
 
-TEST(FieldsV1, RefusesWhatIsNone) {
+TEST(FieldsV1, RejectsInvalidSets) {
   for (const char* fields :
        {R"([])", R"({"f:a":1})", R"({"a":{}})", R"({"f":{}})", R"({"k:":{}})", R"({"k:{}":{}})",
         R"({"k:[1]":{}})", R"({"k:{\"a\":[1]}":{}})", R"({"v:{\"a\"":{}})", R"({"v:[1]":{}})",
@@ -75,7 +75,7 @@ TEST(FieldsV1, RefusesWhatIsNone) {
     EXPECT_FALSE(parsed(fields)) << fields;
 }
 
-TEST(FieldsV1, IsWrittenInOneWay) {
+TEST(FieldsV1, IsCanonical) {
   for (const char* fields : {"{}", R"({"f:a":{},"f:b":{"f:c":{},".":{}}})",
                              R"({"k:{\"a\":\"x\",\"b\":1}":{"f:two":{}},"v:1":{},"i:3":{}})"})
     EXPECT_TRUE(is_written_fields_v1(value(fields))) << fields;
@@ -101,7 +101,7 @@ TEST(FieldsV1, HasAllOrNoneOfASet) {
   }
 }
 
-TEST(FieldsV1, RefusesWhatIsTooDeep) {
+TEST(FieldsV1, RejectsDeepNesting) {
   std::string deep;
   for (int i = 0; i <= kMaxFieldDepth; ++i) deep += R"({"f:a":)";
   deep += "{}";
@@ -120,21 +120,21 @@ TEST(FieldSets, HaveAnIntersection) {
             R"({"f:a":{"f:b":{}}})");
 }
 
-TEST(FieldSets, LoseMembersButNotWhatIsBelow) {
+TEST(FieldSets, DifferenceKeepsChildren) {
   const FieldSet fields = set(R"({"f:a":{".":{},"f:b":{}},"f:c":{}})");
   EXPECT_EQ(text(fields.without(set(R"({"f:a":{},"f:c":{}})"))), R"({"f:a":{"f:b":{}}})");
   EXPECT_EQ(text(fields.without(set(R"({"f:a":{"f:b":{}}})"))), R"({"f:a":{},"f:c":{}})");
   EXPECT_TRUE(fields.without(fields).empty());
 }
 
-TEST(FieldSets, LoseEverythingBelow) {
+TEST(FieldSets, RecursiveDifferenceRemovesChildren) {
   const FieldSet fields = set(R"({"f:a":{"f:b":{},"f:x":{"f:y":{}}},"f:c":{}})");
   EXPECT_EQ(text(fields.without_below(set(R"({"f:a":{}})"))), R"({"f:c":{}})");
   EXPECT_EQ(text(fields.without_below(set(R"({"f:a":{"f:x":{}}})"))),
             R"({"f:a":{"f:b":{}},"f:c":{}})");
 }
 
-TEST(FieldSets, AreMadePathByPath) {
+TEST(FieldSets, AreBuiltFromPaths) {
   FieldSet fields;
   fields.insert(path({"b", "c"}));
   fields.insert(path({"a"}));
@@ -143,7 +143,7 @@ TEST(FieldSets, AreMadePathByPath) {
   EXPECT_EQ(text(fields), R"({"f:a":{},"f:b":{"f:c":{},".":{}}})");
 }
 
-TEST(FieldSets, HavePathsForPeople) {
+TEST(FieldSets, FormatPaths) {
   const FieldSet fields = set(R"({"f:ports":{"k:{\"port\":443,\"protocol\":\"TCP\"}":{".":{}},)"
                               R"("k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{}}},)"
                               R"("f:set":{"v:\"a\\\"b\"":{}},"f:list":{"i:3":{}},"f:a":{}})");

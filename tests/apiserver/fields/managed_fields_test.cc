@@ -30,7 +30,7 @@ std::string text(ManagedFields& fields) {
   return json::to_json(fields.to_json(document.GetAllocator()));
 }
 
-TEST(ManagedFieldsEntries, ComeOutAsTheyWentIn) {
+TEST(ManagedFieldsEntries, RoundTrip) {
   const std::string one =
       R"([{"manager":"web","operation":"Apply","apiVersion":"apps/v1","time":"2026-01-02T03:04:05Z",)"
       R"("fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:replicas":{}}},"subresource":"scale"}])";
@@ -49,7 +49,7 @@ TEST(ManagedFieldsEntries, AreOrderedByOperationTimeAndName) {
   EXPECT_EQ(order, "dcab");
 }
 
-TEST(ManagedFieldsEntries, AreRefusedIfMalformed) {
+TEST(ManagedFieldsEntries, AreRejectedIfMalformed) {
   for (const char* entries :
        {R"({})", R"([1])", R"([{"manager":"a","operation":"Apply"}])",
         R"([{"operation":"Apply","apiVersion":"v1"}])",
@@ -61,7 +61,7 @@ TEST(ManagedFieldsEntries, AreRefusedIfMalformed) {
   EXPECT_TRUE(ManagedFields::parse(value("null"))->empty());
 }
 
-TEST(ManagedFieldsEntries, OfUpdatersInTwoVersionsAreTwo) {
+TEST(ManagedFieldsEntries, OfUpdatersInTwoVersionsAreSeparate) {
   const auto fields = managed({entry("a", "Update", "2026-01-01T00:00:00Z", "a", "v1"),
                                entry("a", "Update", "2026-01-01T00:00:00Z", "b", "v2"),
                                entry("a", "Apply", "2026-01-01T00:00:00Z", "c", "v1"),
@@ -69,7 +69,7 @@ TEST(ManagedFieldsEntries, OfUpdatersInTwoVersionsAreTwo) {
   EXPECT_EQ(fields.entries().size(), 3u);
 }
 
-TEST(ManagedFieldsEntries, OfTheOldestUpdatersAreMerged) {
+TEST(ManagedFieldsEntries, MergeOldestUpdaters) {
   std::vector<std::string> entries;
   for (int i = 0; i < 12; ++i) {
     entries.push_back(entry(fmt::format("m{:02}", i), "Update",
@@ -82,7 +82,7 @@ TEST(ManagedFieldsEntries, OfTheOldestUpdatersAreMerged) {
   ASSERT_NE(ancient, nullptr);
   EXPECT_EQ(ancient->set.size(), 3u);
   EXPECT_EQ(api::format_time(*ancient->time), "2026-01-01T00:00:02Z");
-  // The next one goes into the same entry.
+  // The next updater is merged into the same entry.
   fields.entries().push_back(
       managed({entry("last", "Update", "2026-01-01T00:01:00Z", "y")}).entries().front());
   fields.cap_updaters(10);
@@ -90,7 +90,7 @@ TEST(ManagedFieldsEntries, OfTheOldestUpdatersAreMerged) {
   EXPECT_EQ(fields.find({"ancient-changes", Operation::kUpdate, "", "v1"})->set.size(), 4u);
 }
 
-TEST(ManagedFieldsEntries, OfDifferentVersionsAreNotMerged) {
+TEST(ManagedFieldsEntries, DoNotMergeDifferentVersions) {
   std::vector<std::string> entries;
   for (int i = 0; i < 12; ++i)
     entries.push_back(entry("m", "Update", "2026-01-01T00:00:00Z", "x", fmt::format("v{}", i)));
@@ -110,7 +110,7 @@ Update update_of(const std::string& gained, const std::string& lost) {
   return update;
 }
 
-/// The entries afterwards; empty if they are not left as they are but for a time.
+/// The resulting entries; empty if more than a time has changed.
 std::string renewed(const std::vector<std::string>& entries, const std::string& gained,
                     const std::string& lost = "{}") {
   json::Document document = value(fmt::format("[{}]", fmt::join(entries, ",")));
@@ -121,7 +121,7 @@ std::string renewed(const std::vector<std::string>& entries, const std::string& 
   return {};
 }
 
-TEST(ManagedFieldsEntries, GetANewTimeIfTheyOwnWhatChanges) {
+TEST(ManagedFieldsEntries, GetANewTimeIfTheyOwnAChange) {
   const std::string then = "2026-01-01T00:00:00Z";
   const std::string now = "2026-01-01T00:00:09Z";
   const std::string mine = entry("c", "Update", then, "a");
@@ -130,13 +130,13 @@ TEST(ManagedFieldsEntries, GetANewTimeIfTheyOwnWhatChanges) {
             "[" + other + "," + entry("c", "Update", now, "a") + "]");
   EXPECT_EQ(renewed({mine, other}, "{}"), "[" + mine + "," + other + "]");
   EXPECT_EQ(renewed({mine, other}, "{}", R"({"f:e":{}})"), "[" + mine + "," + other + "]");
-  // Something moves.
+  // A field changes its owner.
   EXPECT_EQ(renewed({mine, other}, R"({"f:b":{}})"), "");
   EXPECT_EQ(renewed({mine, other}, R"({"f:e":{}})"), "");
   EXPECT_EQ(renewed({mine, other}, "{}", R"({"f:a":{}})"), "");
   EXPECT_EQ(renewed({mine, other}, "{}", R"({"f:b":{}})"), "");
   EXPECT_EQ(renewed({other}, R"({"f:a":{}})"), "");
-  // Too many, twice the same owner, another version, nothing.
+  // Too many entries, a duplicate owner, another version, no entries.
   EXPECT_EQ(renewed({mine, other, entry("e", "Update", then, "e")}, R"({"f:a":{}})"), "");
   EXPECT_EQ(renewed({mine, mine}, R"({"f:a":{}})"), "");
   EXPECT_EQ(renewed({mine, entry("d", "Update", then, "b", "v0")}, R"({"f:a":{}})"), "");
@@ -153,7 +153,7 @@ TEST(ManagedFieldsEntries, AreResetByAnEmptyListAndByAnEmptyEntry) {
   EXPECT_FALSE(is_reset(value(R"([{"manager":"a"}])")));
 }
 
-TEST(ManagedFieldsEntries, AreEqualButForTimes) {
+TEST(ManagedFieldsEntries, AreComparedWithoutTimes) {
   const auto a = value("[" + entry("a", "Apply", "2026-01-01T00:00:00Z", "x") + "]");
   const auto b = value("[" + entry("a", "Apply", "2026-01-01T00:00:09Z", "x") + "]");
   const auto c = value("[" + entry("a", "Apply", "2026-01-01T00:00:00Z", "y") + "]");

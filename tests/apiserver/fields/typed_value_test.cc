@@ -53,7 +53,7 @@ class CustomSchema : public testing::Test {
   }
 };
 
-TEST_F(CustomSchema, SaysWhichFieldsThereAre) {
+TEST_F(CustomSchema, ListsFields) {
   EXPECT_EQ(fields(R"({"size":1})"), R"({"f:spec":{"f:size":{}}})");
   EXPECT_EQ(fields(R"({"box":{"w":1}})"), R"({"f:spec":{"f:box":{}}})");
   EXPECT_EQ(fields(R"({"colours":["red","blue"]})"),
@@ -107,7 +107,7 @@ TEST_F(CustomSchema, ChecksValues) {
                                                              "&value.valueUnstructured{Value:5}"));
 }
 
-TEST_F(CustomSchema, MergesPieceByPieceOrAsAWhole) {
+TEST_F(CustomSchema, MergesFieldsOrAtomicValues) {
   EXPECT_EQ(merged(R"({"box":{"w":1},"labels":{"a":"1"}})", R"({"box":{},"labels":{"b":"2"}})"),
             R"({"spec":{"labels":{"a":"1","b":"2"},"box":{}}})");
   EXPECT_EQ(merged(R"({"steps":["a"]})", R"({"steps":["b","c"]})"),
@@ -140,7 +140,7 @@ TEST(BuiltinFields, FollowListTypesAndAtomicStructures) {
       R"({"f:containerPort":{},".":{}}},".":{}}},"f:nodeSelector":{},"f:tolerations":{}}}}})");
 }
 
-TEST(BuiltinFields, LeaveOutWhatTheTypeDoesNotHave) {
+TEST(BuiltinFields, OmitUnknownFields) {
   EXPECT_EQ(text(field_set(value(R"({"spec":{"new":{"a":1},"nodeName":"n"}})"), pod())),
             R"({"f:spec":{"f:nodeName":{}}})");
   json::Document out;
@@ -160,7 +160,7 @@ void PrintTo(const Differing& one, std::ostream* out) { *out << one.before << on
 
 class Comparisons : public testing::TestWithParam<Differing> {};
 
-TEST_P(Comparisons, PutEachFieldInOneSet) {
+TEST_P(Comparisons, AssignEachFieldToOneSet) {
   const Differing& one = GetParam();
   const Comparison found = compare(value(one.before), value(one.after), pod());
   EXPECT_EQ(text(found.removed), one.removed);
@@ -213,7 +213,7 @@ TEST(Comparing, IsLinearInTheNumberOfMembers) {
   EXPECT_TRUE(equal(value(before), value(after)));
 }
 
-TEST(Removing, TakesElementsAlongWithWhatIsBelow) {
+TEST(Removing, RemovesElementsWithTheirChildren) {
   const auto object = value(R"({"spec":{"nodeName":"n","containers":[{"name":"a","image":"i"},
       {"name":"b","image":"j","command":["x"]}]},"metadata":{"labels":{"x":"1","y":"2"}}})");
   FieldSet gone = field_set(
@@ -226,6 +226,23 @@ TEST(Removing, TakesElementsAlongWithWhatIsBelow) {
       sorted(remove(object, gone, pod(), out.GetAllocator())),
       R"({"metadata":{"labels":{"y":"2"}},"spec":{"containers":[{"name":"b","command":["x"]}],)"
       R"("nodeName":"n"}})");
+}
+
+TEST_F(CustomSchema, APartOfAnAtomicValueOwnsTheWhole) {
+  const auto adapted = [&](const std::string& fields, bool changes) {
+    const auto recorded = value(R"({"f:spec":)" + fields + "}");
+    EXPECT_EQ(has_parts_of_atomic_fields(recorded, type_), changes) << fields;
+    return text(with_atomic_fields(*parse_fields_v1(recorded), type_));
+  };
+  EXPECT_EQ(adapted(R"({"f:box":{"f:w":{}},"f:size":{}})", true),
+            R"({"f:spec":{"f:box":{},"f:size":{}}})");
+  EXPECT_EQ(adapted(R"({"f:box":{".":{},"f:w":{}}})", true), R"({"f:spec":{"f:box":{}}})");
+  EXPECT_EQ(adapted(R"({"f:steps":{"v:\"a\"":{}}})", true), R"({"f:spec":{"f:steps":{}}})");
+  EXPECT_EQ(adapted(R"({"f:steps":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}})", true),
+            R"({"f:spec":{"f:steps":{}}})");
+  constexpr const char* kFits = R"({"f:colours":{"v:\"a\"":{}},"f:free":{"f:x":{"f:y":{}}},)"
+                                R"("f:parts":{"k:{\"name\":\"a\"}":{"f:count":{},"f:name":{}}}})";
+  EXPECT_EQ(adapted(kFits, false), std::string(R"({"f:spec":)") + kFits + "}");
 }
 
 TEST(NamedFields, BecomeMembersUnlessTheyAreEntries) {

@@ -59,7 +59,7 @@ class Asker {
   const std::shared_ptr<Channel> channel_;
 };
 
-TEST(ChannelTest, AServerThatFallsSilentIsNoticed) {
+TEST(ChannelTest, ASilentServerIsNoticed) {
   test::HttpServer mute([](test::HttpConnection& connection) {
     // Sends settings, then hangs.
     connection.write(std::string("\0\0\0\4\0\0\0\0\0", 9));
@@ -71,7 +71,7 @@ TEST(ChannelTest, AServerThatFallsSilentIsNoticed) {
   EXPECT_THAT(error.what(), HasSubstr("the server is silent"));
 }
 
-TEST(ChannelTest, OneThatTakesItsTimeAndAnswersPingsIsLeftInPeace) {
+TEST(ChannelTest, ASlowServerThatAnswersPingsKeepsItsConnection) {
   test::GrpcServer slow([](test::GrpcCall& call) {
     std::this_thread::sleep_for(milliseconds(700));
     call.send("done");
@@ -81,7 +81,7 @@ TEST(ChannelTest, OneThatTakesItsTimeAndAnswersPingsIsLeftInPeace) {
   EXPECT_EQ(slow.connections(), 1);
 }
 
-TEST(ChannelTest, AServerThatRefusesItsPingsGetsFewer) {
+TEST(ChannelTest, AServerThatRejectsPingsGetsFewer) {
   constexpr milliseconds kPingAfter(400);
   test::HttpServer strict([](test::HttpConnection& connection) {
     connection.write(std::string("\0\0\0\4\0\0\0\0\0", 9));
@@ -98,7 +98,7 @@ TEST(ChannelTest, AServerThatRefusesItsPingsGetsFewer) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, kPingAfter * 2 + milliseconds(500));
 }
 
-TEST(ChannelTest, ARenewedCertificateGetsAConnectionOfItsOwn) {
+TEST(ChannelTest, ARenewedCertificateUsesANewConnection) {
   test::GrpcServer server([](test::GrpcCall& call) { call.send("done"); });
   Asker asker(server.url(), milliseconds(5000));
   const auto certificate = [](std::string text) {
@@ -112,7 +112,7 @@ TEST(ChannelTest, ARenewedCertificateGetsAConnectionOfItsOwn) {
   EXPECT_EQ(server.connections(), 2) << "equal ones share it";
 }
 
-TEST(ChannelTest, RenewedAuthoritiesGetAConnectionOfTheirOwn) {
+TEST(ChannelTest, RenewedAuthoritiesUseANewConnection) {
   test::GrpcServer server([](test::GrpcCall& call) { call.send("done"); });
   auto authorities = std::make_shared<const std::string>("one");
   Server options;
@@ -127,7 +127,7 @@ TEST(ChannelTest, RenewedAuthoritiesGetAConnectionOfTheirOwn) {
   EXPECT_EQ(server.connections(), 2);
 }
 
-TEST(ChannelTest, AServerThatTakesNoCallsIsNotConnectedToAgainAndAgain) {
+TEST(ChannelTest, AServerWithoutStreamsIsNotReconnectedInALoop) {
   std::atomic<int> connections{0};
   test::HttpServer full([&](test::HttpConnection& connection) {
     ++connections;
@@ -142,7 +142,7 @@ TEST(ChannelTest, AServerThatTakesNoCallsIsNotConnectedToAgainAndAgain) {
   EXPECT_EQ(connections, 1);
 }
 
-TEST(ChannelTest, AnAddressThatNoCertificateCanNameIsRefused) {
+TEST(ChannelTest, AnAddressWithAZoneIsRejectedWithTls) {
   // (A certificate cannot contain a zone. Without the comparison, any certificate would do.)
   Asker asker("https://[fe80::1%lo]:1", milliseconds(5000));
   const rest::TransportError error = asker.failure();
@@ -150,7 +150,7 @@ TEST(ChannelTest, AnAddressThatNoCertificateCanNameIsRefused) {
   EXPECT_THAT(error.what(), HasSubstr("cannot be compared"));
 }
 
-TEST(ChannelTest, ALargeMessageComesWholeThoughTheServerHasLittleRoom) {
+TEST(ChannelTest, ALargeMessageArrivesThroughSmallWindows) {
   std::string large(3u << 20, '\0');
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 31 >> 8);
   std::promise<std::string> received;

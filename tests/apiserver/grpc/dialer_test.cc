@@ -15,8 +15,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using std::chrono::milliseconds;
 
-/// Listens on 127.0.0.1. A deaf one has no room for connections: the kernel drops what would begin
-/// one.
+/// Listens on 127.0.0.1. A deaf listener has a full accept queue: the kernel drops connection
+/// attempts.
 class Place {
  public:
   Place(asio::io_context& context, bool deaf)
@@ -56,7 +56,7 @@ class DialerTest : public testing::Test {
   std::optional<boost::system::error_code> end_;
 };
 
-TEST_F(DialerTest, AnAddressThatDoesNotAnswerLeavesTimeForTheOthers) {
+TEST_F(DialerTest, AnUnresponsiveAddressLeavesTimeForOthers) {
   const Place deaf(context_, true);
   const Place there(context_, false);
   const auto begin = Dialer::Clock::now();
@@ -68,7 +68,7 @@ TEST_F(DialerTest, AnAddressThatDoesNotAnswerLeavesTimeForTheOthers) {
   EXPECT_GE(Dialer::Clock::now() - begin, kTime / 2) << "each has a third of it";
 }
 
-TEST_F(DialerTest, OneThatRefusesCostsNoTime) {
+TEST_F(DialerTest, ARefusingAddressCostsNoTime) {
   const tcp::endpoint nobody = Place(context_, false).address();
   const Place there(context_, false);
   dial({nobody, there.address()});
@@ -78,7 +78,7 @@ TEST_F(DialerTest, OneThatRefusesCostsNoTime) {
   EXPECT_EQ(socket_.remote_endpoint(), there.address());
 }
 
-TEST_F(DialerTest, TheErrorIsThatOfTheLastAddress) {
+TEST_F(DialerTest, ReportsTheErrorOfTheLastAddress) {
   const Place deaf(context_, true);
   const tcp::endpoint nobody = Place(context_, false).address();
   dial({deaf.address(), nobody});
@@ -87,7 +87,7 @@ TEST_F(DialerTest, TheErrorIsThatOfTheLastAddress) {
   EXPECT_EQ(*end_, asio::error::connection_refused);
 }
 
-TEST_F(DialerTest, OneThatIsStoppedLeavesTheSocketAlone) {
+TEST_F(DialerTest, AStoppedDialerDoesNotTouchTheSocket) {
   const Place deaf(context_, true);
   const Place there(context_, false);
   const auto dialer = dial({deaf.address(), there.address()});

@@ -94,7 +94,7 @@ class GrpcServer {
   GrpcServer& operator=(const GrpcServer&) = delete;
 
   std::string url() const;
-  /// How many connections there have been, and how many calls are open.
+  /// The number of accepted connections, and of open calls.
   int connections() const { return accepted_; }
   int open_calls() const { return open_calls_; }
 

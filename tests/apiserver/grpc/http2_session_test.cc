@@ -71,7 +71,7 @@ class Http2Test : public testing::TestWithParam<std::size_t> {
 
 INSTANTIATE_TEST_SUITE_P(Steps, Http2Test, testing::Values(5, 1000, 1u << 20));
 
-TEST_P(Http2Test, ARequestAndItsAnswer) {
+TEST_P(Http2Test, ExchangesARequestAndAResponse) {
   talk();
   EXPECT_TRUE(client_.ready);
   const StreamId id = client_.session.open(request("/a", {{"large", std::string(40000, 'h')}}));
@@ -91,7 +91,7 @@ TEST_P(Http2Test, ARequestAndItsAnswer) {
   EXPECT_EQ(server_.session.streams(), 0u);
 }
 
-TEST_P(Http2Test, WhoDoesNotConsumeIsSentAWindowfulAndOthersAreSentEverything) {
+TEST_P(Http2Test, AnUnreadStreamFillsItsWindowAndOthersContinue) {
   talk();
   const StreamId slow = client_.session.open(request("/slow"));
   const StreamId fast = client_.session.open(request("/fast"));
@@ -132,7 +132,7 @@ TEST_P(Http2Test, ARequestThatIsLargerThanAllWindowsArrives) {
   EXPECT_TRUE(server_.ended[id]);
 }
 
-TEST_P(Http2Test, ResetsPingsAndGoodbyes) {
+TEST_P(Http2Test, HandlesResetsPingsAndGoaways) {
   talk();
   const StreamId first = client_.session.open(request("/1"));
   const StreamId second = client_.session.open(request("/2"));
@@ -140,7 +140,7 @@ TEST_P(Http2Test, ResetsPingsAndGoodbyes) {
   talk();
   EXPECT_EQ(client_.pongs, 1);
   client_.session.reset(first, Http2Error::kCancel);
-  // What crosses it is for nobody.
+  // Frames that cross the reset are ignored.
   server_.session.respond(first, {{":status", "200"}}, false);
   server_.session.send(first, "late", false);
   talk();
@@ -154,7 +154,7 @@ TEST_P(Http2Test, ResetsPingsAndGoodbyes) {
   EXPECT_FALSE(client_.session.can_open());
 }
 
-TEST_P(Http2Test, NoMoreStreamsThanAreAllowed) {
+TEST_P(Http2Test, LimitsConcurrentStreams) {
   Side server(Role::kServer, 1);
   carry(server.session, client_.session);
   EXPECT_TRUE(client_.session.can_open());
@@ -240,7 +240,7 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"ShortGoodbye", frame(7, 0, 0, zeros(7)), 6}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(Http2SessionTest, SomethingElseIsToldAtOnce) {
+TEST(Http2SessionTest, AnotherProtocolIsReportedAtOnce) {
   Side client(Role::kClient);
   EXPECT_FALSE(client.session.feed("HTTP/1.1 400 Bad Request\r\n"));
   EXPECT_THAT(client.session.error(), HasSubstr("SETTINGS"));

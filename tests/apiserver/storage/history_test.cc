@@ -50,7 +50,7 @@ TEST(HistoryTest, IsBoundedByBytes) {
   for (Revision revision = 2; revision < 12; ++revision) history.add(change(revision, 30000));
   EXPECT_EQ(known(history), (Revisions{9, 10, 11}));
   EXPECT_EQ(history.start(), 8u);
-  // The latest one stays, however large it is.
+  // The latest change stays, regardless of its size.
   history.add(change(12, 1000000));
   EXPECT_EQ(known(history), Revisions{12});
   EXPECT_EQ(history.start(), 11u);
@@ -68,13 +68,13 @@ TEST(HistoryTest, IsBoundedByAge) {
   history.add(change(6), begin + seconds(95));
   EXPECT_EQ(known(history), (Revisions{4, 5, 6}));
   EXPECT_EQ(history.start(), 3u);
-  // Also where nothing happens; but for the latest one.
+  // The same without new changes, except for the latest one.
   history.trim(begin + seconds(1000));
   EXPECT_EQ(known(history), Revisions{6});
   EXPECT_EQ(history.start(), 5u);
 }
 
-TEST(HistoryTest, AResetForgetsWhatWasTakenUp) {
+TEST(HistoryTest, AResetDropsPendingChanges) {
   History history({.bytes = 100000}, 1);
   for (int round = 0; round < 3; ++round) {
     const Revision begin = 10u * static_cast<Revision>(round + 1);
@@ -84,7 +84,7 @@ TEST(HistoryTest, AResetForgetsWhatWasTakenUp) {
   }
 }
 
-TEST(HistoryTest, NeverShowsAPartOfARevision) {
+TEST(HistoryTest, NeverReturnsAPartOfARevision) {
   History history({.count = 3}, 1);
   history.add(change(2));
   for (int i = 0; i < 5; ++i) history.add(change(3));
@@ -130,7 +130,7 @@ memory::Table::Change put(const std::string& key) { return {key, object(10)}; }
 
 using Reading = memory::Table::Reading;
 
-TEST(TableTest, ARevisionThatIsLargerThanTheHistoryIsNotLostUnnoticed) {
+TEST(TableTest, ARevisionLargerThanTheHistoryIsNotLostSilently) {
   memory::Table table("/p", std::make_shared<std::atomic<Revision>>(0), {.count = 2}, seconds(0));
   table.replace({}, 10);
   TestWatcher concerned(table, "large/");
@@ -155,7 +155,7 @@ TEST(TableTest, ARevisionThatIsLargerThanTheHistoryIsNotLostUnnoticed) {
 }
 
 // etcd's leases end, and its transactions change, many keys in one revision.
-TEST(TableTest, AChangeBehindOthersOfItsRevisionIsNotPassedOver) {
+TEST(TableTest, AllChangesOfARevisionAreDelivered) {
   memory::Table table("/p", std::make_shared<std::atomic<Revision>>(0), {}, seconds(0));
   table.replace({}, 10);
   TestWatcher first(table, "a/");
@@ -174,7 +174,7 @@ TEST(TableTest, AChangeBehindOthersOfItsRevisionIsNotPassedOver) {
   EXPECT_EQ(other.read(), Reading::kNothing);
 }
 
-TEST(TableTest, WhatTheHistoryDropsBeforeItIsDispatchedIsNotLostUnnoticed) {
+TEST(TableTest, ChangesDroppedBeforeDispatchAreNotLostSilently) {
   memory::Table table("/p", std::make_shared<std::atomic<Revision>>(0), {.count = 1}, seconds(0));
   TestWatcher waiting(table, "b");
   TestWatcher ringing(table, "a");
@@ -196,7 +196,7 @@ TEST(TableTest, WhatTheHistoryDropsBeforeItIsDispatchedIsNotLostUnnoticed) {
   EXPECT_EQ(waiting.read(), Reading::kExpired);
 }
 
-TEST(TableTest, AVerifiedRevisionCountsForTheHistoryThatItWasVerifiedIn) {
+TEST(TableTest, AVerifiedRevisionAppliesOnlyToItsHistory) {
   memory::Table table("/p", std::make_shared<std::atomic<Revision>>(0), {}, seconds(0));
   table.replace({}, 10);
   const auto moment = table.now();

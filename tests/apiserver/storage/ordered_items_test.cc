@@ -28,7 +28,7 @@ std::map<std::string, Revision> content(const OrderedItems::Snapshot& snapshot) 
 }
 
 // Enough keys for many runs, in an order that splits and joins them.
-TEST(OrderedItems, BehavesLikeAMapAndItsSnapshotsStay) {
+TEST(OrderedItems, EqualsAMapAndSnapshotsAreStable) {
   OrderedItems items;
   std::map<std::string, Revision> model;
   std::vector<std::pair<OrderedItems::Snapshot, std::map<std::string, Revision>>> past;
@@ -58,7 +58,7 @@ TEST(OrderedItems, BehavesLikeAMapAndItsSnapshotsStay) {
   }
 }
 
-TEST(OrderedItems, FindsPlacesAndDistances) {
+TEST(OrderedItems, FindsPositionsAndDistances) {
   OrderedItems items;
   EXPECT_EQ(items.snapshot().distance(items.snapshot().lower_bound(""), items.snapshot().end()),
             0u);

@@ -38,7 +38,7 @@ struct BackendKind {
   bool shares_history = true;
   /// Drops the history before a revision, unless that is automatic.
   std::function<void(Backend& backend, Revision revision)> forget = [](Backend&, Revision) {};
-  /// Why it cannot be tested here; empty if it can.
+  /// The reason why it is not available; empty if it is.
   std::function<std::string()> missing = [] { return std::string(); };
 };
 
@@ -102,7 +102,7 @@ TEST_P(StorageTest, CreatesAndReadsBack) {
   EXPECT_EQ(revision_of(created), pods().current_revision());
 }
 
-TEST_P(StorageTest, RefusesToCreateWhatIsThere) {
+TEST_P(StorageTest, RejectsTheCreationOfAnExistingObject) {
   const api::Object created = pods().create("shop/web", pod("shop", "web"));
   EXPECT_EQ(code_of([&] { pods().create("shop/web", pod("shop", "web", "b")); }),
             StorageError::Code::kKeyExists);
@@ -132,13 +132,13 @@ TEST_P(StorageTest, UpdatesByCompareAndSwap) {
   EXPECT_EQ(revision_of(updated), revision_of(created) + 2);
 }
 
-TEST_P(StorageTest, DoesNotWriteWhatDidNotChange) {
+TEST_P(StorageTest, DoesNotWriteWithoutAChange) {
   const api::Object created = pods().create("shop/web", pod("shop", "web"));
   EXPECT_EQ(pods().update("shop/web", [](const api::Object& present) { return present; }), created);
   EXPECT_EQ(pods().current_revision(), revision_of(created));
 }
 
-TEST_P(StorageTest, UpdateOfWhatIsNotThere) {
+TEST_P(StorageTest, UpdateOfAnAbsentObject) {
   const auto take = [](const api::Object& present) {
     EXPECT_FALSE(present);
     return pod("shop", "web");
@@ -158,7 +158,7 @@ TEST_P(StorageTest, AnUpdateThatThrowsChangesNothing) {
   EXPECT_EQ(pods().get("shop/web"), created);
 }
 
-TEST_P(StorageTest, KeepsPreconditions) {
+TEST_P(StorageTest, ChecksPreconditions) {
   const api::Object created = pods().create("shop/web", pod("shop", "web"));
   const auto same = [](const api::Object& present) { return with_app(present, "b"); };
   Preconditions other_uid;
@@ -180,7 +180,7 @@ TEST_P(StorageTest, KeepsPreconditions) {
   EXPECT_FALSE(pods().get("shop/web"));
 }
 
-TEST_P(StorageTest, ADeletionGivesTheLastStateWithItsOwnRevision) {
+TEST_P(StorageTest, ADeletionReturnsTheLastStateWithItsOwnRevision) {
   const api::Object created = pods().create("shop/web", pod("shop", "web", "z"));
   const api::Object last = pods().remove("shop/web");
   EXPECT_EQ(last.labels()["app"].as_string(), "z");
@@ -189,7 +189,7 @@ TEST_P(StorageTest, ADeletionGivesTheLastStateWithItsOwnRevision) {
   EXPECT_EQ(code_of([&] { pods().remove("shop/web"); }), StorageError::Code::kKeyNotFound);
 }
 
-TEST_P(StorageTest, ValidationMayKeepAnObject) {
+TEST_P(StorageTest, ValidationMayPreventADeletion) {
   pods().create("shop/web", pod("shop", "web"));
   EXPECT_THROW(
       pods().remove("shop/web", {}, [](const api::Object&) { throw InvalidArgument("no"); }),
@@ -197,7 +197,7 @@ TEST_P(StorageTest, ValidationMayKeepAnObject) {
   EXPECT_TRUE(pods().get("shop/web"));
 }
 
-TEST_P(StorageTest, ConcurrentUpdatesAllCount) {
+TEST_P(StorageTest, ConcurrentUpdatesAreAllApplied) {
   pods().create("shop/web", pod("shop", "web", "0"));
   std::vector<std::thread> writers;
   for (int w = 0; w < 4; ++w) {
@@ -245,7 +245,7 @@ TEST_P(StorageTest, ListsOneKey) {
   EXPECT_EQ(keys_of(pods().list("n1/a", options, false)), Keys{});
 }
 
-TEST_P(StorageTest, ListsWhatIsSelected) {
+TEST_P(StorageTest, ListsSelectedObjects) {
   pods().create("n1/a", pod("n1", "a", "x"));
   pods().create("n1/b", pod("n1", "b", "y"));
   pods().create("n1/c", pod("n1", "c", "x"));
@@ -254,7 +254,7 @@ TEST_P(StorageTest, ListsWhatIsSelected) {
   EXPECT_EQ(keys_of(pods().list("n1/", options)), (Keys{"n1/a", "n1/c"}));
 }
 
-TEST_P(StorageTest, PagesShowOneMoment) {
+TEST_P(StorageTest, PagesShowOneRevision) {
   for (int i = 0; i < 7; ++i) {
     const std::string name = "p" + std::to_string(i);
     pods().create("n1/" + name, pod("n1", name, "before"));
@@ -303,7 +303,7 @@ TEST_P(StorageTest, APageOfSelectedObjectsDoesNotCountTheRest) {
   EXPECT_FALSE(page.remaining);
 }
 
-TEST_P(StorageTest, ThePastIsForgotten) {
+TEST_P(StorageTest, OldRevisionsExpire) {
   remake(3);
   const auto first = pods().create("n1/a", pod("n1", "a"));
   for (int i = 0; i < 4; ++i)
@@ -323,7 +323,7 @@ TEST_P(StorageTest, ThePastIsForgotten) {
   EXPECT_EQ(pods().list("", options).objects.at(0).labels()["app"].as_string(), "v2");
 }
 
-TEST_P(StorageTest, TheFutureIsWaitedForAWhile) {
+TEST_P(StorageTest, FutureRevisionsAreAwaitedForATime) {
   pods().create("n1/a", pod("n1", "a"));
   ListOptions options;
   options.match = VersionMatch::kNotOlderThan;
@@ -366,7 +366,7 @@ TEST_P(StorageTest, AWatchFromARevisionSeesEveryLaterChange) {
   EXPECT_EQ(events[1].revision, revision_of(last));
 }
 
-TEST_P(StorageTest, AWatchFromTheStateSeesPresentObjectsFirst) {
+TEST_P(StorageTest, AWatchFromTheStateDeliversExistingObjectsFirst) {
   pods().create("n1/b", pod("n1", "b"));
   pods().create("n1/a", pod("n1", "a"));
   auto watch = pods().watch("", {});
@@ -374,7 +374,7 @@ TEST_P(StorageTest, AWatchFromTheStateSeesPresentObjectsFirst) {
   EXPECT_EQ(watch->take(3), (Told{"ADDED n1/a", "ADDED n1/b", "ADDED n1/c"}));
 }
 
-TEST_P(StorageTest, AWatchFromNowSeesNoneOfThem) {
+TEST_P(StorageTest, AWatchFromNowDeliversNoExistingObjects) {
   pods().create("n1/a", pod("n1", "a"));
   WatchOptions options;
   options.start = WatchOptions::Start::kNow;
@@ -383,7 +383,7 @@ TEST_P(StorageTest, AWatchFromNowSeesNoneOfThem) {
   EXPECT_EQ(watch->take(1), Told{"ADDED n1/b"});
 }
 
-TEST_P(StorageTest, ABookmarkEndsThePresentObjects) {
+TEST_P(StorageTest, ABookmarkEndsTheInitialEvents) {
   pods().create("n1/a", pod("n1", "a"));
   WatchOptions options;
   options.initial_events_end = true;
@@ -394,7 +394,7 @@ TEST_P(StorageTest, ABookmarkEndsThePresentObjects) {
   EXPECT_EQ(events[1].revision, pods().current_revision());
 }
 
-TEST_P(StorageTest, AWatchOfAPrefixKeepsToIt) {
+TEST_P(StorageTest, AWatchOfAPrefixIsLimitedToIt) {
   auto watch = pods().watch("n1/", {});
   pods().create("n1b/x", pod("n1b", "x"));
   pods().create("n1/a", pod("n1", "a"));
@@ -403,7 +403,7 @@ TEST_P(StorageTest, AWatchOfAPrefixKeepsToIt) {
   EXPECT_EQ(watch->take(2), (Told{"ADDED n1/a", "DELETED n1/a"}));
 }
 
-TEST_P(StorageTest, AWatchOfAKeyKeepsToIt) {
+TEST_P(StorageTest, AWatchOfAKeyIsLimitedToIt) {
   pods().create("n1/ab", pod("n1", "ab"));
   pods().create("n1/a", pod("n1", "a"));
   auto watch = pods().watch("n1/a", {}, false);
@@ -412,7 +412,7 @@ TEST_P(StorageTest, AWatchOfAKeyKeepsToIt) {
   EXPECT_EQ(watch->take(2), (Told{"ADDED n1/a", "DELETED n1/a"}));
 }
 
-TEST_P(StorageTest, EnteringAndLeavingASelectionIsAddingAndDeleting) {
+TEST_P(StorageTest, EnteringASelectionIsAnAdditionAndLeavingADeletion) {
   pods().create("n1/in", pod("n1", "in", "x"));
   pods().create("n1/out", pod("n1", "out", "y"));
   WatchOptions options;
@@ -428,17 +428,17 @@ TEST_P(StorageTest, EnteringAndLeavingASelectionIsAddingAndDeleting) {
     document.AddMember("spec", rapidjson::Value(rapidjson::kObjectType), document.GetAllocator());
     return api::Object::from(document);
   });
-  pods().remove("n1/in");  // outside of the selection: nothing
+  pods().remove("n1/in");  // outside of the selection: no event
   pods().remove("n1/out");
   const auto events = watch->take_events(5);
   EXPECT_EQ(describe(events), (Told{"ADDED n1/in", "DELETED n1/in", "ADDED n1/out",
                                     "MODIFIED n1/out", "DELETED n1/out"}));
-  // The object as it was in the selection, at the moment when it left.
+  // The last state in the selection, with the revision at which it left.
   EXPECT_EQ(events[1].object.labels()["app"].as_string(), "x");
   EXPECT_EQ(events[1].object.resource_version(), left.resource_version());
 }
 
-TEST_P(StorageTest, AModificationCarriesTheStateBeforeWhereThatIsWanted) {
+TEST_P(StorageTest, AModificationHasThePreviousStateOnRequest) {
   WatchOptions options;
   options.with_previous = true;
   auto watch = pods().watch("", options);
@@ -452,7 +452,7 @@ TEST_P(StorageTest, AModificationCarriesTheStateBeforeWhereThatIsWanted) {
   EXPECT_EQ(events[1].change->previous().labels()["app"].as_string(), "x");
 }
 
-TEST_P(StorageTest, FieldsSelectByTheValueThatTheReaderGives) {
+TEST_P(StorageTest, FieldSelectorsUseTheGivenReader) {
   Predicate predicate;
   FieldRequirement requirement;
   requirement.read = [](const api::Object& o, std::string&) {
@@ -492,11 +492,11 @@ TEST_P(StorageTest, AWatchFromTooFarBackGetsOneErrorAndEnds) {
                                  " (" + std::to_string(pods().current_revision() - 3) + ")");
 }
 
-/// Without a cache each watch is one of etcd, which waits for whoever falls behind, and decodes for
-/// itself.
+/// Without a cache each watch is a separate etcd watch, which waits for slow readers and decodes
+/// separately.
 class SharedHistoryTest : public StorageTest {};
 
-TEST_P(SharedHistoryTest, AWatcherThatFallsBehindIsToldAndGetsAnError) {
+TEST_P(SharedHistoryTest, AWatcherThatFallsBehindGetsAnError) {
   remake(10);
   auto watch = pods().watch("", {});
   std::atomic<int> stuck{0};
@@ -515,7 +515,7 @@ TEST_P(SharedHistoryTest, AWatcherThatFallsBehindIsToldAndGetsAnError) {
   EXPECT_EQ(describe(watch->take_until_the_end()), Told{"ERROR"});
 }
 
-TEST_P(StorageTest, AWatcherThatWaitsNeverFallsBehind) {
+TEST_P(StorageTest, AWaitingWatcherNeverFallsBehind) {
   remake(10);
   WatchOptions options;
   options.predicate = app_is("rare");
@@ -529,7 +529,7 @@ TEST_P(StorageTest, AWatcherThatWaitsNeverFallsBehind) {
   EXPECT_EQ(watch->take(1), Told{"ADDED n1/b"});
 }
 
-TEST_P(StorageTest, ARequestedBookmarkComesAfterEverythingBefore) {
+TEST_P(StorageTest, ARequestedBookmarkFollowsEarlierEvents) {
   auto watch = pods().watch("n1/", {});
   pods().create("n1/a", pod("n1", "a"));
   pods().create("n2/a", pod("n2", "a"));
@@ -548,22 +548,22 @@ TEST_P(StorageTest, ARequestedBookmarkComesAfterEverythingBefore) {
   EXPECT_FALSE(bookmark[0].initial_events_end);
 }
 
-TEST_P(SharedHistoryTest, AListOfTheNewestStateMovesTheCacheOn) {
+TEST_P(SharedHistoryTest, AListOfTheNewestStateAdvancesTheCache) {
   auto watch = pods().watch("", {});
   StorageClient others(backend_->resource("others"));
   const Revision written = revision_of(others.create("n1/x", pod("n1", "x")));
   EXPECT_GE(pods().list("").revision, written);
-  // Now it is known that there were no changes, without further queries.
+  // The list has verified that there were no changes, so no further request is needed.
   watch->request_bookmark();
   EXPECT_GE(watch->take_events(1).at(0).revision, written);
 }
 
-TEST_P(StorageTest, AWatchFromTheFutureSkipsWhatComesBefore) {
+TEST_P(StorageTest, AWatchFromTheFutureSkipsEarlierChanges) {
   pods().create("n1/a", pod("n1", "a"));
   const WatchOptions options = from_revision(pods().current_revision() + 2);
   auto watch = pods().watch("", options);
   watch->request_bookmark();
-  EXPECT_TRUE(watch->poll().empty());  // no bookmark that would go back
+  EXPECT_TRUE(watch->poll().empty());  // no bookmark with a lower revision
   for (const char* name : {"b", "c", "d"})
     pods().create(std::string("n1/") + name, pod("n1", name));
   // The requested bookmark may arrive as soon as its revision does not decrease.
@@ -575,7 +575,7 @@ TEST_P(StorageTest, AWatchFromTheFutureSkipsWhatComesBefore) {
   EXPECT_EQ(describe(events), Told{"ADDED n1/d"});
 }
 
-TEST_P(StorageTest, AWatchFromAFutureThatDoesNotComeGetsOneErrorAndEnds) {
+TEST_P(StorageTest, AWatchFromAnUnreachedFutureGetsOneErrorAndEnds) {
   const auto last = pods().create("n1/a", pod("n1", "a"));
   const WatchOptions options = from_revision(pods().current_revision() + 1000);
   auto watch = pods().watch("", options);
@@ -590,12 +590,12 @@ TEST_P(StorageTest, AWatchFromAFutureThatDoesNotComeGetsOneErrorAndEnds) {
 }
 
 // With etcd, the newest revision may be that of another resource, unknown to the cache.
-TEST_P(StorageTest, AWatchFromARevisionOfAnotherResourceIsNotOneFromTheFuture) {
+TEST_P(StorageTest, ARevisionOfAnotherResourceIsNotInTheFuture) {
   pods().create("n1/a", pod("n1", "a"));
   StorageClient others(backend_->resource("others"));
   const WatchOptions options = from_revision(revision_of(others.create("n1/x", pod("n1", "x"))));
   auto watch = pods().watch("", options);
-  // Longer than a future is waited for.
+  // Longer than the wait for future revisions.
   std::thread reader([&] { EXPECT_EQ(watch->take(1), Told{"ADDED n1/b"}); });
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
   pods().create("n1/b", pod("n1", "b"));
@@ -603,7 +603,7 @@ TEST_P(StorageTest, AWatchFromARevisionOfAnotherResourceIsNotOneFromTheFuture) {
 }
 
 // A requested bookmark follows the existing objects, even if some of them were delivered already.
-TEST_P(StorageTest, ABookmarkDoesNotOvertakePresentObjects) {
+TEST_P(StorageTest, ABookmarkDoesNotPrecedeExistingObjects) {
   for (int i = 0; i < 300; ++i)
     pods().create("n1/" + std::to_string(i), pod("n1", std::to_string(i)));
   settle();
@@ -639,7 +639,7 @@ TEST_P(StorageTest, ClosingTheBackendEndsItsWatches) {
   EXPECT_TRUE(pods().watch("", {})->take_until_the_end().empty());
 }
 
-TEST_P(SharedHistoryTest, EncodingsAreMadeOnce) {
+TEST_P(SharedHistoryTest, EventsAreEncodedOnce) {
   auto one = pods().watch("", {});
   auto two = pods().watch("", {});
   pods().create("n1/a", pod("n1", "a"));
@@ -660,7 +660,7 @@ TEST_P(SharedHistoryTest, EncodingsAreMadeOnce) {
   EXPECT_EQ(made, 3);
 }
 
-TEST_P(StorageTest, WatchersSeeAllChangesOfManyWritersInOrder) {
+TEST_P(StorageTest, WatchersReceiveChangesOfManyWritersInOrder) {
   constexpr int kWriters = 4;
   constexpr int kEach = 200;
   std::vector<std::unique_ptr<WatchReader>> watches;
@@ -723,7 +723,7 @@ BackendKind etcd_kind(const char* name, const test::TestedEtcd& etcd, bool watch
 const BackendKind kMemory{"memory", memory_backend};
 const BackendKind kEtcd = etcd_kind("etcd", test::kRealEtcd, true);
 const BackendKind kEtcdWithoutCache = etcd_kind("etcd_without_cache", test::kRealEtcd, false);
-// The simulator's etcd has to behave as the real one.
+// The simulator's etcd must behave like the real one.
 const BackendKind kModel34 = etcd_kind("model_of_etcd_3_4", test::kModel34, true);
 const BackendKind kModel35 = etcd_kind("model_of_etcd_3_5", test::kModel35, true);
 const BackendKind kModelWithoutCache =
@@ -736,7 +736,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, StorageTest,
 INSTANTIATE_TEST_SUITE_P(Backends, SharedHistoryTest, Values(kMemory, kEtcd, kModel34, kModel35),
                          [](const auto& test) { return test.param.name; });
 
-TEST(MemoryStorage, ObjectsWithATimeToLiveVanish) {
+TEST(MemoryStorage, ObjectsWithATimeToLiveExpire) {
   MemoryBackend backend;
   StorageClient events(backend.resource("events", std::chrono::hours(1)));
   events.create("n1/old", pod("n1", "old"));

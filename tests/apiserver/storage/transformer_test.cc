@@ -30,7 +30,7 @@ EncryptionKey key(const char* name, char fill, std::size_t size = 32) {
 }
 
 // The Galois/Counter Mode of Operation (McGrew, Viega), test case 4: nonce, ciphertext, tag.
-TEST(AesGcmTest, ReadsWhatTheStandardWrote) {
+TEST(AesGcmTest, DecryptsTheStandardsTestVector) {
   const auto transformer = aes_gcm_transformer(hex("feffe9928665731c6d6a8f9467308308"));
   const std::string stored =
       hex("cafebabefacedbaddecaf888"
@@ -47,7 +47,7 @@ TEST(AesGcmTest, ReadsWhatTheStandardWrote) {
 class AesGcmSizesTest : public testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Keys, AesGcmSizesTest, testing::Values(16, 24, 32));
 
-TEST_P(AesGcmSizesTest, ComesBackUnderItsKeyOnly) {
+TEST_P(AesGcmSizesTest, IsDecryptedOnlyWithItsKey) {
   const auto transformer = aes_gcm_transformer(std::string(GetParam(), 'k'));
   for (const std::string& value : {std::string(), std::string("hello"), std::string(100000, 'x')}) {
     const std::string stored = transformer->to_storage(value, kKey);
@@ -63,12 +63,12 @@ TEST_P(AesGcmSizesTest, ComesBackUnderItsKeyOnly) {
   EXPECT_NE(failure_of(*transformer, "short", kKey), "");
 }
 
-TEST(AesGcmTest, RefusesKeysOfOtherLengths) {
+TEST(AesGcmTest, RejectsKeysOfOtherLengths) {
   EXPECT_THROW(aes_gcm_transformer("short"), InvalidArgument);
   EXPECT_THROW(aes_gcm_transformer(std::string(33, 'x')), InvalidArgument);
 }
 
-TEST(EncryptionTest, SaysWhichKeyWroteAValue) {
+TEST(EncryptionTest, ReportsTheKeyOfAValue) {
   const auto one = aes_gcm_encryption({key("one", 'a')}, false);
   EXPECT_THAT(one->to_storage("v", kKey), StartsWith("k8s:enc:aesgcm:v1:one:"));
   EXPECT_THAT(one->to_storage("secret", kKey), Not(HasSubstr("secret")));
@@ -87,7 +87,7 @@ TEST(EncryptionTest, KeysAreRotated) {
   EXPECT_EQ(failure_of(*before, again, kKey), "no matching prefix found");
 }
 
-TEST(EncryptionTest, PlainValuesAreReadWhereTheyMayBe) {
+TEST(EncryptionTest, PlainValuesAreReadIfAllowed) {
   const auto strict = aes_gcm_encryption({key("one", 'a')}, false);
   EXPECT_EQ(failure_of(*strict, "{}", kKey), "no matching prefix found");
   const auto mild = aes_gcm_encryption({key("one", 'a')}, true);
@@ -96,14 +96,14 @@ TEST(EncryptionTest, PlainValuesAreReadWhereTheyMayBe) {
   EXPECT_TRUE(read.stale);
 }
 
-TEST(EncryptionTest, TheIdentityDoesNotHandOutWhatIsEncrypted) {
+TEST(EncryptionTest, TheIdentityRejectsEncryptedValues) {
   const std::string stored = aes_gcm_encryption({key("one", 'a')}, false)->to_storage("v", kKey);
   EXPECT_THAT(failure_of(*identity_transformer(), stored, kKey), HasSubstr("encrypted data"));
   EXPECT_EQ(identity_transformer()->from_storage("{}", kKey).value, "{}");
   EXPECT_FALSE(identity_transformer()->from_storage("{}", kKey).stale);
 }
 
-TEST(EncryptionTest, KeysOfOneNameAreTriedInTurn) {
+TEST(EncryptionTest, KeysOfOneNameAreAllTried) {
   const auto old = aes_gcm_encryption({key("one", 'a')}, false);
   const auto both = aes_gcm_encryption({key("one", 'b'), key("one", 'a')}, false);
   EXPECT_EQ(both->from_storage(old->to_storage("v", kKey), kKey).value, "v");

@@ -1,4 +1,4 @@
-// Which addresses are one client where clients are counted.
+// Addresses that count as one client.
 #include <gtest/gtest.h>
 
 #include "lookout/base/http/server.h"
@@ -6,7 +6,7 @@
 namespace lookout::http {
 namespace {
 
-TEST(CountedAddress, IsANetworkWithIpv6) {
+TEST(CountedAddress, IsTheNetworkOfAnIpv6Address) {
   EXPECT_EQ(counted_address("192.0.2.7"), "192.0.2.7");
   EXPECT_EQ(counted_address("::ffff:192.0.2.7"), "192.0.2.7");
   EXPECT_EQ(counted_address("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64");

@@ -1,4 +1,4 @@
-// A server's addresses, and its shutdown: what it waits for, and what it aborts.
+// A server's addresses, and its shutdown: the requests that it waits for, and those that it aborts.
 #include "lookout/base/http/server.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ using namespace std::chrono_literals;
 /// A drain shorter than this did not wait for its timeout.
 constexpr std::chrono::seconds kLongDrain{30};
 
-/// A client that sends its text and then nothing more.
+/// A client that sends its text and then stays silent.
 struct Client {
   std::string text = {};
   bool shakes_hands = true;
@@ -122,9 +122,17 @@ class ServerTest : public testing::Test {
   static Response refuse(int status, const std::string& message) {
     return Response::text(status, message);
   }
+  /// The response of a server with this handler.
+  static std::string answer_of(Handler handler) {
+    Server server(options(), std::move(handler), &refuse);
+    server.start();
+    const auto client = connect(server, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    EXPECT_TRUE(test::eventually([&] { return !client->read().empty(); }));
+    return client->read();
+  }
 };
 
-TEST_F(ServerTest, ADrainDoesNotWaitForClientsWithoutAWholeHead) {
+TEST_F(ServerTest, ADrainDoesNotWaitForIncompleteHeads) {
   ServerOptions some = options();
   some.limits.drain_header_timeout = 10ms;
   Server server(some, &answer, &refuse);
@@ -136,7 +144,7 @@ TEST_F(ServerTest, ADrainDoesNotWaitForClientsWithoutAWholeHead) {
   EXPECT_TRUE(server.drain(kLongDrain));
 }
 
-TEST_F(ServerTest, ADrainCutsOffClientsThatAreSlow) {
+TEST_F(ServerTest, ADrainDisconnectsSlowClients) {
   ServerOptions some = options();
   some.limits.body_timeout = 2s;
   Server server(some, &answer, &refuse);
@@ -145,7 +153,7 @@ TEST_F(ServerTest, ADrainCutsOffClientsThatAreSlow) {
   EXPECT_TRUE(server.drain(kLongDrain));
 }
 
-TEST_F(ServerTest, ADrainWaitsForRequestsThatRun) {
+TEST_F(ServerTest, ADrainWaitsForRunningRequests) {
   ServerOptions some = options();
   some.limits.drain_header_timeout = 0ms;
   std::atomic<bool> done{false};
@@ -169,21 +177,23 @@ TEST_F(ServerTest, ADrainWaitsForRequestsThatRun) {
 }
 
 TEST_F(ServerTest, ARequestThatFailsIsAnswered) {
-  Server server(
-      options(),
-      [](Request) -> Awaitable<Response> {
-        throw std::runtime_error("it broke");
-        co_return Response();
-      },
-      &refuse);
-  server.start();
-  const auto client = connect(server, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-  EXPECT_TRUE(test::eventually([&] { return !client->read().empty(); }));
-  EXPECT_THAT(client->read(), testing::HasSubstr("500 Internal Server Error"));
-  EXPECT_THAT(client->read(), testing::Not(testing::HasSubstr("it broke")));
+  const std::string text = answer_of([](Request) -> Awaitable<Response> {
+    throw std::runtime_error("it broke");
+    co_return Response();
+  });
+  EXPECT_THAT(text, testing::HasSubstr("500 Internal Server Error"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("it broke")));
 }
 
-TEST_F(ServerTest, ContinueMayBeWrittenAnyhow) {
+TEST_F(ServerTest, ARequestThatThrowsNoStdExceptionIsAnswered) {
+  EXPECT_THAT(answer_of([](Request) -> Awaitable<Response> {
+                throw 1;
+                co_return Response();
+              }),
+              testing::HasSubstr("500 Internal Server Error"));
+}
+
+TEST_F(ServerTest, ExpectContinueIsCaseInsensitive) {
   for (const char* word : {"100-continue", "100-Continue"}) {
     Server server(options(), &answer, &refuse);
     server.start();
@@ -195,8 +205,8 @@ TEST_F(ServerTest, ContinueMayBeWrittenAnyhow) {
   }
 }
 
-// "ab -k" waits for the end of the connection otherwise.
-TEST_F(ServerTest, ClientsOfHttp10AreToldThatTheConnectionStaysOpen) {
+// Without the header, "ab -k" waits for the end of the connection.
+TEST_F(ServerTest, Http10ClientsReceiveKeepAlive) {
   Server server(options(), &answer, &refuse);
   server.start();
   for (const auto& [kept, head] :
@@ -218,7 +228,7 @@ TEST_F(ServerTest, HttpBefore11HasNoContinue) {
   EXPECT_THAT(client->read(), testing::StartsWith("HTTP/1.1 200 OK"));
 }
 
-TEST_F(ServerTest, NobodyConnectsOnceItHasStopped) {
+TEST_F(ServerTest, RejectsConnectionsAfterTheStop) {
   Server server(options(), &answer, &refuse);
   server.start();
   server.stop(0ms);
@@ -229,8 +239,8 @@ TEST_F(ServerTest, NobodyConnectsOnceItHasStopped) {
   EXPECT_EQ(server.connections(), 0u);
 }
 
-/// What a server with this address says to a client that connects to `to`: the client's address. ""
-/// if it cannot be reached.
+/// The client address that a server on `address` sees when a client connects to `to`; "" if the
+/// connection fails.
 std::string seen_by(const std::string& address, const std::string& to) {
   ServerOptions some;
   some.address = address;
@@ -262,9 +272,9 @@ bool has_ipv6() {
   }
 }
 
-TEST(ListenTest, AllAddressesAreThoseOfBothFamilies) {
+TEST(ListenTest, AllAddressesIncludeBothFamilies) {
   for (const char* all : {"0.0.0.0", "::"}) {
-    // A client of IPv4 is one, though the socket is of IPv6.
+    // An IPv4 client has an IPv4 address, although the socket is an IPv6 one.
     EXPECT_EQ(seen_by(all, "127.0.0.1"), "127.0.0.1!") << all;
     EXPECT_EQ(seen_by(all, "::1"), has_ipv6() ? "::1!" : "") << all;
   }
@@ -272,7 +282,7 @@ TEST(ListenTest, AllAddressesAreThoseOfBothFamilies) {
   EXPECT_EQ(seen_by("127.0.0.1", "::1"), "");
 }
 
-TEST(ListenTest, AHostHasAnAddress) {
+TEST(ListenTest, AHostNameIsResolved) {
   EXPECT_EQ(address_of_host(""), "0.0.0.0");
   EXPECT_EQ(address_of_host("10.1.2.3"), "10.1.2.3");
   EXPECT_EQ(address_of_host("::1"), "::1");

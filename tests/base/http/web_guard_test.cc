@@ -13,7 +13,7 @@ struct HostCase {
 void PrintTo(const HostCase& c, std::ostream* out) { *out << c.host; }
 class HostCheckTest : public testing::TestWithParam<HostCase> {};
 
-TEST_P(HostCheckTest, OnlyNamesThatCannotBeTurnedRound) {
+TEST_P(HostCheckTest, AcceptsOnlyNamesSafeFromDnsRebinding) {
   EXPECT_EQ(host_is_allowed(GetParam().host, {"Services.example.com", "short"}),
             GetParam().allowed);
 }
@@ -43,7 +43,7 @@ struct HeadCase {
 void PrintTo(const HeadCase& c, std::ostream* out) { *out << c.name; }
 class ForeignRequests : public testing::TestWithParam<HeadCase> {};
 
-TEST_P(ForeignRequests, AreToldByTheirHead) {
+TEST_P(ForeignRequests, AreRecognisedByTheirHeaders) {
   Request request;
   request.target = GetParam().target;
   request.headers = GetParam().headers;
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
         HeadCase{"AllowedName", "/api", {{"host", "friend:8001"}}, false},
         HeadCase{"Rebound", "/api", {{"host", "evil.example.com:8001"}}, true},
         HeadCase{"EmptyHost", "/api", {{"host", ""}}, true},
-        // The target counts more than the header.
+        // The target overrides the header.
         HeadCase{"ReboundInTarget", "http://evil.example.com/api", {{"host", "localhost"}}, true},
         HeadCase{"AddressInTarget", "http://127.0.0.1:8001/api", {{"host", "localhost"}}, false},
         HeadCase{"OwnPage",

@@ -1,8 +1,8 @@
-// Command apply changes objects by client-go's apply configurations: two managers share a Deployment,
-// meet conflicts, take over and give up fields, and read back what they own. It prints "ok", or what
-// is wrong.
+// Command apply changes objects with client-go's apply configurations: two managers share a
+// Deployment, get conflicts, take over and give up fields, and read back their own fields. It
+// prints "ok", or the error.
 //
-//	apply -server URL
+// \tapply -server URL
 package main
 
 import (
@@ -54,7 +54,7 @@ func web() *appsv1.DeploymentApplyConfiguration {
 			WithSpec(corev1.PodSpec().WithContainers(container("web:1")))))
 }
 
-// managers returns who owns something, as "manager operation subresource".
+// managers returns the owners of fields, as "manager operation subresource".
 func managers(object metav1.Object) map[string]bool {
 	out := map[string]bool{}
 	for _, entry := range object.GetManagedFields() {
@@ -70,7 +70,7 @@ func deployments(ctx context.Context, client *kubernetes.Clientset) {
 	again := must(api.Apply(ctx, web(), by("owner")))
 	check(again.ResourceVersion == made.ResourceVersion, "the same apply writes again")
 
-	// Another one adds a container, and meets a conflict where it wants another image.
+	// Another manager adds a container, and gets a conflict for another image.
 	sidecar := appsv1.Deployment("web", namespace).WithSpec(appsv1.DeploymentSpec().
 		WithTemplate(corev1.PodTemplateSpec().WithSpec(corev1.PodSpec().
 			WithContainers(corev1.Container().WithName("sidecar").WithImage("side:1")))))
@@ -87,7 +87,7 @@ func deployments(ctx context.Context, client *kubernetes.Clientset) {
 	taken := must(api.Apply(ctx, other, metav1.ApplyOptions{FieldManager: "mesh", Force: true}))
 	check(taken.Spec.Template.Spec.Containers[0].Image == "web:2", "not taken over")
 
-	// Each reads back what it owns.
+	// Each manager reads back its own fields.
 	mine := must(appsv1.ExtractDeployment(taken, "owner"))
 	check(*mine.Spec.Replicas == 2 && len(mine.Spec.Template.Spec.Containers) == 1, "extracted: %+v", mine.Spec)
 	check(mine.Spec.Template.Spec.Containers[0].Image == nil, "the image was taken over")
@@ -97,12 +97,12 @@ func deployments(ctx context.Context, client *kubernetes.Clientset) {
 	more := must(api.Apply(ctx, mine, by("owner")))
 	check(*more.Spec.Replicas == 3 && len(more.Spec.Template.Spec.Containers) == 2, "replicas: %d", *more.Spec.Replicas)
 
-	// Giving up a field removes it where nobody else owns it.
+	// Giving up a field removes the field if it has no other owner.
 	less := must(api.Apply(ctx, appsv1.Deployment("web", namespace).WithSpec(appsv1.DeploymentSpec().
 		WithTemplate(corev1.PodTemplateSpec().WithSpec(corev1.PodSpec().WithContainers(container("web:2"))))), by("mesh")))
 	check(len(less.Spec.Template.Spec.Containers) == 1, "the sidecar stays")
 
-	// Subresources have owners of their own.
+	// Subresources have separate owners.
 	scaled := must(api.ApplyScale(ctx, "web", autoscalingv1.Scale().WithName("web").WithNamespace(namespace).
 		WithSpec(autoscalingv1.ScaleSpec().WithReplicas(5)), metav1.ApplyOptions{FieldManager: "scaler", Force: true}))
 	check(scaled.Spec.Replicas == 5, "scale: %d", scaled.Spec.Replicas)
@@ -114,13 +114,13 @@ func deployments(ctx context.Context, client *kubernetes.Clientset) {
 	reported := must(appsv1.ExtractDeploymentStatus(status, "reporter"))
 	check(len(reported.Status.Conditions) == 1 && reported.Spec == nil, "extracted: %+v", reported)
 
-	// An apply of a whole object that is there already changes no more than its owners.
+	// An apply of a complete existing object changes only its owners.
 	before := must(api.Get(ctx, "web", metav1.GetOptions{}))
 	all := must(appsv1.ExtractDeployment(before, "owner"))
 	after := must(api.Apply(ctx, all, by("owner")))
 	check(equality.Semantic.DeepEqual(before.Spec, after.Spec), "the spec has changed")
 
-	// A dry run is not kept; one without a name of a manager is refused.
+	// A dry run is not stored; an apply without a field manager is rejected.
 	dry := must(api.Apply(ctx, web(), metav1.ApplyOptions{FieldManager: "dry", Force: true, DryRun: []string{metav1.DryRunAll}}))
 	check(managers(dry)["dry Apply"], "owners: %v", managers(dry))
 	kept := must(api.Get(ctx, "web", metav1.GetOptions{}))
@@ -135,7 +135,7 @@ func configMaps(ctx context.Context, client *kubernetes.Clientset) {
 	must(api.Apply(ctx, corev1.ConfigMap("shared", namespace).WithData(map[string]string{"b": "1", "c": "1"}), by("two")))
 	left := must(api.Apply(ctx, corev1.ConfigMap("shared", namespace), by("one")))
 	check(len(left.Data) == 2 && left.Data["b"] == "1", "data: %v", left.Data)
-	// With a uid only the object that has it is meant, which is not created.
+	// An apply with a uid applies only to the object with that uid, and does not create it.
 	_, err := api.Apply(ctx, corev1.ConfigMap("absent", namespace).WithUID("other"), by("one"))
 	check(apierrors.IsConflict(err), "no conflict: %v", err)
 }

@@ -1,8 +1,8 @@
-// Command election is a candidate for a Lease with client-go's leader election, which tells what it
-// sees, a line each on standard output:
+// Command election is a candidate for a Lease with client-go's leader election, which prints what it
+// observes, one line each, on standard output:
 //
-//   - "LEADER IDENTITY" for each leader it hears of;
-//   - "STARTED" when it leads, and "STOPPED" when it no longer does.
+//   - "LEADER IDENTITY" for each observed leader;
+//   - "STARTED" when its term starts, and "STOPPED" when its term ends.
 //
 // SIGTERM ends it after it has released the lease. A lost lease ends it with status 3.
 //

@@ -39,7 +39,7 @@ func readRecords(annotation string) ([]record, error) {
 	return out, json.Unmarshal(text, &out)
 }
 
-// twoWayPatch is how dubbo-go makes its patches: of two pods that have nothing but metadata.
+// twoWayPatch creates a patch like dubbo-go: from two pods with metadata only.
 func twoWayPatch(before, after corev1.Pod) ([]byte, error) {
 	old, err := json.Marshal(before)
 	if err != nil {
@@ -88,7 +88,7 @@ func dubboCreate(ctx context.Context, client kubernetes.Interface, pod, key, val
 	return err
 }
 
-// dubboGet prints the records of all pods that take part whose key begins with `prefix`.
+// dubboGet prints the records, whose key begins with `prefix`, of all participating pods.
 func dubboGet(ctx context.Context, client kubernetes.Interface, prefix string) error {
 	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		LabelSelector: fmt.Sprintf("%s in (%s,%s)", dubboLabel, dubboConsumer, dubboProvider),

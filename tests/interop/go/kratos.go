@@ -37,9 +37,9 @@ type instance struct {
 	Endpoints []string          `json:"endpoints"`
 }
 
-// kratosPatch is made with the encoder and of the types that kratos uses, because they show in the
-// bytes: a null creationTimestamp (of those versions of apimachinery that print one), escaped
-// characters of HTML, maps in no order.
+// kratosPatch uses kratos' encoder and types, because they determine the bytes: a null
+// creationTimestamp (in versions of apimachinery that print one), escaped characters of HTML, maps
+// in no order.
 func kratosPatch(of instance) ([]byte, error) {
 	protocols := map[string]string{}
 	for _, endpoint := range of.Endpoints {
@@ -70,7 +70,7 @@ func patchPod(ctx context.Context, client kubernetes.Interface, pod string, patc
 	return err
 }
 
-// readMap takes for empty what kratos takes for empty.
+// readMap treats the same texts as empty as kratos does.
 func readMap(text string) (map[string]string, error) {
 	out := map[string]string{}
 	switch text {

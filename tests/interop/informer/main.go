@@ -1,14 +1,14 @@
-// Command informer is client-go's SharedInformer for pods, in JSON, which tells what it sees: a line
+// Command informer is client-go's SharedInformer for pods, in JSON, which prints what it observes: a line
 // of JSON on standard output for
 //
 //   - each request that it makes: {"type":"GET","url":"/api/v1/pods?..."};
 //   - each notification of its handler: {"type":"ADDED|MODIFIED|DELETED","key":"ns/name","rv":"7"},
-//     with "before" (the version that the handler is told it had), "initial" and "unknown" (a deletion
-//     that was missed) where that is so;
-//   - its store, whenever nothing has come for a moment and it is not what it was:
+//     with "before" (the previous version in the notification), "initial" and "unknown" (a deletion
+//     that was missed) where they apply;
+//   - its store, after a moment without notifications, if it has changed:
 //     {"type":"STORE","store":{"ns/name":"7"}}.
 //
-// It runs until it is killed. KUBE_FEATURE_WatchListClient says whether it lists or takes the state as
+// It runs until it is killed. KUBE_FEATURE_WatchListClient selects whether it lists or takes the state as
 // a stream.
 //
 //	informer -server URL
@@ -118,7 +118,7 @@ func run(ctx context.Context, server string) error {
 	return nil
 }
 
-// watchStore shows the store when it has come to rest.
+// watchStore prints the store when it is stable.
 func watchStore(store cache.Store) {
 	var shown map[string]string
 	for before := int64(-1); ; time.Sleep(moment) {

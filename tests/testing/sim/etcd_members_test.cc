@@ -1,5 +1,5 @@
-// Members of the simulated etcd that are late, say nothing or do not reach the others; and the client,
-// which goes on elsewhere.
+// Members of the simulated etcd that lag, hang or are cut off from the others; and the client,
+// which fails over to another member.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ class EtcdMembersTest : public testing::Test {
  protected:
   EtcdModel& etcd() { return *world_.impl().etcd(); }
 
-  /// A storage that knows these members, and begins with the first one.
+  /// A storage with these members as endpoints, the first one first.
   EtcdOptions reach(const std::vector<std::size_t>& members) {
     EtcdOptions out;
     for (const std::size_t i : members) out.endpoints.push_back(etcd().endpoints().at(i));
@@ -33,7 +33,7 @@ class EtcdMembersTest : public testing::Test {
     out.compaction_interval = 0ms;
     return out;
   }
-  /// How long it takes.
+  /// The duration of a call.
   template <class F>
   Time time_of(F f) {
     const Time before = world_.now();
@@ -44,7 +44,7 @@ class EtcdMembersTest : public testing::Test {
     return revision_of(writer_.create("n/" + name, pod(name, 1)));
   }
 
-  /// The client's pings are not answered for 9.5 s; then it goes to another member.
+  /// The client's pings get no response for 9.5 s; then the client changes to another member.
   void expect_given_up(const std::function<void()>& fault) {
     EtcdBackend storage(reach({0, 1, 2}));
     StorageClient reader(storage.resource("pods"));
@@ -65,7 +65,7 @@ class EtcdMembersTest : public testing::Test {
   StorageClient writer_{prompt_.resource("pods")};
 };
 
-TEST_F(EtcdMembersTest, AMemberThatIsLateShowsThePastToWatches) {
+TEST_F(EtcdMembersTest, ALaggingMemberServesOldEventsToWatches) {
   EtcdBackend late(reach({0}));
   const Follower follower(late.resource("pods"));
   world_.sleep(1s);
@@ -77,7 +77,7 @@ TEST_F(EtcdMembersTest, AMemberThatIsLateShowsThePastToWatches) {
   EXPECT_LT(follower.seen(), first);
   world_.sleep(2s);
   EXPECT_EQ(follower.seen(), second);
-  // At the end of the minute it learns everything.
+  // At the end of the minute the member catches up.
   world_.sleep(54s);
   const Revision third = write("third");
   world_.sleep(2500ms);
@@ -85,7 +85,7 @@ TEST_F(EtcdMembersTest, AMemberThatIsLateShowsThePastToWatches) {
   EXPECT_EQ(follower.wrong(), "");
 }
 
-TEST_F(EtcdMembersTest, ReadsWaitForALateMember) {
+TEST_F(EtcdMembersTest, ReadsWaitForALaggingMember) {
   EtcdBackend late(reach({0}));
   StorageClient reader(late.resource("pods"));
   etcd().delay(0, 3s, 1min);
@@ -95,13 +95,13 @@ TEST_F(EtcdMembersTest, ReadsWaitForALateMember) {
   EXPECT_LT(time, 4s);
 }
 
-TEST_F(EtcdMembersTest, WritesAreAnsweredWhenALateMemberHasThem) {
+TEST_F(EtcdMembersTest, WritesReturnWhenALaggingMemberHasThem) {
   EtcdBackend late(reach({0}));
   StorageClient other(late.resource("pods"));
   etcd().delay(0, 3s, 1min);
   EXPECT_GE(time_of([&] { other.create("n/a", pod("a", 1)); }), 3s);
   etcd().delay(0, 30s, 1min);
-  // etcd's words after 7 s. It has happened all the same.
+  // etcd's error after 7 s. The write has happened nevertheless.
   try {
     other.create("n/b", pod("b", 1));
     FAIL() << "answered before it could be";
@@ -111,7 +111,7 @@ TEST_F(EtcdMembersTest, WritesAreAnsweredWhenALateMemberHasThem) {
   EXPECT_TRUE(writer_.get("n/b"));
 }
 
-TEST_F(EtcdMembersTest, ALateMemberForgetsLate) {
+TEST_F(EtcdMembersTest, ALaggingMemberCompactsLate) {
   EtcdBackend late(reach({0}));
   StorageClient reader(late.resource("pods"));
   const Revision first = write("first");
@@ -128,16 +128,16 @@ TEST_F(EtcdMembersTest, ALateMemberForgetsLate) {
   EXPECT_LT(first, second);
 }
 
-TEST_F(EtcdMembersTest, AConnectionThatSaysNothingIsGivenUp) {
+TEST_F(EtcdMembersTest, ASilentConnectionIsClosed) {
   expect_given_up([this] { etcd().freeze(0, 5min, false); });
 }
 
-TEST_F(EtcdMembersTest, AConnectionToAMachineThatIsGoneIsGivenUp) {
-  // Another one is there at once.
+TEST_F(EtcdMembersTest, AConnectionToARestartedMachineIsClosed) {
+  // The machine restarts at once.
   expect_given_up([this] { etcd().freeze(0, 100ms, true); });
 }
 
-TEST_F(EtcdMembersTest, AMemberThatRunsAgainSoonGoesOn) {
+TEST_F(EtcdMembersTest, AMemberThatPausesBrieflyKeepsItsConnection) {
   EtcdBackend storage(reach({0}));
   StorageClient reader(storage.resource("pods"));
   const Follower follower(storage.resource("pods"));
@@ -152,7 +152,7 @@ TEST_F(EtcdMembersTest, AMemberThatRunsAgainSoonGoesOn) {
   EXPECT_EQ(follower.seen(), revision);
 }
 
-TEST_F(EtcdMembersTest, AConnectionThatNobodyAnswersIsNotWaitedForLong) {
+TEST_F(EtcdMembersTest, AConnectAttemptWithoutResponseTimesOut) {
   etcd().freeze(0, 5min, false);
   write("first");
   EtcdBackend storage(reach({0, 2}));
@@ -163,20 +163,20 @@ TEST_F(EtcdMembersTest, AConnectionThatNobodyAnswersIsNotWaitedForLong) {
   EXPECT_LT(time_of([&] { reader.create("n/second", pod("second", 1)); }), 1s);
 }
 
-TEST_F(EtcdMembersTest, AMemberWithoutTheOthersIsLeft) {
+TEST_F(EtcdMembersTest, AMemberWithoutALeaderIsAbandoned) {
   EtcdBackend storage(reach({0, 2}));
   StorageClient reader(storage.resource("pods"));
   const Follower follower(storage.resource("pods"));
   world_.sleep(1s);
   etcd().cut_off(0, 5min);
   const Revision revision = write("first");
-  // It notices within 2 s that it has no leader, and says so.
+  // Within 2 s the member notices that it has no leader, and reports it.
   world_.sleep(3s);
   EXPECT_EQ(follower.seen(), revision);
   EXPECT_LT(time_of([&] { EXPECT_TRUE(reader.get("n/first")); }), 1s);
 }
 
-TEST_F(EtcdMembersTest, MostMembersMakeALeader) {
+TEST_F(EtcdMembersTest, AMajorityElectsALeader) {
   etcd().cut_off(0, 20s);
   EXPECT_LT(time_of([&] { write("first"); }), 1s);
   etcd().cut_off(2, 5s);

@@ -27,7 +27,8 @@
 #include "testing/sim/ended.h"
 #include "testing/sim/forked_call.h"
 
-// The allocator of AddressSanitizer keeps what was freed: the order of its memory cannot be changed.
+// AddressSanitizer's allocator quarantines freed memory, so the order of addresses cannot be
+// changed.
 #if defined(__SANITIZE_ADDRESS__)
 #define LOOKOUT_SANITIZED
 #elif defined(__has_feature)
@@ -49,7 +50,7 @@ void await_stop(const std::stop_token& stop) {
   while (!stop.stop_requested()) std::this_thread::sleep_for(100ms);
 }
 
-/// Two of them, so that no world has the test's own process.
+/// Two jobs, so that no world runs in the test's own process.
 ExploreOptions two() {
   ExploreOptions out;
   out.seeds = 2;
@@ -62,7 +63,7 @@ std::string violation_of(const Scenario& scenario, const ExploreOptions& options
   return outcome.violation;
 }
 
-// The process of a world is not the test's: its failures stay there.
+// A world runs in a process of its own: failures stay there.
 TEST(ExploreTest, AFailedAssertionIsAViolation) {
   EXPECT_THAT(violation_of([](World& world) {
                 world.run(1s);
@@ -87,7 +88,7 @@ TEST(ExploreTest, AFailedAssertionIsAViolation) {
   EXPECT_FALSE(replay(for_one_seed, 3, {}));
 }
 
-TEST(ExploreTest, AFailureIsSeenWheneverItComes) {
+TEST(ExploreTest, AFailureIsReportedWheneverItHappens) {
   EXPECT_EQ(violation_of([](World& world) {
               world.run(1s);
               world.fail("behind run()");
@@ -113,7 +114,7 @@ TEST(ExploreTest, AFailureIsSeenWheneverItComes) {
             "the scenario threw something that is not a std::exception");
 }
 
-TEST(ExploreTest, WhatNobodyHasCheckedIsAViolation) {
+TEST(ExploreTest, AWorldWithoutChecksIsAViolation) {
   EXPECT_THAT(violation_of([](World& world) { world.eventually("it is so", [] { return true; }); }),
               HasSubstr("it is so: the scenario does not call run()"));
   const auto never_written = [](World& world) {
@@ -123,8 +124,8 @@ TEST(ExploreTest, WhatNobodyHasCheckedIsAViolation) {
   EXPECT_EQ(violation_of(never_written), "must always hold: it is so: it does not");
 }
 
-// The server deletes the pod when its grace period is over; nobody asks for anything then.
-TEST(ExploreTest, WhatAlwaysHoldsIsCheckedWhenTheServerItselfWrites) {
+// The server deletes the pod at the end of its grace period, without a request.
+TEST(ExploreTest, InvariantsAreCheckedAfterWritesOfTheServer) {
   World world(1);
   const auto pods = world.admin().resource<Pod>("default");
   const auto pod = Pod::draft("web", "default");
@@ -138,7 +139,7 @@ TEST(ExploreTest, WhatAlwaysHoldsIsCheckedWhenTheServerItselfWrites) {
   EXPECT_LT(world.now(), 20s);
 }
 
-TEST(ExploreTest, FaultsOfAScenarioAreRefused) {
+TEST(ExploreTest, FaultsInsideAScenarioAreRejected) {
   EXPECT_THAT(violation_of([](World& world) {
                 world.faults(Plan{{.kind = FaultKind::kCrash, .process = "p", .at = 500}});
                 world.run(1s);
@@ -148,7 +149,7 @@ TEST(ExploreTest, FaultsOfAScenarioAreRefused) {
               HasSubstr("ExploreOptions::faults"));
 }
 
-/// One request, and no other.
+/// Makes one request.
 void asks_once(World& world) {
   world.start("p", [](Process& p) {
     p.client().resource<ConfigMap>("default").find("map");
@@ -157,7 +158,7 @@ void asks_once(World& world) {
   world.run(5s);
 }
 
-TEST(ExploreTest, AReplayOfFaultsThatDoNotStrikeFails) {
+TEST(ExploreTest, AReplayFailsIfItsFaultsDoNotOccur) {
   EXPECT_FALSE(
       replay(asks_once, 1, {{.kind = FaultKind::kDelay, .process = "p", .at = 1, .duration = 1s}}));
   const std::vector<Fault> wrong{{.kind = FaultKind::kCrashBefore, .process = "p", .at = 100},
@@ -167,7 +168,7 @@ TEST(ExploreTest, AReplayOfFaultsThatDoNotStrikeFails) {
     EXPECT_THAT(replay(asks_once, 1, {fault}).value_or(""), HasSubstr(describe(fault)));
 }
 
-TEST(ExploreTest, AReplaySaysThatTheScenarioFailsWithoutFaults) {
+TEST(ExploreTest, AReplayReportsAFailureWithoutFaults) {
   const auto fails_without = [](World& world) {
     world.run(1s);
     if (world.seed() == 0) world.fail("it is seed 0");
@@ -176,7 +177,7 @@ TEST(ExploreTest, AReplaySaysThatTheScenarioFailsWithoutFaults) {
               StartsWith("without any fault: it is seed 0"));
 }
 
-TEST(ExploreTest, NoWorldsAreNoSuccess) {
+TEST(ExploreTest, ARunWithoutWorldsIsAFailure) {
   EXPECT_THROW(explore_each("Crashes", asks_once, {FaultKind::kCrash}, two()), InvalidArgument);
   const Outcome none = explore_each("Writes", asks_once, {FaultKind::kFailAfter}, two());
   EXPECT_FALSE(none.passed);
@@ -189,7 +190,7 @@ TEST(ExploreTest, NoWorldsAreNoSuccess) {
   EXPECT_EQ(explore("Last", asks_once, options).worlds, 1u);
 }
 
-/// Ends the program when the process has crashed twice.
+/// Ends the program in the third life of the process.
 void ends_in_third_life(World& world, void (*end)()) {
   world.start("p", [end](Process& p) {
     if (p.life() == 3) end();
@@ -198,7 +199,7 @@ void ends_in_third_life(World& world, void (*end)()) {
   world.run(1min);
 }
 
-TEST(ExploreTest, FaultsOfAWorldThatDiesAreKnown) {
+TEST(ExploreTest, FaultsOfACrashedWorldAreReported) {
   ExploreOptions options;
   options.seeds = 20;
   options.faults = only({FaultKind::kCrash, FaultKind::kFreeze});
@@ -215,7 +216,7 @@ TEST(ExploreTest, FaultsOfAWorldThatDiesAreKnown) {
   }
 }
 
-TEST(ExploreTest, AProcessThatDoesNotStayUpIsAViolation) {
+TEST(ExploreTest, ACrashLoopIsAViolation) {
   const auto throws = [](World& world) {
     world.start("p", [](Process& p) { p.client().resource<ConfigMap>("default").get("settings"); });
     world.run(5s);
@@ -226,7 +227,7 @@ TEST(ExploreTest, AProcessThatDoesNotStayUpIsAViolation) {
   EXPECT_EQ(violation_of(throws, options), "");
 }
 
-TEST(ExploreTest, TwoRunsFindWhatSortsByAddress) {
+TEST(ExploreTest, TwoRunsDetectOrderByAddress) {
   ExploreOptions options = two();
   options.twice = true;
   options.stable = false;
@@ -236,7 +237,7 @@ TEST(ExploreTest, TwoRunsFindWhatSortsByAddress) {
     world.start("p", [](Process& p) {
       std::vector<std::unique_ptr<std::string>> names;
       std::set<std::string*> sorted;
-      for (int i = 0; i < 8; ++i) {
+      for (int i = 0; i < 64; ++i) {
         names.push_back(std::make_unique<std::string>("map-" + std::to_string(i)));
         sorted.insert(names.back().get());
       }
@@ -249,7 +250,7 @@ TEST(ExploreTest, TwoRunsFindWhatSortsByAddress) {
 #endif
 }
 
-/// In which order pieces of memory lie.
+/// The order of the addresses of several allocations.
 std::string order_of_memory() {
   std::vector<std::unique_ptr<char[]>> pieces;
   for (std::size_t i = 0; i < 40; ++i) pieces.push_back(std::make_unique<char[]>(16 + 16 * i));
@@ -259,9 +260,10 @@ std::string order_of_memory() {
   return fmt::format("{}\n", fmt::join(order, " "));
 }
 
-// A thread that ends gives its memory back. That must not happen beside the threads of the world.
+// A thread that ends frees its memory. That must not happen concurrently with the threads of the
+// world.
 TEST(ExploreTest, MemoryIsTheSameInEachRunWhenThreadsEnd) {
-  // What comes back is so short that it changes nothing in this process's own memory.
+  // The result is so short that it does not change this process's own memory.
   const auto run = [] {
     World world(1);
     std::string out;
@@ -277,7 +279,7 @@ TEST(ExploreTest, MemoryIsTheSameInEachRunWhenThreadsEnd) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(ForkedCall(run).result(), first);
 }
 
-TEST(ExploreTest, AWorldLeavesTheProcessorsToItsThread) {
+TEST(ExploreTest, AWorldRestoresTheProcessorAffinity) {
   const auto processors = [] {
     cpu_set_t out;
     CPU_ZERO(&out);
@@ -289,7 +291,7 @@ TEST(ExploreTest, AWorldLeavesTheProcessorsToItsThread) {
   EXPECT_EQ(processors(), before);
 }
 
-TEST(ForkedCallTest, DoesNotWaitForWhatTheChildHasStarted) {
+TEST(ForkedCallTest, DoesNotWaitForGrandchildren) {
   const auto begin = std::chrono::steady_clock::now();
   const ForkedCall call([] { return std::to_string(std::system("sleep 60 >/dev/null 2>&1 &")); });
   EXPECT_EQ(call.result(), "0");
@@ -315,7 +317,7 @@ TEST(ForkedCallTest, AChildEndsWithItsParent) {
   ASSERT_TRUE(wait_until([&] { return !pid.text().empty(); }));
   kill(parent, SIGKILL);
   waitpid(parent, nullptr, 0);
-  // A zombie that nobody has waited for yet has no command.
+  // The command line of a zombie is empty.
   const std::string file = fmt::format("/proc/{}/cmdline", pid.text());
   EXPECT_TRUE(wait_until([&] {
     std::string command;
@@ -323,21 +325,21 @@ TEST(ForkedCallTest, AChildEndsWithItsParent) {
   }));
 }
 
-TEST(ForkedCallTest, ATextThatIsTooLongIsNotAdded) {
+TEST(ForkedCallTest, AnOversizedTextIsNotAdded) {
   SharedText text;
   text.add("first");
   text.add(std::string(1 << 20, 'x'));
   EXPECT_EQ(text.text(), "first");
 }
 
-TEST(EndedTest, FaultsTravelOneBehindTheOther) {
+TEST(EndedTest, SeveralFaultsAreSentInOrder) {
   const Plan plan{{.kind = FaultKind::kRefuse, .process = "p", .at = 3, .status = 500},
                   {.kind = FaultKind::kLag, .process = "etcd", .at = 7, .duration = 5s}};
   EXPECT_EQ(decode_faults(encode(plan[0]) + encode(plan[1])), plan);
 }
 
-// No server refuses a watch from any version.
-TEST(ExploreTest, AStaleReadIsNoWatch) {
+// A stale read would make a server reject watches from every version.
+TEST(ExploreTest, AStaleReadIsNotAppliedToWatches) {
   ExploreOptions options;
   options.seeds = 20;
   options.faults = only({FaultKind::kStaleRead});

@@ -1,4 +1,4 @@
-// The C library's functions in a world, and how time passes there.
+// The C library's functions in a world, and virtual time.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -25,7 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// So long from now, on that clock.
+/// This duration from now, on that clock.
 timespec in(clockid_t clock, std::chrono::seconds duration) {
   timespec out{};
   clock_gettime(clock, &out);
@@ -33,7 +33,7 @@ timespec in(clockid_t clock, std::chrono::seconds duration) {
   return out;
 }
 
-// Nothing else happens for an hour.
+// Nothing else is scheduled for an hour.
 TEST(InterposeTest, ATimedWaitThatYieldsFirstIsNotLate) {
   World world(1);
   std::counting_semaphore<> semaphore(0);
@@ -56,7 +56,7 @@ TEST(InterposeTest, ALoopOfYieldsEnds) {
   while (!done) std::this_thread::yield();
   EXPECT_EQ(world.now(), 1h);
   other.join();
-  // Two that yield to each other.
+  // Two threads that yield to each other.
   done = false;
   std::thread third([&] {
     std::this_thread::sleep_for(1h);
@@ -91,7 +91,7 @@ TEST(InterposeTest, AConditionHasItsOwnClock) {
   }
 }
 
-TEST(InterposeTest, ASharedMutexCanBeTriedForAWhile) {
+TEST(InterposeTest, ASharedMutexSupportsTimedLocks) {
   World world(1);
   std::shared_timed_mutex mutex;
   mutex.lock();
@@ -169,7 +169,7 @@ TEST(InterposeTest, TimersHaveTheirClockAndTheirInterval) {
   close(timer);
 }
 
-TEST(InterposeTest, EveryFunctionThatTellsTheTimeTellsTheWorlds) {
+TEST(InterposeTest, EveryTimeFunctionReturnsVirtualTime) {
   const World world(1);
   timespec one{};
   timespec other{};
@@ -178,7 +178,7 @@ TEST(InterposeTest, EveryFunctionThatTellsTheTimeTellsTheWorlds) {
   EXPECT_EQ(one.tv_sec, other.tv_sec);
 }
 
-TEST(InterposeTest, EveryFunctionThatDrawsDrawsFromTheSeed) {
+TEST(InterposeTest, EveryRandomFunctionDrawsFromTheSeed) {
   const auto drawn = [](std::uint64_t seed) {
     const World world(seed);
     std::array<std::uint32_t, 2> out{};

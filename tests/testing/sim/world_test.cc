@@ -61,7 +61,7 @@ TEST(WorldTest, AProcessWritesThroughTheNetwork) {
       << world.story();
 }
 
-TEST(WorldTest, HoursPassWhileEverybodyWaits) {
+TEST(WorldTest, HoursPassWhileAllThreadsWait) {
   World world(1);
   std::vector<std::string> heard;
   std::jthread sleeper([&] {
@@ -99,12 +99,12 @@ TEST(WorldTest, EveryKindOfSleepIsVirtual) {
   EXPECT_LT(world.now(), 8h + 10s);
 }
 
-TEST(WorldTest, ACrashedProcessReachesNothingAndBeginsAgain) {
+TEST(WorldTest, ACrashedProcessIsCutOffAndRestarts) {
   World world(1);
   world.start("writer", [](Process& p) {
     const auto name = "life-" + std::to_string(p.life());
     wait_for(p.stop());
-    // The ghost of the first life.
+    // The crashed first life still runs.
     EXPECT_THROW(write_map(p.client(), name), std::exception);
   });
   world.sleep(1s);
@@ -146,7 +146,7 @@ TEST(WorldTest, APartitionEndsCalls) {
   EXPECT_FALSE(why.empty());
 }
 
-/// OpenSSL draws for it: from the world's seed.
+/// OpenSSL draws random numbers for a key: from the world's seed.
 void new_key() {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"),
                                                                 &EVP_PKEY_free);
@@ -167,7 +167,7 @@ void expect_a_story_for_each_seed(const Story& story) {
   EXPECT_NE(first, story(8));
 }
 
-TEST(WorldTest, OneSeedIsOneStory) {
+TEST(WorldTest, ASeedDeterminesTheRun) {
   const auto story = [](std::uint64_t seed) {
     World world(seed);
     world.faults(all_faults());
@@ -189,7 +189,7 @@ TEST(WorldTest, OneSeedIsOneStory) {
   expect_a_story_for_each_seed(story);
 }
 
-/// Puts a logger's sinks back.
+/// Restores a logger's sinks.
 class OtherSinks {
  public:
   explicit OtherSinks(std::vector<spdlog::sink_ptr> sinks)
@@ -202,9 +202,9 @@ class OtherSinks {
   const std::vector<spdlog::sink_ptr> before_;
 };
 
-// The sinks lock a mutex for each line. So LOOKOUT_SIM_SEED, which prints, ran another world than the
-// one that had failed.
-TEST(WorldTest, LinesThatArePrintedDoNotChangeTheStory) {
+// The sinks lock a mutex for each line. Without care, LOOKOUT_SIM_SEED, which prints, would run a
+// different schedule.
+TEST(WorldTest, PrintedLinesDoNotChangeTheRun) {
   const auto digest = [](const std::vector<spdlog::sink_ptr>& sinks) {
     const OtherSinks other(sinks);
     World world(1);
@@ -226,13 +226,13 @@ TEST(WorldTest, LinesThatArePrintedDoNotChangeTheStory) {
   EXPECT_GE(printed->last_raw().size(), 900u) << "they are printed";
 }
 
-// Stores keep objects in the order of their hashes.
+// The order of objects in a store depends on their hashes.
 TEST(WorldTest, HashesAreTheSameInEveryProcess) {
   EXPECT_EQ(api::key_hash("default", "web"), 2135099698u);
   EXPECT_EQ(api::key_hash("", "node"), 979413311u);
 }
 
-TEST(WorldTest, TheMachineOfAProcessIsNotThisOne) {
+TEST(WorldTest, AProcessSeesASimulatedMachine) {
   World world(1);
   std::array<char, 64> host{};
   bool limited = true;
@@ -246,8 +246,8 @@ TEST(WorldTest, TheMachineOfAProcessIsNotThisOne) {
   EXPECT_FALSE(limited);
 }
 
-// An atomic that another thread waits for may make a wake-up necessary, or seem so.
-TEST(WorldTest, AWakeUpThatReachesNobodyChangesNothing) {
+// A notify of an atomic may or may not wake a thread.
+TEST(WorldTest, ANotifyWithoutWaiterChangesNothing) {
   const auto digest = [](int wakes) {
     World world(1);
     std::atomic<int> word{0};
@@ -273,7 +273,7 @@ void note_events(Process& p, std::vector<std::string>& out) {
   }
 }
 
-TEST(WorldTest, EventsComeLateOrTwice) {
+TEST(WorldTest, EventsAreDelayedOrRepeated) {
   for (const FaultKind kind : {FaultKind::kLateEvents, FaultKind::kRepeatEvents}) {
     World world(1);
     Plan plan(1);
@@ -322,7 +322,7 @@ TEST(WorldTest, AUserEditsBetweenTwoRequests) {
   EXPECT_NE(world.story().find("(makes the second one)"), std::string::npos) << world.story();
 }
 
-TEST(WorldTest, NoPlannedFaultStrikesWhenTheirTimeIsOver) {
+TEST(WorldTest, NoPlannedFaultOccursAfterTheFaultPeriod) {
   World world(1);
   Plan plan(1);
   plan[0] = {.kind = FaultKind::kRefuse, .process = "writer", .at = 2, .status = 500};
@@ -362,7 +362,7 @@ TEST(WorldTest, FaultsOfItsEtcdCanBePlanned) {
   EXPECT_NE(world.story().find("(has no leader for 4.000 s)"), std::string::npos) << world.story();
 }
 
-TEST(WorldTest, TheStoryOfAnEtcdIsThatOfItsSeed) {
+TEST(WorldTest, ASeedDeterminesARunWithEtcd) {
   const auto story = [](std::uint64_t seed) {
     World world(seed, {.etcd = true, .servers = 2, .settle = 10s, .rest = 10s});
     world.start("writer", [](Process& p) {
@@ -388,7 +388,7 @@ TEST(WorldTest, SeveralServersNeedAnEtcd) {
   EXPECT_THROW(world.start("etcd", [](Process&) {}), InvalidArgument) << "its faults have the name";
 }
 
-TEST(WorldTest, WhatAlwaysHoldsIsCheckedAfterEachWrite) {
+TEST(WorldTest, InvariantsAreCheckedAfterEachWrite) {
   World world(1);
   world.always("there is no map called bad",
                [&] { return !world.admin().resource<ConfigMap>("default").find("bad"); });
@@ -434,7 +434,7 @@ TEST(WorldTest, WritesAtRestAreAHotLoop) {
   }
 }
 
-/// Writes two maps; what has crashed in between forgets the second one.
+/// Writes two maps once; after a crash in between, it forgets the second one.
 void writes_two_once(World& world) {
   world.start("writer", [](Process& p) {
     const auto maps = p.client().resource<ConfigMap>("default");
@@ -474,8 +474,8 @@ TEST(ExploreTest, FindsTheCrashBetweenTwoWrites) {
   EXPECT_FALSE(replay(&writes_two_once, outcome.seed, {}, options));
 }
 
-/// Each life says that it has begun, and writes the map later; but not if a second life or a later one
-/// gets no answer to its first request.
+/// Each life records that it has begun, and writes the map later; except a second or later life
+/// whose first request fails.
 void gives_up_after_a_crash(World& world) {
   world.start("writer", [](Process& p) {
     const auto maps = p.client().resource<ConfigMap>("default");
@@ -498,8 +498,8 @@ void gives_up_after_a_crash(World& world) {
   world.run(30s);
 }
 
-// Each crash that is dropped gives the later requests other numbers.
-TEST(ExploreTest, AFaultFollowsItsRequestWhenThoseBeforeItAreDropped) {
+// Each dropped crash changes the numbers of later requests.
+TEST(ExploreTest, AFaultStaysWithItsRequestWhenEarlierFaultsAreDropped) {
   ExploreOptions options;
   options.stable = false;
   options.faults = only({FaultKind::kLoseAnswer, FaultKind::kCrash});
@@ -513,7 +513,7 @@ TEST(ExploreTest, AFaultFollowsItsRequestWhenThoseBeforeItAreDropped) {
   }
 }
 
-/// Ten ConfigMaps that a user makes, each until it is there; but one of them only once.
+/// A user creates ten ConfigMaps and retries each until it exists; one of them is not retried.
 void gives_up_on_one(World& world) {
   const auto make = std::make_shared<std::function<void(std::string)>>();
   *make = [&world, make = std::weak_ptr(make)](const std::string& name) {
@@ -531,7 +531,7 @@ void gives_up_on_one(World& world) {
   world.run(40s);
 }
 
-TEST(ExploreTest, FaultsOfEtcdStayWhereTheyAreWithoutTheOthers) {
+TEST(ExploreTest, FaultsOfEtcdKeepTheirTimesWithoutTheOthers) {
   ExploreOptions options;
   options.seeds = 200;
   options.world.etcd = true;
@@ -547,8 +547,8 @@ TEST(ExploreTest, FaultsOfEtcdStayWhereTheyAreWithoutTheOthers) {
   EXPECT_NE(outcome.plan.back().call.find("map-7"), std::string::npos) << outcome.report;
 }
 
-// Otherwise there is nothing to make smaller: what fails with all of its faults has to fail again.
-TEST(ExploreTest, APlanOfWhatWasDrawnIsTheSameStory) {
+// Minimising needs it: the run with all drawn faults must fail again.
+TEST(ExploreTest, APlanOfTheDrawnFaultsGivesTheSameRun) {
   const auto digest = [](const FaultOptions& drawn, const Plan& plan, Plan& struck) {
     World world(7, {.settle = 10s, .rest = 10s, .hot_loop = 1000});
     world.impl().have_only(drawn, plan);
@@ -580,7 +580,7 @@ TEST(ExploreTest, APlanOfWhatWasDrawnIsTheSameStory) {
   EXPECT_EQ(planned, drawn);
 }
 
-TEST(ExploreTest, TriesAFaultAtEachPlace) {
+TEST(ExploreTest, TriesAFaultAtEachRequest) {
   ExploreOptions options;
   options.seeds = 1;
   const Outcome outcome =
@@ -592,7 +592,7 @@ TEST(ExploreTest, TriesAFaultAtEachPlace) {
   EXPECT_TRUE(explore_each("TwoWrites", &writes_two_once, {FaultKind::kDelay}, options).passed);
 }
 
-/// Writes a map until there is an answer; forgets the other one if that goes wrong twice.
+/// Writes a map until a response arrives; forgets the other map after two failures.
 void gives_up_at_the_second_failure(World& world) {
   world.start("writer", [](Process& p) {
     for (int failures = 0; failures < 2; ++failures) {
@@ -608,7 +608,7 @@ void gives_up_at_the_second_failure(World& world) {
   world.run(30s);
 }
 
-TEST(ExploreTest, TriesTwoFaultsWhereOneDoesNothing) {
+TEST(ExploreTest, TriesTwoFaultsIfOneChangesNothing) {
   ExploreOptions options;
   options.seeds = 1;
   const auto explore_to = [&](unsigned depth) {
@@ -625,7 +625,7 @@ TEST(ExploreTest, TriesTwoFaultsWhereOneDoesNothing) {
   EXPECT_NE(outcome.violation.find("missing:   configmaps/default/map"), std::string::npos);
 }
 
-TEST(ExploreTest, AWorldThatDiesFailsAlone) {
+TEST(ExploreTest, ACrashedWorldFailsAlone) {
   ExploreOptions options;
   options.seeds = 2;
   const Outcome outcome = explore(
@@ -640,7 +640,7 @@ TEST(ExploreTest, AWorldThatDiesFailsAlone) {
   EXPECT_NE(outcome.violation.find("signal 6"), std::string::npos) << outcome.violation;
 }
 
-TEST(ExploreTest, SaysThatAScenarioFailsWithoutFaults) {
+TEST(ExploreTest, ReportsAScenarioThatFailsWithoutFaults) {
   const Outcome outcome = explore("Fails", [](World& world) {
     world.eventually("pigs fly", [] { return false; });
     world.run(1s);

@@ -16,8 +16,8 @@ namespace {
 
 using test::pod;
 
-/// "+a/x@2" added ("i": initial), "~a/x@1>2" updated ("s": nothing new), "-a/x@2" deleted ("?": the
-/// final state is unknown).
+/// "+a/x@2" added ("i": initial), "~a/x@1>2" updated ("s": a sync), "-a/x@2" deleted ("?": final
+/// state unknown).
 std::string text(const Notification& n) {
   const auto version = [](const api::Object& o) { return std::string(o.resource_version()); };
   switch (n.type) {
@@ -34,7 +34,7 @@ std::string text(const Notification& n) {
 
 class ControllerTest : public testing::Test {
  protected:
-  /// Applies what has been handed over; returns what handlers are told.
+  /// Applies the queued changes; returns the notifications.
   std::vector<std::string> flush(const std::string& resource_version = "1") {
     told_.clear();
     flushes_ = 0;
@@ -67,7 +67,7 @@ TEST_F(ControllerTest, TheFirstListIsInitial) {
   EXPECT_THAT(flush(), ElementsAre("+a/z@1"));
 }
 
-TEST_F(ControllerTest, WhatComesBehindTheFirstListIsTakenAsIfThatHadBeenQueued) {
+TEST_F(ControllerTest, ChangesAfterTheFirstListAreSeparateNotifications) {
   controller_.replace({pod("a/x", 1), pod("a/y", 1), pod("a/z", 1)}, "1");
   controller_.update(pod("a/x", 2));
   controller_.remove(pod("a/y", 3));
@@ -86,19 +86,19 @@ TEST_F(ControllerTest, ASecondListBeforeTheFirstIsAppliedReplacesIt) {
   EXPECT_TRUE(controller_.has_synced());
 }
 
-TEST_F(ControllerTest, AnObjectThatTheFirstListHasTwiceIsOne) {
+TEST_F(ControllerTest, ADuplicateInTheFirstListIsOneObject) {
   controller_.replace({pod("a/x", 1), pod("a/x", 2)}, "1");
   EXPECT_THAT(flush(), ElementsAre("+a/x@1i", "~a/x@1>2"));
   EXPECT_EQ(store_.size(), 1u);
 }
 
-TEST_F(ControllerTest, AnEmptyFirstListIsOneToo) {
+TEST_F(ControllerTest, AnEmptyFirstListSyncs) {
   controller_.replace({}, "1");
   EXPECT_THAT(flush(), IsEmpty());
   EXPECT_TRUE(controller_.has_synced());
 }
 
-TEST_F(ControllerTest, WhatIsThereAlreadyIsUpdated) {
+TEST_F(ControllerTest, ListedObjectsThatExistAreUpdated) {
   start_with({pod("a/x", 1)});
   controller_.add(pod("a/x", 2));
   EXPECT_THAT(flush(), ElementsAre("~a/x@1>2"));
@@ -109,7 +109,7 @@ TEST_F(ControllerTest, WhatIsThereAlreadyIsUpdated) {
   EXPECT_THAT(flush(), ElementsAre("+a/new@5"));
 }
 
-TEST_F(ControllerTest, EveryChangeOfABurstIsTold) {
+TEST_F(ControllerTest, EveryChangeOfABurstIsDelivered) {
   start_with({});
   const auto version = store_.snapshot().version();
   controller_.add(pod("a/x", 1));
@@ -122,27 +122,27 @@ TEST_F(ControllerTest, EveryChangeOfABurstIsTold) {
   EXPECT_EQ(store_.snapshot().version(), version + 1) << "one version of the store";
 }
 
-TEST_F(ControllerTest, WhatANewListLacksIsDeletedWithItsLastKnownState) {
+TEST_F(ControllerTest, ARelistDeletesMissingObjectsWithTheirLastKnownState) {
   start_with({pod("a/x", 1), pod("a/y", 1), pod("a/z", 1)});
   controller_.replace({pod("a/y", 1), pod("a/z", 2), pod("a/new", 2)}, "9");
   EXPECT_THAT(flush("9"), UnorderedElementsAre("-a/x@1?", "~a/y@1>1s", "~a/z@1>2", "+a/new@2"));
 }
 
-TEST_F(ControllerTest, WhatIsGoneIsToldBeforeWhatHasCome) {
+TEST_F(ControllerTest, ARelistDeliversDeletionsBeforeAdditions) {
   start_with({pod("a/gone", 3), pod("a/x", 1), pod("a/y", 2)});
   controller_.replace({pod("a/x", 4), pod("a/y", 5), pod("a/new", 6)}, "6");
   EXPECT_THAT(flush("6"), ElementsAre("-a/gone@3?", "~a/x@1>4", "~a/y@2>5", "+a/new@6"));
 }
 
-TEST_F(ControllerTest, WhatFollowsTheFirstListIsNotInitial) {
+TEST_F(ControllerTest, ChangesAfterTheFirstListAreNotInitial) {
   controller_.replace({pod("a/x", 1)}, "1");
   controller_.add(pod("a/later", 2));
   controller_.update(pod("a/x", 3));
   EXPECT_THAT(flush("3"), ElementsAre("+a/x@1i", "+a/later@2", "~a/x@1>3"));
 }
 
-// One read may bring that x moves away from an address, y takes it, and x moves back.
-TEST_F(ControllerTest, ChangesComeInTheOrderOfArrivalAcrossObjects) {
+// One read may contain: x loses an address, y takes it, x gets it back.
+TEST_F(ControllerTest, ChangesAreDeliveredInArrivalOrderAcrossObjects) {
   start_with({pod("a/x", 1), pod("a/y", 2)});
   const auto version = store_.snapshot().version();
   controller_.update(pod("a/x", 10));
@@ -157,7 +157,7 @@ TEST_F(ControllerTest, ChangesComeInTheOrderOfArrivalAcrossObjects) {
   EXPECT_THAT(store_.list_keys(), UnorderedElementsAre("a/y", "a/z"));
 }
 
-TEST_F(ControllerTest, WhatAListBringsComesBehindTheChangesBeforeIt) {
+TEST_F(ControllerTest, AListIsDeliveredAfterEarlierChanges) {
   start_with({pod("a/x", 1), pod("a/y", 2)});
   controller_.update(pod("a/y", 3));
   controller_.update(pod("a/x", 4));
@@ -184,7 +184,7 @@ TEST_F(ControllerTest, HasMetrics) {
   EXPECT_EQ(controller_.processing().cumulative().size(), metrics::kInformerBuckets.size());
 }
 
-TEST_F(ControllerTest, TheStoreIsNeverBehindWhatIsTold) {
+TEST_F(ControllerTest, TheStoreIsNeverOlderThanNotifications) {
   Indexer store;
   int calls = 0;
   Controller controller(store, {}, [&](const std::vector<Notification>& all) {
@@ -199,7 +199,7 @@ TEST_F(ControllerTest, TheStoreIsNeverBehindWhatIsTold) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST_F(ControllerTest, TheStoreHasTheWholeListWhenItIsTold) {
+TEST_F(ControllerTest, TheStoreHoldsTheWholeListBeforeItsNotifications) {
   Indexer store;
   std::vector<std::string> told;
   Controller controller(store, {}, [&](const std::vector<Notification>& all) {
@@ -222,7 +222,7 @@ TEST_F(ControllerTest, TheStoreHasTheWholeListWhenItIsTold) {
   EXPECT_EQ(store.size(), 0u);
 }
 
-TEST_F(ControllerTest, ADeletionIsToldOnce) {
+TEST_F(ControllerTest, ADeletionIsDeliveredOnce) {
   start_with({pod("a/x", 1)});
   controller_.remove(pod("a/x", 2));
   controller_.remove(pod("a/x", 3));
@@ -231,7 +231,7 @@ TEST_F(ControllerTest, ADeletionIsToldOnce) {
   EXPECT_THAT(flush(), IsEmpty());
 }
 
-TEST_F(ControllerTest, ADeletionOfWhatNobodyKnowsIsToldToNobody) {
+TEST_F(ControllerTest, ADeletionOfAnUnknownObjectIsNotDelivered) {
   start_with({});
   controller_.remove(pod("a/x", 1));
   controller_.add(pod("a/y", 2));
@@ -241,7 +241,7 @@ TEST_F(ControllerTest, ADeletionOfWhatNobodyKnowsIsToldToNobody) {
   EXPECT_THAT(flush(), ElementsAre("+a/y@2", "-a/y@3", "+a/z@5"));
 }
 
-TEST_F(ControllerTest, ADeletionKnowsWhatTheStoreHad) {
+TEST_F(ControllerTest, ADeletionHasTheStoredStateToo) {
   start_with({pod("a/x", 1)});
   std::vector<Notification> got;
   Indexer store;
@@ -255,20 +255,20 @@ TEST_F(ControllerTest, ADeletionKnowsWhatTheStoreHad) {
   EXPECT_EQ(got[0].before.resource_version(), "1");
 }
 
-TEST_F(ControllerTest, AResyncTellsEverythingAgain) {
+TEST_F(ControllerTest, AResyncDeliversEveryObjectAgain) {
   start_with({pod("a/x", 1), pod("a/y", 2)});
   controller_.update(pod("a/x", 3));
   controller_.resync();
   EXPECT_THAT(flush(), UnorderedElementsAre("~a/x@1>3", "~a/y@2>2s"));
 }
 
-TEST_F(ControllerTest, ABookmarkMovesTheStoreOn) {
+TEST_F(ControllerTest, ABookmarkAdvancesTheStoresVersion) {
   start_with({pod("a/x", 1)});
   EXPECT_THAT(flush("55"), IsEmpty());
   EXPECT_EQ(store_.resource_version(), "55");
 }
 
-TEST_F(ControllerTest, StoresWhatTheTransformMakes) {
+TEST_F(ControllerTest, StoresTransformedObjects) {
   std::vector<std::string> told;
   Controller controller(
       store_, [](const api::Object& object) { return pod(object.key(), "7"); },
@@ -282,7 +282,7 @@ TEST_F(ControllerTest, StoresWhatTheTransformMakes) {
   EXPECT_THAT(told, ElementsAre("+a/x@7i", "+a/y@7"));
 }
 
-TEST_F(ControllerTest, WhatAListBringsAgainIsTheStoresOwn) {
+TEST_F(ControllerTest, AnUnchangedListItemIsTheStoredObject) {
   const auto stored = pod("a/x", 1);
   start_with({stored});
   EXPECT_TRUE(controller_.prepare(pod("a/x", 1)).same(stored));
@@ -290,7 +290,7 @@ TEST_F(ControllerTest, WhatAListBringsAgainIsTheStoresOwn) {
   EXPECT_EQ(controller_.prepare(pod("a/y", 3)).resource_version(), "3");
 }
 
-TEST_F(ControllerTest, TransformsAListItemByItemAndOnce) {
+TEST_F(ControllerTest, TransformsEachListItemOnceOnArrival) {
   int transformed = 0;
   Controller controller(
       store_,
@@ -309,7 +309,7 @@ TEST_F(ControllerTest, TransformsAListItemByItemAndOnce) {
 
 // ------------------------------------------------------------------------------------- syncs
 
-/// A controller whose transform takes the resourceVersion out.
+/// A controller whose transform removes the resourceVersion.
 class StrippedControllerTest : public testing::Test {
  protected:
   static api::Object strip(const api::Object& object) {
@@ -336,11 +336,11 @@ class StrippedControllerTest : public testing::Test {
                          }};
 };
 
-TEST_F(StrippedControllerTest, RealUpdatesAreNoSyncs) {
+TEST_F(StrippedControllerTest, UpdatesWithoutVersionsAreNotSyncs) {
   list({noted("a/x", 1, "old"), noted("a/y", 1, "old")});
   EXPECT_THAT(flush(), ElementsAre("+a/x@i", "+a/y@i"));
   controller_.update(noted("a/x", 2, "new"));
-  controller_.update(noted("a/y", 3, "old"));  // it changed in what the transform drops
+  controller_.update(noted("a/y", 3, "old"));  // only fields that the transform drops have changed
   EXPECT_THAT(flush(), ElementsAre("~a/x@>", "~a/y@>"));
   list({noted("a/x", 4, "newer"), noted("a/y", 5, "old")});
   EXPECT_THAT(flush(), ElementsAre("~a/x@>", "~a/y@>s"));
@@ -348,14 +348,14 @@ TEST_F(StrippedControllerTest, RealUpdatesAreNoSyncs) {
   EXPECT_THAT(flush(), UnorderedElementsAre("~a/x@>s", "~a/y@>s"));
 }
 
-TEST_F(ControllerTest, WhatAServerSendsAgainIsASync) {
+TEST_F(ControllerTest, ARepeatedObjectIsASync) {
   start_with({pod("a/x", 1)});
   controller_.add(pod("a/x", 1));
   controller_.update(pod("a/x", 1));
   EXPECT_THAT(flush(), ElementsAre("~a/x@1>1s", "~a/x@1>1s"));
 }
 
-TEST_F(ControllerTest, OtherContentIsNewsWhateverItsVersion) {
+TEST_F(ControllerTest, OtherContentOfTheSameVersionIsAnUpdate) {
   start_with({pod("a/x", 1)});
   controller_.update(pod("a/x", 1, {{}, {}, "other"}));
   EXPECT_THAT(flush(), ElementsAre("~a/x@1>1"));
@@ -365,7 +365,7 @@ TEST_F(ControllerTest, OtherContentIsNewsWhateverItsVersion) {
 
 // --------------------------------------------------------------- transforms that fail
 
-TEST_F(ControllerTest, WhatCannotBeTransformedIsNeitherStoredNorTold) {
+TEST_F(ControllerTest, AFailedTransformIsNeitherStoredNorDelivered) {
   std::vector<std::string> told;
   Controller controller(
       store_,

@@ -17,8 +17,8 @@ namespace {
 
 using test::pod;
 
-/// A delta in a few letters: "+a/x@1" added, "~" updated, "-" deleted, "=" replaced, "." synced;
-/// "?" behind it: the final state is unknown.
+/// A delta as text: "+a/x@1" added, "~" updated, "-" deleted, "=" replaced, "." synced; "?" at the
+/// end: final state unknown.
 std::string text(const Delta& delta) {
   return "+~-=."[static_cast<int>(delta.type)] + delta.object.key() + "@" +
          std::string(delta.object.resource_version()) + (delta.final_state_unknown ? "?" : "");
@@ -56,7 +56,7 @@ TEST_F(DeltaFifoTest, KeepsTheOrderOfArrivalAcrossObjects) {
   EXPECT_EQ(queue_.size(), 0u);
 }
 
-TEST_F(DeltaFifoTest, WhatIsTouchedAgainJumpsNoLine) {
+TEST_F(DeltaFifoTest, AnotherChangeKeepsTheOrder) {
   for (const char* key : {"a/3", "a/1", "a/2"}) queue_.add(pod(key));
   queue_.update(pod("a/1"));
   EXPECT_EQ(pop(queue_), "+a/3@1");
@@ -64,14 +64,14 @@ TEST_F(DeltaFifoTest, WhatIsTouchedAgainJumpsNoLine) {
   EXPECT_THAT(pop_all(queue_), ElementsAre("+a/1@1", "+a/2@1", "~a/1@1", "~a/3@1"));
 }
 
-TEST_F(DeltaFifoTest, QueuesDeletionsOfWhatNobodyKnows) {
+TEST_F(DeltaFifoTest, QueuesDeletionsOfUnknownObjects) {
   queue_.remove(pod("a/x"));
   EXPECT_TRUE(queue_.has_synced());
   queue_.remove(pod("a/x", 2));
   EXPECT_THAT(pop_all(queue_), ElementsAre("-a/x@1", "-a/x@2"));
 }
 
-TEST_F(DeltaFifoTest, AnEmptiedQueueKeepsNoRoomForAList) {
+TEST_F(DeltaFifoTest, AnEmptiedQueueFreesItsLargeBuffer) {
   std::vector<api::Object> list;
   for (int i = 0; i < 20'000; ++i) list.push_back(pod("a/" + std::to_string(i)));
   store_.put(pod("a/0"));
@@ -80,7 +80,7 @@ TEST_F(DeltaFifoTest, AnEmptiedQueueKeepsNoRoomForAList) {
   EXPECT_GE(largest_before, 20'000 * sizeof(Delta));
   pop_all(queue_);
   test::take_largest_allocation();
-  // The next change allocates anew, and little.
+  // The next change allocates a small buffer.
   queue_.add(pod("a/x"));
   EXPECT_LT(test::take_largest_allocation(), 16384u);
   EXPECT_EQ(pop(queue_), "+a/x@1");
@@ -127,7 +127,7 @@ TEST_F(DeltaFifoTest, AListReplacesEverything) {
   EXPECT_THAT(part(5, 7), ElementsAre("=a/in-both@6", "=a/new@7"));
 }
 
-TEST_F(DeltaFifoTest, WhatIsGoneGoesBeforeWhatHasCome) {
+TEST_F(DeltaFifoTest, AListQueuesDeletionsBeforeAdditions) {
   store_.put(pod("a/gone", 1));
   store_.put(pod("a/stays", 1));
   queue_.replace({pod("a/new", 2), pod("a/stays", 3)});
@@ -136,7 +136,7 @@ TEST_F(DeltaFifoTest, WhatIsGoneGoesBeforeWhatHasCome) {
   EXPECT_EQ(pop(queue_), "=a/stays@3");
 }
 
-/// The changes of an object that only the queue knows, and the deltas that it has in the end.
+/// Changes of an object that is in the queue and not in the store, and the deltas that result.
 struct OnlyQueued {
   const char* name;
   std::function<void(DeltaFifo&)> happens;
@@ -185,13 +185,13 @@ INSTANTIATE_TEST_SUITE_P(
                                "+a/x@2 -a/x@3 +a/x@4 -a/x@4?"}),
     [](const auto& test) { return test.param.name; });
 
-TEST_F(DeltaFifoTest, AListAddsToWhatIsQueued) {
+TEST_F(DeltaFifoTest, AListIsQueuedBehindEarlierChanges) {
   queue_.add(pod("a/x", 1));
   queue_.replace({pod("a/x", 2), pod("a/x", 3)});
   EXPECT_THAT(pop_all(queue_), ElementsAre("+a/x@1", "=a/x@2", "=a/x@3"));
 }
 
-TEST_F(DeltaFifoTest, AListDoesNotDeleteTwiceWhatIsBeingDeleted) {
+TEST_F(DeltaFifoTest, AListDoesNotRepeatAQueuedDeletion) {
   store_.put(pod("a/x", 1));
   queue_.remove(pod("a/x", 2));
   queue_.replace({});
@@ -199,14 +199,14 @@ TEST_F(DeltaFifoTest, AListDoesNotDeleteTwiceWhatIsBeingDeleted) {
   EXPECT_THAT(pop_all(queue_), ElementsAre("-a/x@2"));
 }
 
-TEST_F(DeltaFifoTest, AListBehindADeletionBringsTheObjectBack) {
+TEST_F(DeltaFifoTest, AListAfterADeletionAddsTheObjectAgain) {
   store_.put(pod("a/x", 1));
   queue_.remove(pod("a/x", 2));
   queue_.replace({pod("a/x", 3)});
   EXPECT_THAT(pop_all(queue_), ElementsAre("-a/x@2", "=a/x@3"));
 }
 
-TEST_F(DeltaFifoTest, AResyncDeliversTheStoreAgainButNotWhatIsQueued) {
+TEST_F(DeltaFifoTest, AResyncSkipsObjectsWithQueuedChanges) {
   store_.put(pod("a/x", 1));
   store_.put(pod("a/y", 1));
   store_.put(pod("a/z", 1));
@@ -226,7 +226,7 @@ TEST_F(DeltaFifoTest, AResyncOfAnEmptyStoreDoesNothing) {
   EXPECT_FALSE(queue_.has_synced());
 }
 
-TEST_F(DeltaFifoTest, RefusesWhatHasNoKey) {
+TEST_F(DeltaFifoTest, RejectsObjectsWithoutAKey) {
   EXPECT_THROW(queue_.add(pod("a/")), InvalidArgument);
   EXPECT_THROW(queue_.update(pod("a/")), InvalidArgument);
   EXPECT_THROW(queue_.remove(pod("a/")), InvalidArgument);
@@ -281,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(, DeltaFifoFirstChangeTest,
 
 // --------------------------------------------------------------------------------- transform
 
-TEST_F(DeltaFifoTest, TransformsWhatComesInOnce) {
+TEST_F(DeltaFifoTest, TransformsEachObjectOnce) {
   int calls = 0;
   DeltaFifo queue(store_, [&](const api::Object& object) {
     ++calls;
@@ -301,14 +301,14 @@ TEST_F(DeltaFifoTest, TransformsWhatComesInOnce) {
   EXPECT_EQ(pop(queue), ".a/known@100");
 }
 
-/// How a transform can fail.
+/// A way in which a transform can fail.
 struct Failure {
   const char* name;
   api::Object (*transform)(const api::Object&);
 };
 class DeltaFifoTransformTest : public DeltaFifoTest, public testing::WithParamInterface<Failure> {
  protected:
-  /// Fails for what is annotated "bad".
+  /// Fails for objects that are annotated "bad".
   DeltaFifo queue_{store_, [](const api::Object& object) -> api::Object {
                      if (object.annotations()["note"].as_string() != "bad") return object;
                      return GetParam().transform(object);
@@ -326,7 +326,7 @@ TEST_P(DeltaFifoTransformTest, AFailureDropsTheChange) {
   EXPECT_EQ(queue_.transform_failures(), 2u);
 }
 
-TEST_P(DeltaFifoTransformTest, AFailureInAListKeepsWhatWasKnown) {
+TEST_P(DeltaFifoTransformTest, AFailureInAListKeepsTheKnownState) {
   const auto known = pod("a/known", 1);
   store_.put(known);
   EXPECT_TRUE(queue_.prepare(bad("a/known", 2)).same(known));
@@ -339,7 +339,7 @@ TEST_P(DeltaFifoTransformTest, AFailureInAListKeepsWhatWasKnown) {
   EXPECT_THAT(pop_all(queue_), ElementsAre("=a/known@1"));
 }
 
-TEST_P(DeltaFifoTransformTest, ADeletionIsToldWithTheLastKnownState) {
+TEST_P(DeltaFifoTransformTest, ADeletionHasTheLastKnownState) {
   store_.put(pod("a/x", 1));
   queue_.update(pod("a/x", 2));
   queue_.remove(bad("a/x", 3));
@@ -358,7 +358,7 @@ INSTANTIATE_TEST_SUITE_P(
         Failure{"Renames", [](const api::Object&) { return pod("b/other"); }}),
     [](const auto& test) { return test.param.name; });
 
-TEST_F(DeltaFifoTest, WhatATransformMakesAgainCostsNoMemory) {
+TEST_F(DeltaFifoTest, AnEqualTransformResultCostsNoMemory) {
   DeltaFifo queue(store_, [](const api::Object& object) { return pod(object.key(), "7"); });
   const auto stored = pod("a/x", 7);
   store_.put(stored);
@@ -368,7 +368,7 @@ TEST_F(DeltaFifoTest, WhatATransformMakesAgainCostsNoMemory) {
   EXPECT_TRUE(delta.object.same(stored));
 }
 
-TEST_F(DeltaFifoTest, ADeletionThatWasMissedHasTheLastKnownState) {
+TEST_F(DeltaFifoTest, AMissedDeletionHasTheLastKnownState) {
   store_.put(pod("a/x", 1));
   queue_.remove_missed(pod("a/x", 9));
   queue_.update(pod("a/y", 2));

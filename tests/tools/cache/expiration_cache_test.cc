@@ -29,7 +29,7 @@ class ExpirationCacheTest : public testing::Test {
   ExpirationCache cache_{10s, meta_namespace_key, clock_};
 };
 
-TEST_F(ExpirationCacheTest, WhatHasExpiredIsNotFoundAndGoes) {
+TEST_F(ExpirationCacheTest, ExpiredObjectsAreNotFoundAndEvicted) {
   cache_.add(pod("a/x"));
   clock_->advance(10s);
   EXPECT_TRUE(cache_.get(pod("a/x"))) << "exactly so long";
@@ -39,7 +39,7 @@ TEST_F(ExpirationCacheTest, WhatHasExpiredIsNotFoundAndGoes) {
   EXPECT_THAT(cache_.list_keys(), IsEmpty());
 }
 
-TEST_F(ExpirationCacheTest, WhatIsPutThereAgainIsNewAgain) {
+TEST_F(ExpirationCacheTest, PuttingAgainRestartsTheExpiry) {
   cache_.add(pod("a/x", 1));
   clock_->advance(8s);
   cache_.update(pod("a/x", 2));
@@ -51,7 +51,7 @@ TEST_F(ExpirationCacheTest, WhatIsPutThereAgainIsNewAgain) {
   EXPECT_EQ(cache_.get_by_key("a/x").resource_version(), "3");
 }
 
-TEST_F(ExpirationCacheTest, AListHasWhatHasNotExpired) {
+TEST_F(ExpirationCacheTest, AListOmitsExpiredObjects) {
   cache_.replace({pod("a/old"), pod("a/older")}, "5");
   clock_->advance(6s);
   cache_.add(pod("a/new"));
@@ -61,7 +61,7 @@ TEST_F(ExpirationCacheTest, AListHasWhatHasNotExpired) {
   EXPECT_THAT(cache_.list_keys(), ElementsAre("a/new"));
 }
 
-TEST_F(ExpirationCacheTest, ReplaceLeavesNothingElse) {
+TEST_F(ExpirationCacheTest, ReplaceRemovesAllOtherObjects) {
   cache_.add(pod("a/x"));
   cache_.replace({pod("a/y")}, "7");
   EXPECT_THAT(keys(cache_.list()), ElementsAre("a/y"));
@@ -72,7 +72,7 @@ TEST_F(ExpirationCacheTest, ReplaceLeavesNothingElse) {
   EXPECT_THAT(cache_.list(), IsEmpty());
 }
 
-TEST_F(ExpirationCacheTest, RefusesWhatHasNoKey) {
+TEST_F(ExpirationCacheTest, RejectsObjectsWithoutAKey) {
   EXPECT_THROW(cache_.add(pod("a/")), InvalidArgument);
   EXPECT_THROW(cache_.replace({pod("a/x"), pod("a/")}, "1"), InvalidArgument);
   EXPECT_THAT(cache_.list(), IsEmpty());
@@ -92,7 +92,7 @@ TEST_F(ExpirationCacheTest, TakesAnyPolicy) {
   EXPECT_THAT(keys(cache.list()), ElementsAre("a/stays"));
 }
 
-/// Looks into the cache that asks it, and puts objects back that have expired.
+/// Reads the cache that calls it, and puts expired objects back.
 class CuriousPolicy : public ExpirationPolicy {
  public:
   bool is_expired(const api::Object& object, Clock::Duration) const override {
@@ -113,6 +113,31 @@ TEST_F(ExpirationCacheTest, ItsPolicyMayUseTheCache) {
   EXPECT_THAT(cache.list(), IsEmpty());
   EXPECT_THAT(cache.list_keys(), ElementsAre("a/comes-back")) << "it is another one";
   EXPECT_EQ(cache.get_by_key("a/comes-back").resource_version(), "2");
+}
+
+/// Adds each expired object anew.
+class RefreshingPolicy : public ExpirationPolicy {
+ public:
+  bool is_expired(const api::Object& object, Clock::Duration age) const override {
+    if (age < 5s) return false;
+    clock->advance(1s);
+    cache->add(object);
+    return true;
+  }
+  ExpirationCache* cache = nullptr;
+  std::shared_ptr<test::FakeClock> clock;
+};
+
+TEST_F(ExpirationCacheTest, KeepsAnObjectThatWasAddedWhileItExpired) {
+  auto policy = std::make_unique<RefreshingPolicy>();
+  auto& refreshing = *policy;
+  ExpirationCache cache(std::move(policy), meta_namespace_key, clock_);
+  refreshing.cache = &cache;
+  refreshing.clock = clock_;
+  cache.add(pod("a/x"));
+  clock_->advance(5s);
+  EXPECT_FALSE(cache.get_by_key("a/x"));
+  EXPECT_TRUE(cache.get_by_key("a/x"));
 }
 
 TEST(TtlPolicyTest, WithoutATimeNothingExpires) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <latch>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,7 +31,7 @@ std::string take(Fifo& fifo) {
          (item->initial ? "i" : "");
 }
 
-TEST(FifoTest, OfEachObjectTheLatestInThePlaceOfTheFirst) {
+TEST(FifoTest, CoalescesToTheLatestStateInTheFirstPlace) {
   Fifo fifo;
   fifo.add(pod("a/foo", 10));
   fifo.add(pod("a/bar", 1));
@@ -38,14 +39,14 @@ TEST(FifoTest, OfEachObjectTheLatestInThePlaceOfTheFirst) {
   fifo.add(pod("a/foo", 13));
   fifo.add(pod("a/zab", 30));
   EXPECT_EQ(take(fifo), "a/foo@13");
-  fifo.add(pod("a/foo", 14));  // it has to wait again
+  fifo.add(pod("a/foo", 14));  // it is queued again
   EXPECT_EQ(take(fifo), "a/bar@1");
   EXPECT_EQ(take(fifo), "a/zab@30");
   EXPECT_EQ(take(fifo), "a/foo@14");
   EXPECT_EQ(fifo.size(), 0u);
 }
 
-TEST(FifoTest, CanBeLookedInto) {
+TEST(FifoTest, ListsAndGetsQueuedObjects) {
   Fifo fifo;
   fifo.add(pod("a/foo", 10));
   fifo.update(pod("a/foo", 15));
@@ -57,7 +58,7 @@ TEST(FifoTest, CanBeLookedInto) {
   EXPECT_THAT(fifo.list(), IsEmpty());
 }
 
-TEST(FifoTest, AListReplacesWhatWaits) {
+TEST(FifoTest, AListReplacesQueuedObjects) {
   Fifo fifo;
   fifo.add(pod("a/gone", 1));
   fifo.add(pod("a/foo", 10));
@@ -67,7 +68,7 @@ TEST(FifoTest, AListReplacesWhatWaits) {
   EXPECT_EQ(fifo.size(), 0u);
 }
 
-TEST(FifoTest, WhatIsRemovedIsNotTakenOut) {
+TEST(FifoTest, RemovedObjectsAreNotPopped) {
   Fifo fifo;
   fifo.add(pod("a/x", 1));
   fifo.add(pod("a/y", 2));
@@ -90,6 +91,14 @@ TEST(FifoTest, IsSyncedOnceTheFirstListHasBeenTakenOut) {
   EXPECT_TRUE(fifo.has_synced());
 }
 
+TEST(FifoTest, IsSyncedWithoutARemovedObject) {
+  Fifo fifo;
+  fifo.replace({pod("a/x", 1), pod("a/y", 2)});
+  fifo.remove(pod("a/x", 1));
+  EXPECT_EQ(take(fifo), "a/y@2i");
+  EXPECT_TRUE(fifo.has_synced());
+}
+
 TEST(FifoTest, IsSyncedByAnEmptyListOrAnythingElse) {
   Fifo empty;
   empty.replace({});
@@ -99,7 +108,7 @@ TEST(FifoTest, IsSyncedByAnEmptyListOrAnythingElse) {
   EXPECT_TRUE(added.has_synced());
 }
 
-TEST(FifoTest, RefusesWhatHasNoKey) {
+TEST(FifoTest, RejectsObjectsWithoutAKey) {
   Fifo fifo;
   EXPECT_THROW(fifo.add(pod("a/")), InvalidArgument);
   EXPECT_THROW(fifo.replace({pod("a/")}), InvalidArgument);
@@ -108,9 +117,16 @@ TEST(FifoTest, RefusesWhatHasNoKey) {
 
 TEST(FifoTest, ClosingEndsAllWaiting) {
   Fifo fifo;
+  constexpr int kThreads = 10;
+  std::latch started(kThreads);
   std::vector<std::future<std::string>> waiting;
-  for (int i = 0; i < 10; ++i)
-    waiting.push_back(std::async(std::launch::async, [&] { return take(fifo); }));
+  for (int i = 0; i < kThreads; ++i) {
+    waiting.push_back(std::async(std::launch::async, [&] {
+      started.count_down();
+      return take(fifo);
+    }));
+  }
+  lookout::test::wait_for(started);
   EXPECT_FALSE(fifo.closed());
   fifo.close();
   EXPECT_TRUE(fifo.closed());
@@ -128,7 +144,7 @@ TEST(FifoTest, AStopEndsAWait) {
   EXPECT_FALSE(lookout::test::get(waiting));
 }
 
-TEST(FifoTest, WhatOneThreadPutsInComesOutInItsOrder) {
+TEST(FifoTest, KeepsTheOrderOfEachThread) {
   constexpr int kAmount = 500;
   Fifo fifo;
   std::vector<std::jthread> threads;
@@ -168,9 +184,9 @@ class HeapTest : public testing::Test {
                     [](const Thing& a, const Thing& b) { return a.urgency < b.urgency; }};
 };
 
-TEST_F(HeapTest, TheMostUrgentComesFirst) {
+TEST_F(HeapTest, PopsTheSmallestItemFirst) {
   add({{"foo", 10}, {"bar", 1}, {"baz", 11}, {"zab", 30}});
-  heap_.add({"foo", 13});  // in the place of the other
+  heap_.add({"foo", 13});  // replaces the earlier one
   EXPECT_EQ(take(), "bar@1");
   EXPECT_EQ(take(), "baz@11");
   EXPECT_FALSE(heap_.remove("baz"));
@@ -179,14 +195,14 @@ TEST_F(HeapTest, TheMostUrgentComesFirst) {
   EXPECT_EQ(take(), "zab@30");
 }
 
-TEST_F(HeapTest, ManyCanBeAddedBeforeOneIsTaken) {
+TEST_F(HeapTest, ABulkAddWakesAWaiterWithTheFirstItem) {
   auto first = std::async(std::launch::async, [&] { return take(); });
   heap_.bulk_add({{"c", 3}, {"a", 1}, {"b", 2}});
   EXPECT_EQ(lookout::test::get(first), "a@1");
   EXPECT_EQ(take(), "b@2");
 }
 
-TEST_F(HeapTest, WhatIsThereCanBeLeftAlone) {
+TEST_F(HeapTest, AddIfNotPresentKeepsExistingItems) {
   heap_.add_if_not_present({"foo", 10});
   heap_.add_if_not_present({"bar", 1});
   heap_.add_if_not_present({"foo", 13});
@@ -215,7 +231,7 @@ TEST_F(HeapTest, AnUpdateFindsItsPlace) {
   EXPECT_THAT(heap_.list_keys(), ElementsAre("foo", "bal", "bar"));
 }
 
-TEST_F(HeapTest, CanBeLookedInto) {
+TEST_F(HeapTest, ListsAndGetsItems) {
   EXPECT_THAT(heap_.list(), IsEmpty());
   EXPECT_THAT(heap_.list_keys(), IsEmpty());
   add({{"foo", 10}, {"bar", 1}});
@@ -236,7 +252,7 @@ TEST_F(HeapTest, ClosingEndsWaiting) {
   EXPECT_THROW(heap_.bulk_add({{"x", 1}}), InvalidArgument);
 }
 
-TEST_F(HeapTest, ManyPutInAndItIsInOrder) {
+TEST_F(HeapTest, KeepsTheOrderWithConcurrentWriters) {
   constexpr int kAmount = 500;
   {
     std::vector<std::jthread> threads;
@@ -255,7 +271,7 @@ TEST_F(HeapTest, ManyPutInAndItIsInOrder) {
   }
 }
 
-TEST_F(HeapTest, WhatIsEquallyUrgentComesInTheOrderOfItsArrival) {
+TEST_F(HeapTest, EqualItemsArePoppedInArrivalOrder) {
   add({{"c", 1}, {"a", 1}, {"b", 1}, {"first", 0}});
   heap_.add({"c", 1});  // arrives again
   EXPECT_EQ(take(), "first@0");
@@ -264,7 +280,7 @@ TEST_F(HeapTest, WhatIsEquallyUrgentComesInTheOrderOfItsArrival) {
   EXPECT_EQ(take(), "c@1");
 }
 
-TEST_F(HeapTest, OfOneKeyInABulkTheLastCounts) {
+TEST_F(HeapTest, ABulkAddKeepsTheLastItemOfAKey) {
   heap_.add({"a", 9});
   heap_.bulk_add({{"a", 1}, {"b", 2}, {"a", 3}});
   EXPECT_THAT(heap_.list(), ElementsAre(Thing{"b", 2}, Thing{"a", 3}));

@@ -33,7 +33,7 @@ std::uint64_t number(const api::Object& object) {
   return std::stoull(std::string(object.resource_version()));
 }
 
-/// Objects and index of one moment fit each other.
+/// The objects and the index of one snapshot agree.
 void expect_consistent(const Snapshot& snapshot) {
   std::size_t n = 0;
   std::uint64_t newest = 0;
@@ -56,11 +56,11 @@ void expect_consistent(const Snapshot& snapshot) {
     indexed += in_bucket;
   }
   ASSERT_EQ(indexed, n);
-  // The writer says with each change what the last one was.
+  // Each change carries the number of the previous one.
   ASSERT_TRUE(n == 0 || snapshot.resource_version() == std::to_string(newest));
 }
 
-TEST(IndexerConcurrencyTest, ReadersSeeMomentsThatExisted) {
+TEST(IndexerConcurrencyTest, ReadersSeeConsistentSnapshots) {
   Indexer store({{"node", index_by_node}});
   std::atomic<bool> done{false};
   std::vector<std::thread> readers;
@@ -73,7 +73,7 @@ TEST(IndexerConcurrencyTest, ReadersSeeMomentsThatExisted) {
       expect_consistent(snapshot);
     }
   });
-  readers.emplace_back([&] {  // holds on to old ones
+  readers.emplace_back([&] {  // keeps old snapshots
     std::vector<Snapshot> held;
     while (!done) {
       held.push_back(store.snapshot());
@@ -100,7 +100,7 @@ TEST(IndexerConcurrencyTest, ReadersSeeMomentsThatExisted) {
     std::vector<StoreChange> changes;
     for (auto n = 1 + random() % 5; n > 0; --n) {
       changes.push_back({StoreChange::Type::kPut, version(i)});
-      // Something goes; never what is newest.
+      // Remove an object, never the newest one.
       changes.push_back({StoreChange::Type::kRemove, version(i + kKeys / 2)});
       ++i;
     }
@@ -111,8 +111,8 @@ TEST(IndexerConcurrencyTest, ReadersSeeMomentsThatExisted) {
   expect_consistent(store.snapshot());
 }
 
-/// Updates one after the other, of one object each and in turn: whoever has seen number n sees of
-/// every key a number above n - kKeys. Most of these change a slot where it lies.
+/// Each update changes one object, and the keys take turns: a reader that has seen number n sees a
+/// number above n - kKeys for every key. Most of these updates change a slot in place.
 TEST(IndexerConcurrencyTest, UpdatesOfOneObjectAreSeenInOrder) {
   Indexer store({{"node", index_by_node}});
   const auto put = [&](std::size_t i) { store.put(pod(key(i), i, {{}, "n", {}})); };
@@ -190,7 +190,7 @@ TEST(IndexerConcurrencyTest, WritersTakeTurns) {
   EXPECT_EQ(indexed, store.size());
 }
 
-TEST(IndexerConcurrencyTest, ReplaceLeavesNothingElseWhileOthersWrite) {
+TEST(IndexerConcurrencyTest, ReplaceRemovesEverythingElseDuringWrites) {
   Indexer store;
   std::atomic<bool> done{false};
   std::thread writer([&] {
@@ -198,7 +198,7 @@ TEST(IndexerConcurrencyTest, ReplaceLeavesNothingElseWhileOthersWrite) {
   });
   for (std::size_t i = 0; i < 200; ++i) {
     store.replace({pod("mine/x", i), pod("mine/y", i)}, std::to_string(i));
-    // Whatever has come since came after the replacement.
+    // Other objects came after the replacement.
     const Snapshot snapshot = store.snapshot();
     EXPECT_TRUE(snapshot.get("mine", "x") && snapshot.get("mine", "y"));
   }
@@ -208,11 +208,11 @@ TEST(IndexerConcurrencyTest, ReplaceLeavesNothingElseWhileOthersWrite) {
   EXPECT_EQ(store.size(), 1u);
 }
 
-/// A replacement that loses the race against a writer must look again at what is there.
-TEST(IndexerConcurrencyTest, ReplaceRemovesWhatCameWhileItWasPreparing) {
+/// A replacement that loses the race against a writer must read the current content again.
+TEST(IndexerConcurrencyTest, ReplaceRemovesObjectsAddedDuringItsPreparation) {
   Indexer* again = nullptr;
   bool once = true;
-  // Index functions run before the writer's turn: time enough for somebody else's change.
+  // Index functions run before the writer locks the store: another writer can change it in between.
   Indexer store({{"late", [&](const api::Object& object, IndexValues&) {
                     if (object.name() == "new" && std::exchange(once, false))
                       again->put(pod("a/intruder"));

@@ -25,7 +25,7 @@ using test::PodSpec;
 static_assert(std::ranges::input_range<ObjectRange>);
 static_assert(std::ranges::input_range<Snapshot>);
 
-/// Files pods under the value of each of their labels, and under their node.
+/// Indexes pods by the value of each of their labels, and by their node.
 void by_label_values(const api::Object& object, IndexValues& values) {
   for (const auto& [name, value] : object.labels().members()) values.add(value.as_string());
 }
@@ -56,7 +56,7 @@ TEST(IndexerTest, KeepsObjectsByKey) {
   EXPECT_EQ(store.key_of(pod("c/y")), "c/y");
 }
 
-TEST(IndexerTest, FindsNothingUnderKeysThatItDoesNotHave) {
+TEST(IndexerTest, FindsNothingUnderAbsentKeys) {
   Indexer store;
   store.put(pod("a/x"));
   store.put(pod("y"));
@@ -66,7 +66,7 @@ TEST(IndexerTest, FindsNothingUnderKeysThatItDoesNotHave) {
   EXPECT_FALSE(store.get("", ""));
 }
 
-TEST(IndexerTest, PuttingTheVeryHandleAgainWritesNothing) {
+TEST(IndexerTest, PuttingTheSameHandleAgainWritesNothing) {
   int filed = 0;
   Indexer store({{"node", [&](const api::Object& object, IndexValues& values) {
                     ++filed;
@@ -142,7 +142,7 @@ TEST(IndexerTest, RemovesByObjectAndByKey) {
   EXPECT_TRUE(store.snapshot().empty());
 }
 
-TEST(IndexerTest, RefusesWhatHasNoKey) {
+TEST(IndexerTest, RejectsObjectsWithoutAKey) {
   Indexer store;
   store.put(pod("a/x"));
   const auto version = store.snapshot().version();
@@ -165,7 +165,7 @@ StoreChange remove_of(api::Object object) {
   return {StoreChange::Type::kRemove, std::move(object)};
 }
 
-TEST(IndexerTest, ABatchIsOneVersionAndTellsWhatEachChangeMet) {
+TEST(IndexerTest, ABatchIsOneVersionAndReturnsPreviousObjects) {
   Indexer store(test_indexers());
   store.put(pod("a/x", 1, on("n1")));
   const auto version = store.snapshot().version();
@@ -185,7 +185,7 @@ TEST(IndexerTest, ABatchIsOneVersionAndTellsWhatEachChangeMet) {
   EXPECT_THAT(store.index_keys("node", "n1"), ElementsAre("a/y"));
 }
 
-TEST(IndexerTest, ReplaceLeavesNothingElse) {
+TEST(IndexerTest, ReplaceRemovesAllOtherObjects) {
   Indexer store(test_indexers());
   const auto kept = pod("a/kept", 1, on("n1"));
   store.put(kept);
@@ -201,7 +201,7 @@ TEST(IndexerTest, ReplaceLeavesNothingElse) {
   EXPECT_THAT(store.index_values("node"), IsEmpty());
 }
 
-TEST(IndexerTest, OfTwoObjectsWithOneKeyReplaceTakesTheLast) {
+TEST(IndexerTest, ReplaceKeepsTheLastOfDuplicateKeys) {
   Indexer store(test_indexers());
   store.replace({pod("a/x", 1, on("n1")), pod("a/x", 2, on("n2"))}, "5");
   EXPECT_EQ(store.size(), 1u);
@@ -224,7 +224,7 @@ TEST(IndexerTest, ABookmarkChangesNothingButTheResourceVersion) {
 
 // ---------------------------------------------------------------------------------- indexes
 
-TEST(IndexerTest, FilesAnObjectUnderEachOfItsValues) {
+TEST(IndexerTest, IndexesAnObjectUnderEachOfItsValues) {
   Indexer store(test_indexers());
   store.put(pod("a/x", 1, labelled({{"tier", "web"}, {"zone", "north"}, {"also", "web"}})));
   store.put(pod("a/y", 1, labelled({{"tier", "web"}})));
@@ -262,7 +262,7 @@ TEST(IndexerTest, IndexesFollowChanges) {
   EXPECT_THAT(store.index_keys("node", "n1"), IsEmpty());
 }
 
-TEST(IndexerTest, ASetStaysWhileThereIsSomethingInIt) {
+TEST(IndexerTest, AnIndexEntryStaysWhileItHasObjects) {
   Indexer store(test_indexers());
   for (int i = 0; i < 100; ++i) store.put(pod("a/" + std::to_string(i), 1, on("n1")));
   for (int i = 0; i < 99; ++i) {
@@ -272,7 +272,7 @@ TEST(IndexerTest, ASetStaysWhileThereIsSomethingInIt) {
   EXPECT_THAT(store.index_values("node"), ElementsAre("n1"));
 }
 
-TEST(IndexerTest, FindsWhatSharesAValueWithAnObject) {
+TEST(IndexerTest, FindsObjectsThatShareAnIndexValue) {
   Indexer store(test_indexers());
   store.put(pod("a/x", 1, labelled({{"tier", "web"}, {"zone", "north"}})));
   store.put(pod("a/y", 1, labelled({{"tier", "web"}, {"zone", "north"}})));
@@ -282,7 +282,7 @@ TEST(IndexerTest, FindsWhatSharesAValueWithAnObject) {
   EXPECT_THAT(store.index("label", pod("a/none")), IsEmpty());
 }
 
-TEST(IndexerTest, AnUnknownIndexIsAMistake) {
+TEST(IndexerTest, AnUnknownIndexThrows) {
   Indexer store(test_indexers());
   EXPECT_THROW(store.by_index("colour", "red"), InvalidArgument);
   EXPECT_THROW(store.index_keys("colour", "red"), InvalidArgument);
@@ -308,7 +308,7 @@ TEST(IndexerTest, AnObjectForWhichAnIndexFunctionThrowsIsNotFoundThroughThatInde
   EXPECT_EQ(store.size(), 2u);
 }
 
-TEST(IndexerTest, IndexesAddedLaterAreFilledWithWhatIsThere) {
+TEST(IndexerTest, LaterIndexesContainExistingObjects) {
   Indexer store;
   for (int i = 0; i < 50; ++i)
     store.put(pod("a/" + std::to_string(i), 1, on(i % 2 == 0 ? "even" : "odd")));
@@ -321,7 +321,7 @@ TEST(IndexerTest, IndexesAddedLaterAreFilledWithWhatIsThere) {
   EXPECT_EQ(store.snapshot().by_index("node", "odd").size(), 26u);
 }
 
-TEST(IndexerTest, AnIndexNameCanBeTakenOnce) {
+TEST(IndexerTest, AnIndexNameIsUnique) {
   Indexer store({{"node", by_node}});
   EXPECT_THROW(store.add_indexers({{"label", by_label_values}, {"node", by_node}}),
                InvalidArgument);
@@ -341,7 +341,7 @@ TEST(IndexerTest, AnIndexFunctionMayReadTheStore) {
 }
 
 /// An index function may depend on more than the object, though it should not.
-TEST(IndexerTest, AnIndexFunctionThatChangesItsMindDoesNoHarm) {
+TEST(IndexerTest, AnInconsistentIndexFunctionLeavesNoStaleEntries) {
   std::string now = "one";
   bool throws = false;
   const auto fickle = [&](const api::Object&, IndexValues& values) {
@@ -375,8 +375,8 @@ TEST(IndexerTest, AnIndexFunctionThatChangesItsMindDoesNoHarm) {
   EXPECT_THAT(keys(before.by_index("fickle", "e")), ElementsAre("a/old"));
 }
 
-/// A store knows of the values of an object nothing but a short sum. Two values may have the same.
-TEST(IndexerTest, AnIndexFunctionThatChangesItsMindUnseenDoesNoHarmEither) {
+/// A store keeps only a short hash of an object's index values. Two values may have the same hash.
+TEST(IndexerTest, AnInconsistentIndexFunctionWithEqualHashesIsHarmless) {
   const auto sum_of = [](const std::string& value) {
     detail::ValueTable table;
     detail::IndexedValues values;
@@ -404,7 +404,7 @@ TEST(IndexerTest, AnIndexFunctionThatChangesItsMindUnseenDoesNoHarmEither) {
   EXPECT_THAT(store.list(), IsEmpty());
 }
 
-TEST(IndexerTest, AnObjectMayBeFiledUnderVeryManyValues) {
+TEST(IndexerTest, AnObjectMayHaveVeryManyIndexValues) {
   const auto many = [](const api::Object& object, IndexValues& values) {
     for (int i = 0; i < 70'000; i += object.resource_version() == "1" ? 1 : 50)
       values.add(std::to_string(i));
@@ -425,7 +425,7 @@ std::string by_uid_like_name(const api::Object& object) {
   return "key:" + std::string(object.name());  // the namespace does not count
 }
 
-TEST(IndexerTest, TakesAKeyFunction) {
+TEST(IndexerTest, AcceptsAKeyFunction) {
   Indexer store(by_uid_like_name, test_indexers());
   store.put(pod("a/x", 1, on("n1")));
   store.put(pod("b/x", 2, on("n1")));
@@ -455,8 +455,8 @@ TEST(IndexerTest, AKeyFunctionThatThrowsChangesNothing) {
   EXPECT_THAT(store.list_keys(), ElementsAre("key:x"));
 }
 
-/// The table that look-ups go through is replaced by one of another size, a few slots with each
-/// change: as the store grows, as it shrinks, and as a batch leaves no time for that.
+/// The look-up table is migrated to another size, a few slots with each change: as the store grows,
+/// as it shrinks, and at once when a batch leaves no time for it.
 TEST(IndexerTest, LookUpsAreRightWhileTheStoreGrowsAndShrinks) {
   Indexer store;
   std::minstd_rand random(7);
@@ -507,7 +507,7 @@ TEST(IndexerTest, LookUpsAreRightWhileTheStoreGrowsAndShrinks) {
   EXPECT_TRUE(all_agree(2 * kMost));
 }
 
-TEST(IndexerTest, AnEmptyHandleIsNoObjectWhateverTheKeyFunctionSays) {
+TEST(IndexerTest, AnEmptyHandleIsRejectedEvenIfItHasAKey) {
   Indexer store([](const api::Object&) { return std::string("one"); }, {});
   store.put(pod("a/x"));
   EXPECT_THROW(store.put({}), InvalidArgument);
@@ -564,8 +564,8 @@ TEST(SnapshotTest, NeverChanges) {
   }
 }
 
-/// Of updates that change no index value, which change slots where they lie.
-TEST(SnapshotTest, NeverChangesWhenItIsHeldForAMoment) {
+/// For updates that change no index value, and change slots in place.
+TEST(SnapshotTest, NeverChangesWhileItIsHeldBriefly) {
   constexpr std::size_t kObjects = 200;
   Indexer store(test_indexers());
   std::vector<std::size_t> now(kObjects, 0);
@@ -666,7 +666,7 @@ TEST(SnapshotTest, EqualVersionsMeanEqualContent) {
 
 // ----------------------------------------------------------------------------------- memory
 
-TEST(SnapshotTest, KeepsWhatItShowsAndNothingThatCameAndWent) {
+TEST(SnapshotTest, KeepsOnlyItsOwnObjectsAlive) {
   Indexer store(test_indexers());
   std::vector<api::Object> first;
   for (std::size_t i = 0; i < 100; ++i) {
@@ -686,16 +686,16 @@ TEST(SnapshotTest, KeepsWhatItShowsAndNothingThatCameAndWent) {
     for (const auto& object : passed) n += test::references(object) - 1;
     return n;
   };
-  // The current hundred, and what awaits being freed with the next batch.
+  // The current hundred, and the objects that the next batch frees.
   EXPECT_LE(alive(), 100u + 256u);
   held = {};
   for (const auto& object : first) EXPECT_EQ(test::references(object), 1u) << "freed at once";
   store.replace({}, "");
-  store.snapshot();  // a reader that goes frees what waits
+  store.snapshot();  // a reader that ends frees retired objects
   EXPECT_EQ(alive(), 0u);
 }
 
-TEST(SnapshotTest, ManySnapshotsShareWhatTheyShow) {
+TEST(SnapshotTest, SnapshotsShareObjects) {
   Indexer store(test_indexers());
   std::vector<api::Object> objects;
   std::vector<Snapshot> snapshots;
@@ -717,7 +717,7 @@ TEST(SnapshotTest, ManySnapshotsShareWhatTheyShow) {
   }
 }
 
-TEST(IndexerTest, LeavesNothingBehind) {
+TEST(IndexerTest, FreesItsObjects) {
   std::vector<api::Object> objects;
   {
     Indexer store(by_uid_like_name, test_indexers());

@@ -45,7 +45,7 @@ class MutationCacheTest : public testing::Test {
   std::unique_ptr<MutationCache> cache_;
 };
 
-TEST_F(MutationCacheTest, GivesTheNewerOfTwo) {
+TEST_F(MutationCacheTest, ReturnsTheNewerOfStoreAndWrite) {
   auto& cache = make();
   store_->add(thing("x", 5));
   EXPECT_EQ(version("x"), "5");
@@ -57,14 +57,25 @@ TEST_F(MutationCacheTest, GivesTheNewerOfTwo) {
   EXPECT_EQ(version("x"), "10") << "as a number, not as text";
 }
 
-TEST_F(MutationCacheTest, WhatTheStoreLacksIsNotThereByDefault) {
+TEST_F(MutationCacheTest, OmitsWritesThatTheStoreLacksByDefault) {
   auto& cache = make();
   cache.mutation(thing("x", 7));
   EXPECT_FALSE(cache.get("a/x")) << "it may be gone already";
   EXPECT_THAT(on_node("n1"), IsEmpty());
 }
 
-TEST_F(MutationCacheTest, WhatTheStoreLacksCanBeIncluded) {
+TEST_F(MutationCacheTest, AnIndexOmitsExpiredWrites) {
+  options_.include_adds = true;
+  options_.ttl = 60s;
+  auto& cache = make();
+  cache.mutation(thing("x", 7));
+  clock_->advance(60s - 1ms);
+  EXPECT_THAT(on_node("n1"), ElementsAre("x@7"));
+  clock_->advance(1ms);
+  EXPECT_THAT(on_node("n1"), IsEmpty());
+}
+
+TEST_F(MutationCacheTest, CanIncludeWritesThatTheStoreLacks) {
   options_.include_adds = true;
   auto& cache = make();
   cache.mutation(thing("x", 7));
@@ -90,7 +101,7 @@ TEST_F(MutationCacheTest, AnIndexFunctionMayUseTheCache) {
   EXPECT_EQ(found, 1u);
 }
 
-TEST_F(MutationCacheTest, ForgetsAfterAWhile) {
+TEST_F(MutationCacheTest, EvictsWritesAfterTheirTtl) {
   options_.include_adds = true;
   auto& cache = make();
   cache.mutation(thing("x", 7));
@@ -101,7 +112,7 @@ TEST_F(MutationCacheTest, ForgetsAfterAWhile) {
   EXPECT_THAT(on_node("n1"), IsEmpty());
 }
 
-TEST_F(MutationCacheTest, ForgetsNothingIfTheTimeIsLongEnough) {
+TEST_F(MutationCacheTest, KeepsWritesWithALongTtl) {
   options_.ttl = Clock::Duration::max();
   auto& cache = make();
   store_->add(thing("x", 5));
@@ -110,7 +121,7 @@ TEST_F(MutationCacheTest, ForgetsNothingIfTheTimeIsLongEnough) {
   EXPECT_EQ(version("x"), "7");
 }
 
-TEST_F(MutationCacheTest, ForgetsWhatWasNotAskedForTheLongest) {
+TEST_F(MutationCacheTest, EvictsTheLeastRecentlyUsedWrite) {
   options_.include_adds = true;
   options_.max_size = 2;
   auto& cache = make();
@@ -123,7 +134,7 @@ TEST_F(MutationCacheTest, ForgetsWhatWasNotAskedForTheLongest) {
   EXPECT_EQ(version("z"), "3");
 }
 
-/// The informer's notification after a write of version 5, uid 1.
+/// A notification of the informer after a write of version 5, uid 1.
 struct Told {
   const char* name;
   int version;
@@ -132,7 +143,7 @@ struct Told {
 };
 class MutationCacheUpdateTest : public MutationCacheTest,
                                 public testing::WithParamInterface<Told> {};
-TEST_P(MutationCacheUpdateTest, AnAdditionOrUpdateThatIsAsNewReplacesAWrite) {
+TEST_P(MutationCacheUpdateTest, AnAdditionOrUpdateReplacesAWriteThatIsNotNewer) {
   options_.include_adds = true;
   auto& cache = make();
   cache.mutation(thing("x", 5));
@@ -148,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(, MutationCacheUpdateTest,
 
 class MutationCacheDeleteTest : public MutationCacheTest,
                                 public testing::WithParamInterface<Told> {};
-TEST_P(MutationCacheDeleteTest, ADeletionThatConcernsAWriteEndsIt) {
+TEST_P(MutationCacheDeleteTest, ADeletionEvictsAWriteOfTheSameObject) {
   options_.include_adds = true;
   auto& cache = make();
   cache.mutation(thing("x", 5));
@@ -163,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(, MutationCacheDeleteTest,
                                          Told{"OlderOfAnotherLife", 4, "2", false}),
                          [](const auto& test) { return test.param.name; });
 
-TEST_F(MutationCacheTest, AWriteThatIsAnsweredAfterTheDeletionStaysDeleted) {
+TEST_F(MutationCacheTest, AWriteThatReturnsAfterTheDeletionStaysDeleted) {
   options_.include_adds = true;
   auto& cache = make();
   store_->add(thing("x", 4));
@@ -178,7 +189,7 @@ TEST_F(MutationCacheTest, AWriteThatIsAnsweredAfterTheDeletionStaysDeleted) {
   EXPECT_THAT(on_node("n1"), IsEmpty());
 }
 
-TEST_F(MutationCacheTest, AnObjectMayComeAgainAfterItsDeletion) {
+TEST_F(MutationCacheTest, AnObjectMayBeRecreatedAfterItsDeletion) {
   options_.include_adds = true;
   auto& cache = make();
   cache.on_delete(thing("x", 6));

@@ -12,7 +12,7 @@ namespace {
 
 using Header = NewestTable::Header;
 
-/// Headers with the hashes that a test chooses.
+/// Object headers with hashes that the test chooses.
 class NewestTableTest : public testing::Test {
  protected:
   const Header* object(std::uint32_t hash) {
@@ -28,7 +28,7 @@ class NewestTableTest : public testing::Test {
   std::deque<Header> headers_;
 };
 
-TEST_F(NewestTableTest, HasWhatItWasMadeOf) {
+TEST_F(NewestTableTest, ContainsTheInitialObjects) {
   std::vector<const Header*> objects;
   for (std::uint32_t i = 0; i < 1000; ++i) objects.push_back(object(i * 2654435761u));
   const NewestTable table(objects);
@@ -36,7 +36,7 @@ TEST_F(NewestTableTest, HasWhatItWasMadeOf) {
   EXPECT_FALSE(has(table, object(12345)));
 }
 
-TEST_F(NewestTableTest, KnowsWhenItIsTooSmallOrTooLarge) {
+TEST_F(NewestTableTest, ReportsWhenItIsTooSmallOrTooLarge) {
   NewestTable table({});
   EXPECT_TRUE(table.suits(0));
   std::size_t most = 0;
@@ -50,13 +50,13 @@ TEST_F(NewestTableTest, KnowsWhenItIsTooSmallOrTooLarge) {
   EXPECT_FALSE(large.suits(10));
 }
 
-/// All that can go wrong with places that are taken: runs that begin at the end of the table and go
-/// on at its begin, many objects of one hash, holes in the middle of runs.
-TEST_F(NewestTableTest, AgreesWithAMapWhateverTheHashes) {
+/// The difficult cases of open addressing: probe runs that wrap around the end of the table, many
+/// objects with one hash, gaps in the middle of runs.
+TEST_F(NewestTableTest, EqualsAMapForAnyHashes) {
   for (const std::uint32_t distinct : {1u, 3u, 20u, 0xFFFFFFFFu}) {
     std::minstd_rand random(distinct);
     const auto hash = [&]() -> std::uint32_t {
-      // (The upper bits choose the place: these lie at the end of the table, or anywhere.)
+      // (The upper bits choose the slot: these hashes are at the end of the table, or anywhere.)
       return distinct == 0xFFFFFFFFu
                  ? static_cast<std::uint32_t>(random()) * 2654435761u
                  : 0xFFFFFFFFu - static_cast<std::uint32_t>(random()) % distinct;
@@ -92,7 +92,7 @@ TEST_F(NewestTableTest, AgreesWithAMapWhateverTheHashes) {
   }
 }
 
-TEST_F(NewestTableTest, ErasingWhatItDoesNotHaveChangesNothing) {
+TEST_F(NewestTableTest, ErasingAnAbsentObjectChangesNothing) {
   const Header* kept = object(7);
   const Header* const all[] = {kept};
   NewestTable table(all);

@@ -1,5 +1,5 @@
-// From the source to the notifications, under thousands of random schedules. On one thread: a seed
-// says everything that happens, and when.
+// From the source to the notifications, with thousands of random schedules, on one thread. The seed
+// determines everything that happens, and when.
 #include <gtest/gtest.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -24,8 +24,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Hands everything on to a controller, and notes what the handlers must be told then: for what
-/// comes one by one, exactly that, in that order.
+/// Passes everything on to a controller, and records the notifications that handlers must receive:
+/// for single changes, exactly these, in this order.
 class Ledger : public ReflectorStore {
  public:
   explicit Ledger(Controller& controller) : controller_(controller) {}
@@ -56,12 +56,12 @@ class Ledger : public ReflectorStore {
     return controller_.prepare(std::move(object));
   }
 
-  /// To be called with what is told at each flush. `known`: which keys the handlers know before.
+  /// Called with the notifications of each flush. `known`: the keys that handlers know before it.
   void check(const std::vector<Notification>& notifications, std::set<std::string> known) {
     std::vector<std::string> told;
     for (const auto& n : notifications)
       told.push_back(entry(n.type == Notification::Type::kDelete ? '-' : '+', n.object));
-    // A deletion of what is not known is not told.
+    // A deletion of an unknown object is not delivered.
     std::vector<std::string> expected;
     for (const auto& text : expected_) {
       const std::string key = text.substr(1, text.find('@') - 1);
@@ -80,7 +80,7 @@ class Ledger : public ReflectorStore {
     exact_ = true;
   }
 
-  static inline std::size_t batches = 0;  // of several changes, that were checked
+  static inline std::size_t batches = 0;  // checked batches of several changes
 
  private:
   static std::string entry(char what, const api::Object& object) {
@@ -107,7 +107,7 @@ void run(unsigned seed) {
                         [&](const std::vector<Notification>& notifications) {
                           ledger->check(notifications, told.keys());
                           for (const auto& n : notifications) {
-                            // Initial is what comes with the first list, and nothing else.
+                            // Only additions of the first list are initial.
                             EXPECT_EQ(n.initial,
                                       !synced_told && n.type == Notification::Type::kAdd);
                             if (n.type == Notification::Type::kAdd) told.add(n.object);
@@ -149,7 +149,7 @@ void run(unsigned seed) {
       case 0:
         settle();
         break;
-      case 1:  // a little happens
+      case 1:  // run a few tasks
         context.restart();
         for (auto n = fate.below(8); n > 0; --n) context.poll_one();
         break;
@@ -161,7 +161,7 @@ void run(unsigned seed) {
     }
   }
 
-  // Whatever happened: once things are quiet, everything is as it is.
+  // After the faults, the store equals the source.
   source->resume();
   for (int i = 0; i < 50; ++i) {
     settle();
@@ -185,7 +185,7 @@ void run(unsigned seed) {
   EXPECT_TRUE(done);
 }
 
-TEST(PipelineModelTest, EndsAsTheSourceAndTellsATrueStory) {
+TEST(PipelineModelTest, TheStoreEqualsTheSourceAndNotificationsAreConsistent) {
   test::Seeds::each(test::kSanitized ? 500 : 5000, run);
   testing::Test::RecordProperty("batches", std::to_string(Ledger::batches));
   if (std::getenv("LOOKOUT_SEED") == nullptr) {

@@ -23,8 +23,8 @@ std::uint64_t version_of(const api::Object& object) {
   return std::stoull(std::string(object.resource_version()));
 }
 
-/// All pairs a/N and b/N are put together and removed together, so whoever sees one of them sees at
-/// least as much of the other.
+/// The pairs a/N and b/N are put together and removed together: a reader that sees one of them sees
+/// at least the same version of the other.
 TEST(ReadViewConcurrencyTest, LookUpsNeverGoBackInTimeNorSeeHalfABatch) {
   Indexer store;
   std::atomic<bool> done{false};
@@ -71,7 +71,7 @@ TEST(ReadViewConcurrencyTest, LookUpsNeverGoBackInTimeNorSeeHalfABatch) {
   }
   std::minstd_rand random(3);
   for (std::size_t i = 1; i < kBatches; ++i) {
-    // The version_of of objects goes up and down, so tables of other sizes come and go.
+    // The number of objects rises and falls, so the table is replaced by larger and smaller ones.
     const std::size_t most = 1 + (i / 200) % 2 * (kPairs - 1);
     const std::string key = std::to_string(random() % kPairs);
     std::vector<StoreChange> changes;
@@ -92,9 +92,9 @@ TEST(ReadViewConcurrencyTest, LookUpsNeverGoBackInTimeNorSeeHalfABatch) {
   EXPECT_GT(seen, 0u);
 }
 
-/// Views of many threads at once, more than the store has places for readers, while what they lend
-/// is replaced.
-TEST(ReadViewConcurrencyTest, WhatAViewLendsLivesAsLongAsTheView) {
+/// Views on many threads at once, more than the store has reader slots, while the objects that they
+/// lend are replaced.
+TEST(ReadViewConcurrencyTest, LentObjectsLiveAsLongAsTheView) {
   Indexer store;
   for (std::size_t i = 0; i < kPairs; ++i) store.put(pod("a/" + std::to_string(i), 1));
   std::atomic<bool> done{false};

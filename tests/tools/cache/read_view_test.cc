@@ -29,7 +29,7 @@ std::vector<std::string> keys(const List& list) {
   return out;
 }
 
-TEST(ReadViewTest, LendsWithoutCounting) {
+TEST(ReadViewTest, LendsObjectsWithoutReferenceCounting) {
   Indexer store;
   const api::Object web = pod("shop/web");
   store.put(web);
@@ -48,9 +48,9 @@ TEST(ReadViewTest, LendsWithoutCounting) {
   EXPECT_EQ(references(web), before + 1);
 }
 
-TEST(ReadViewTest, FindsManyInTheirOrder) {
+TEST(ReadViewTest, FindsManyInTheOrderOfTheirNames) {
   Indexer store;
-  // More than it looks for at a time, of which every third is absent.
+  // More names than one batch of look-ups; every third is absent.
   std::list<std::string> names;
   std::vector<ObjectName> wanted;
   std::vector<std::string> expected;

@@ -12,14 +12,14 @@
 namespace lookout::cache::detail {
 namespace {
 
-/// Versions of something, each change of which retires pieces.
+/// A sequence of versions; each change retires pieces.
 class ReclaimerTest : public testing::Test {
  protected:
-  using Piece = int;  // how often it has been disposed of
+  using Piece = int;  // how often it was disposed of
 
   Piece* piece() { return pieces_.emplace_back(std::make_unique<Piece>(0)).get(); }
 
-  /// Publishes the next version, which no longer has these pieces.
+  /// Publishes the next version, without these pieces.
   struct Dead {
     Piece* piece;
     std::uint64_t birth;
@@ -43,7 +43,7 @@ class ReclaimerTest : public testing::Test {
   std::optional<Reclaimer> reclaimer_{std::in_place};
 };
 
-TEST_F(ReclaimerTest, WhatNobodyReadsIsDisposedOfOnce) {
+TEST_F(ReclaimerTest, UnreadPiecesAreDisposedOfOnce) {
   Piece* a = piece();
   publish({{a, 1}});
   reclaimer_->reclaim();
@@ -53,14 +53,14 @@ TEST_F(ReclaimerTest, WhatNobodyReadsIsDisposedOfOnce) {
   EXPECT_EQ(*a, 1);
 }
 
-TEST_F(ReclaimerTest, PublishingDisposesByItselfBeforeLong) {
+TEST_F(ReclaimerTest, PublishingDisposesOfPiecesFromTimeToTime) {
   Piece* first = piece();
   publish({{first, 1}});
   for (int i = 0; i < 1000 && *first == 0; ++i) publish({{piece(), version_}});
   EXPECT_EQ(*first, 1);
 }
 
-TEST_F(ReclaimerTest, APinKeepsWhatItSeesAndLetsGoAtOnce) {
+TEST_F(ReclaimerTest, APinKeepsItsPiecesUntilItEnds) {
   Piece* a = piece();
   const auto pinned = pin();
   EXPECT_EQ(pinned, 1u);
@@ -71,18 +71,18 @@ TEST_F(ReclaimerTest, APinKeepsWhatItSeesAndLetsGoAtOnce) {
   EXPECT_EQ(*a, 1);
 }
 
-TEST_F(ReclaimerTest, APinDoesNotKeepWhatCameAndWentAfterIt) {
+TEST_F(ReclaimerTest, APinDoesNotKeepPiecesOfLaterVersions) {
   const auto pinned = pin();
   Piece* later = piece();
-  publish();              // version 2 brings it
-  publish({{later, 2}});  // version 3 has it no more
+  publish();              // version 2 contains it
+  publish({{later, 2}});  // version 3 does not
   reclaimer_->reclaim();
   EXPECT_EQ(*later, 1);
   reclaimer_->unpin(pinned);
   EXPECT_EQ(*later, 1);
 }
 
-TEST_F(ReclaimerTest, APinDoesNotKeepWhatWentBeforeIt) {
+TEST_F(ReclaimerTest, APinDoesNotKeepPiecesRetiredBeforeIt) {
   Piece* earlier = piece();
   publish({{earlier, 1}});
   const auto pinned = pin();
@@ -91,7 +91,7 @@ TEST_F(ReclaimerTest, APinDoesNotKeepWhatWentBeforeIt) {
   reclaimer_->unpin(pinned);
 }
 
-TEST_F(ReclaimerTest, TheLastOfSeveralPinsOfAVersionLetsGo) {
+TEST_F(ReclaimerTest, TheLastPinOfAVersionReleasesItsPieces) {
   Piece* a = piece();
   const auto one = pin();
   const auto two = pin();
@@ -103,11 +103,11 @@ TEST_F(ReclaimerTest, TheLastOfSeveralPinsOfAVersionLetsGo) {
   EXPECT_EQ(*a, 1);
 }
 
-TEST_F(ReclaimerTest, AnOlderPinInheritsWhatItSees) {
+TEST_F(ReclaimerTest, AnOlderPinKeepsPiecesAfterANewerOneEnds) {
   Piece* old = piece();
   Piece* middle = piece();
   const auto at1 = pin();
-  publish();  // brings `middle`
+  publish();  // contains `middle`
   const auto at2 = pin();
   publish({{old, 1}, {middle, 2}});
   EXPECT_EQ(*old + *middle, 0);
@@ -118,7 +118,7 @@ TEST_F(ReclaimerTest, AnOlderPinInheritsWhatItSees) {
   EXPECT_EQ(*old, 1);
 }
 
-TEST_F(ReclaimerTest, PinsGoInAnyOrder) {
+TEST_F(ReclaimerTest, PinsEndInAnyOrder) {
   Piece* a = piece();
   const auto at1 = pin();
   publish();
@@ -134,7 +134,7 @@ TEST_F(ReclaimerTest, PinsGoInAnyOrder) {
   EXPECT_EQ(*a, 1);
 }
 
-TEST_F(ReclaimerTest, AGuardKeepsWhatWasThereWhenItBegan) {
+TEST_F(ReclaimerTest, AGuardKeepsPiecesOfItsVersion) {
   Piece* a = piece();
   Piece* b = piece();
   {
@@ -152,8 +152,8 @@ TEST_F(ReclaimerTest, AGuardKeepsWhatWasThereWhenItBegan) {
   EXPECT_EQ(*b, 1);
 }
 
-/// More of them than there are slots: some come before others go, all the time.
-TEST_F(ReclaimerTest, ACrowdOfGuardsKeepsNothingForLong) {
+/// More guards than slots: new ones begin before old ones end.
+TEST_F(ReclaimerTest, ManyOverlappingGuardsDoNotBlockReclamation) {
   constexpr int kReaders = 64;
   std::deque<Reclaimer::Guard> guards;
   for (int i = 0; i < kReaders; ++i) guards.emplace_back(*reclaimer_);
@@ -162,7 +162,7 @@ TEST_F(ReclaimerTest, ACrowdOfGuardsKeepsNothingForLong) {
   guards.pop_front();
   reclaimer_->reclaim();
   EXPECT_EQ(*a, 0) << "others may have seen it";
-  // Twice as many come and go.
+  // Twice as many guards begin and end.
   for (int i = 0; i < 2 * kReaders; ++i) {
     guards.emplace_back(*reclaimer_);
     guards.pop_front();
@@ -176,7 +176,7 @@ TEST_F(ReclaimerTest, ACrowdOfGuardsKeepsNothingForLong) {
   EXPECT_EQ(*b, 1);
 }
 
-TEST_F(ReclaimerTest, AGuardDoesNotKeepWhatWentBeforeIt) {
+TEST_F(ReclaimerTest, AGuardDoesNotKeepPiecesRetiredBeforeIt) {
   Piece* a = piece();
   publish({{a, 1}});
   const Reclaimer::Guard guard(*reclaimer_);
@@ -184,7 +184,7 @@ TEST_F(ReclaimerTest, AGuardDoesNotKeepWhatWentBeforeIt) {
   EXPECT_EQ(*a, 1);
 }
 
-TEST_F(ReclaimerTest, AGuardProtectsWhatAPinLetsGo) {
+TEST_F(ReclaimerTest, AGuardProtectsPiecesOfAnEndedPin) {
   Piece* a = piece();
   const auto pinned = pin();
   {
@@ -197,7 +197,7 @@ TEST_F(ReclaimerTest, AGuardProtectsWhatAPinLetsGo) {
   EXPECT_EQ(*a, 1);
 }
 
-TEST_F(ReclaimerTest, ChangesInPlaceWhatNoPinSees) {
+TEST_F(ReclaimerTest, ChangesUnpinnedPiecesInPlace) {
   const auto change_what_is_there_since = [this](std::uint64_t birth, Piece* old) {
     const Retired retired{old, [](void* memory) { ++*static_cast<Piece*>(memory); }, birth,
                           version_ + 1};
@@ -231,8 +231,8 @@ TEST_F(ReclaimerTest, ChangesInPlaceWhatNoPinSees) {
   EXPECT_TRUE(change_what_is_there_since(2, piece()));
 }
 
-/// Many more than one portion.
-TEST_F(ReclaimerTest, APinLetsGoOfManyAtOnceIfNobodyWrites) {
+/// More pieces than one portion.
+TEST_F(ReclaimerTest, APinDisposesOfAllItsPiecesWithoutAWriter) {
   const auto at1 = pin();
   publish();
   const auto at2 = pin();
@@ -250,9 +250,9 @@ TEST_F(ReclaimerTest, APinLetsGoOfManyAtOnceIfNobodyWrites) {
   EXPECT_EQ(disposed(0), 1000u);
 }
 
-/// While there is a writer, the end of a snapshot leaves what it kept to the writer, who frees it
-/// little by little.
-TEST_F(ReclaimerTest, AWriterAtWorkFreesInSmallParts) {
+/// While there is a writer, the end of a pin leaves its pieces to the writer, which frees them in
+/// portions.
+TEST_F(ReclaimerTest, AWriterDisposesOfPiecesInPortions) {
   constexpr std::size_t kMany = 10'000;
   constexpr std::size_t kPart = 200;
   static std::size_t disposed;
@@ -277,12 +277,12 @@ TEST_F(ReclaimerTest, AWriterAtWorkFreesInSmallParts) {
     EXPECT_GT(disposed, before);
     EXPECT_LE(disposed - before, kPart);
   }
-  // (A few it keeps until there are more.)
+  // (The writer keeps a few until there are more.)
   reclaimer_->reclaim();
   EXPECT_EQ(disposed, kMany);
 }
 
-TEST_F(ReclaimerTest, ItsEndDisposesOfTheRest) {
+TEST_F(ReclaimerTest, TheDestructorDisposesOfTheRest) {
   Piece* a = piece();
   Piece* b = piece();
   const auto pinned = pin();

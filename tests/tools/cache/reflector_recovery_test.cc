@@ -36,7 +36,7 @@ TEST_F(ReflectorTest, WaitsLongerAfterEachFailure) {
   EXPECT_GT(waits.size(), 3u) << "there is chance in it";
 }
 
-TEST_F(ReflectorTest, BeginsAnewAfterTwoQuietMinutes) {
+TEST_F(ReflectorTest, BackoffResetsAfterTwoQuietMinutes) {
   start(store_);
   for (int i = 0; i < 6; ++i) {
     source_->list_throws(transport_error(Kind::kTimeout));
@@ -51,7 +51,7 @@ TEST_F(ReflectorTest, BeginsAnewAfterTwoQuietMinutes) {
   EXPECT_LE(*clock_->next_wake(), 1600ms);
 }
 
-TEST_F(ReflectorTest, ListAndWatchShareTheBackOff) {
+TEST_F(ReflectorTest, ListAndWatchShareTheBackoff) {
   options_.backoff.jitter = 0;
   begin();
   bookmark("11");
@@ -68,9 +68,9 @@ TEST_F(ReflectorTest, ListAndWatchShareTheBackOff) {
   EXPECT_EQ(clock_->next_wake(), 6400ms);
 }
 
-/// A server that restarts refuses connections for seconds. It does not notice how often it is
-/// asked, and what else has failed before has nothing to do with it.
-TEST_F(ReflectorTest, ARefusedConnectionIsTriedAgainSoonHoweverOften) {
+/// A restarting server refuses connections for seconds. Refused connections cost it nothing, and
+/// earlier failures of other kinds do not lengthen the pauses.
+TEST_F(ReflectorTest, RefusedConnectionsAreRetriedAfterShortPauses) {
   options_.backoff.jitter = 0;
   begin();
   bookmark("11");
@@ -100,11 +100,11 @@ TEST_F(ReflectorTest, ARefusedConnectionIsTriedAgainSoonHoweverOften) {
   }
 }
 
-/// A server whose versions begin anew.
-TEST_F(ReflectorTest, AVersionOfTheFutureLeadsToTheNewestState) {
+/// A server whose versions restart at 1.
+TEST_F(ReflectorTest, ATooLargeResourceVersionLeadsToTheNewestState) {
   const auto too_large = [] { return StatusError::too_large_resource_version(10, 3, 1); };
   begin({pod("a/x", 10)});
-  // As an event, as the answer to a watch, as that to a list.
+  // As an event, as the response to a watch, as the response to a list.
   send({{EventType::kError, too_large().status().to_object()}});
   ASSERT_TRUE(back_off());
   EXPECT_EQ(last_list().resource_version, "");
@@ -134,7 +134,7 @@ class ReflectorResyncTest : public ReflectorTest {
   ReflectorResyncTest() { options_.resync_period = 10min; }
 };
 
-TEST_F(ReflectorResyncTest, DeliversTheStoreAgainFromTimeToTime) {
+TEST_F(ReflectorResyncTest, ResyncsTheStorePeriodically) {
   begin();
   advance(10min - 1ns);
   EXPECT_THAT(store_.told(), IsEmpty());
@@ -147,14 +147,14 @@ TEST_F(ReflectorResyncTest, DeliversTheStoreAgainFromTimeToTime) {
   EXPECT_EQ(watches(), 1u);
 }
 
-TEST_F(ReflectorResyncTest, NotBeforeThereIsAList) {
+TEST_F(ReflectorResyncTest, DoesNotResyncBeforeTheFirstList) {
   start(store_);
   advance(10min);
   advance(10min);
   EXPECT_THAT(store_.told(), IsEmpty());
 }
 
-TEST_F(ReflectorResyncTest, AsksWhetherItIsWanted) {
+TEST_F(ReflectorResyncTest, ResyncsOnlyIfShouldResync) {
   bool wanted = false;
   int asked = 0;
   options_.should_resync = [&] { return ++asked, wanted; };
@@ -168,7 +168,7 @@ TEST_F(ReflectorResyncTest, AsksWhetherItIsWanted) {
   EXPECT_THAT(store_.told(), ElementsAre("resync", "flush @10"));
 }
 
-TEST_F(ReflectorResyncTest, AFailureIsReportedAndTheNextOneComes) {
+TEST_F(ReflectorResyncTest, AFailedResyncIsReportedAndTheNextOneRuns) {
   int asked = 0;
   options_.should_resync = [&] {
     if (++asked == 1) throw std::runtime_error("not now");
@@ -196,9 +196,9 @@ TEST_F(ReflectorTest, DoesNotResyncByDefault) {
 }
 
 // ----------------------------------------------------------------------------------- stopping
-// (TearDown() stops the reflector wherever a test has left it; here are the places.)
+// (TearDown() stops the reflector in the state that each test leaves.)
 
-TEST_F(ReflectorTest, StopsBeforeItBegins) {
+TEST_F(ReflectorTest, StopsBeforeItStarts) {
   stop_.request_stop();
   options_.resync_period = 1min;
   start(store_);
@@ -248,12 +248,12 @@ TEST_F(ReflectorTest, StopsInTheBackOffOfAWatch) {
   expect_stop();
   EXPECT_EQ(watches(), 2u);
 }
-TEST_F(ReflectorResyncTest, StopsWithItsResync) {
+TEST_F(ReflectorResyncTest, StopsTheResync) {
   begin();
   EXPECT_EQ(clock_->sleepers(), 1u);
   expect_stop();
 }
-TEST_F(ReflectorTest, StopsWhenAHandlerSaysSo) {
+TEST_F(ReflectorTest, StopsWhenTheErrorHandlerRequestsIt) {
   options_.watch_error_handler = [this](std::string_view, const std::exception&) {
     stop_.request_stop();
   };
@@ -262,7 +262,7 @@ TEST_F(ReflectorTest, StopsWhenAHandlerSaysSo) {
   settle();
   EXPECT_TRUE(done_);
 }
-TEST_F(ReflectorResyncTest, LeavesNothingBehind) {
+TEST_F(ReflectorResyncTest, ReleasesItselfAndItsSource) {
   begin({pod("a/x")});
   expect_stop();
   const std::weak_ptr<Reflector> reflector = reflector_;
@@ -289,13 +289,19 @@ TEST_F(ReflectorTest, AnErrorHandlerMayThrow) {
   EXPECT_EQ(lists(), 3u);
 }
 
-TEST_F(ReflectorTest, WhatIsThrownNeedNotBeAnException) {
+TEST_F(ReflectorTest, ASourceMayThrowAnyType) {
   start(store_);
   source_->list_throws(7);
   settle();
   EXPECT_EQ(errors_.size(), 1u);
   ASSERT_TRUE(back_off());
   EXPECT_EQ(lists(), 2u);
+  list({{}, "10"});
+  open_watch();
+  EXPECT_TRUE(reflector_->live());
+  fail_watch(7);
+  EXPECT_FALSE(reflector_->live());
+  EXPECT_EQ(errors_.size(), 2u);
 }
 
 TEST_F(ReflectorTest, NeedsNoErrorHandler) {
@@ -311,7 +317,7 @@ TEST_F(ReflectorTest, NeedsNoErrorHandler) {
 
 // ----------------------------------------------------------------------------- signs of life
 
-TEST_F(ReflectorTest, KnowsWhenTheServerWasLastHeardOf) {
+TEST_F(ReflectorTest, ReportsTheTimeOfTheLastResponse) {
   start(store_);
   const auto begun = clock_->now();
   EXPECT_EQ(reflector_->last_activity(), begun);

@@ -1,4 +1,4 @@
-// Recorded answers of a real API server, cut in all places.
+// Recorded responses of a real API server, split at every position.
 #include <gtest/gtest.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using Contents = std::map<std::string, api::Object>;
 
-/// A recorded watch: its events, each with its place in the body.
+/// A recorded watch: its events, each with its position in the body.
 struct Recording {
   struct Event {
     std::size_t end;  // behind its line
@@ -28,7 +28,7 @@ struct Recording {
   };
   std::string body;
   std::vector<Event> events;
-  Contents contents;  // what it leaves, worked out line by line
+  Contents contents;  // the objects at its end, computed line by line
 
   explicit Recording(const std::string& name)
       : body(lookout::test::read_file(
@@ -55,7 +55,7 @@ struct Recording {
   }
 
  private:
-  /// {"type":...,"object":{...}} without what is around the object.
+  /// without the fields around the object.
   static std::string to_json(std::string_view line) {
     const std::size_t begin = line.find(R"("object":)") + 9;
     return std::string(line.substr(begin, line.rfind('}') - begin));
@@ -76,12 +76,12 @@ struct Arrival {
   }
 };
 
-/// All places; under a sanitizer, which takes ten times as long, some of them.
+/// Every position; under a sanitizer, which takes ten times as long, some of them.
 constexpr std::size_t kStep = lookout::test::kSanitized ? 29 : 1;
 
 class ReflectorReplayTest : public testing::TestWithParam<const char*> {
  protected:
-  /// Reads the events of an answer as rest::WatchStream does.
+  /// Reads the events of a response as rest::WatchStream does.
   lookout::test::FakeListerWatcher::NextEvents read(Arrival arrival) {
     struct Stream {
       explicit Stream(Arrival a)
@@ -110,7 +110,7 @@ class ReflectorReplayTest : public testing::TestWithParam<const char*> {
     };
   }
 
-  /// Watches until the reflector has seen everything; `answer` gives the body for the n-th watch.
+  /// Watches until the reflector has seen everything; `answer` returns the body for the n-th watch.
   template <class Answer>
   Contents replay(Answer answer) {
     Indexer store;
@@ -154,7 +154,7 @@ class ReflectorReplayTest : public testing::TestWithParam<const char*> {
   bool answered_all_ = false;
 };
 
-TEST_P(ReflectorReplayTest, EndsWithTheSameStoreWhereverTheBytesAreCut) {
+TEST_P(ReflectorReplayTest, AnySplitOfTheBytesGivesTheSameStore) {
   const auto expect_same = [&](const Arrival& arrival) {
     const auto contents = replay([&](std::string_view, int) {
       answered_all_ = true;
@@ -169,7 +169,7 @@ TEST_P(ReflectorReplayTest, EndsWithTheSameStoreWhereverTheBytesAreCut) {
     ASSERT_TRUE(expect_same(Arrival::in_two(recording_.body, at))) << "cut at " << at;
 }
 
-TEST_P(ReflectorReplayTest, EndsWithTheSameStoreWhereverTheConnectionBreaks) {
+TEST_P(ReflectorReplayTest, ABreakAtAnyByteGivesTheSameStore) {
   for (std::size_t at = 0; at < recording_.body.size(); at += kStep) {
     const auto contents = replay([&](std::string_view resource_version, int n) {
       if (n == 0) return Arrival::whole(std::string_view(recording_.body).substr(0, at));
@@ -180,7 +180,7 @@ TEST_P(ReflectorReplayTest, EndsWithTheSameStoreWhereverTheConnectionBreaks) {
   }
 }
 
-TEST_P(ReflectorReplayTest, EndsWithTheSameStoreIfTheConnectionBreaksAgainAndAgain) {
+TEST_P(ReflectorReplayTest, RepeatedBreaksGiveTheSameStore) {
   const auto contents = replay([&](std::string_view resource_version, int n) {
     // Each connection lives long enough for an event or two, or for all that is left.
     const auto rest = recording_.from(resource_version);

@@ -52,7 +52,7 @@ class UndeltaStoreTest : public testing::Test {
   }};
 };
 
-TEST_F(UndeltaStoreTest, EachChangeHandsOverEverything) {
+TEST_F(UndeltaStoreTest, AnAdditionOrUpdatePushesAllObjects) {
   store_.add(pod("a/x", 1));
   EXPECT_THAT(pushed(), ElementsAre(ElementsAre("a/x@1")));
   store_.add(pod("a/y", 2));
@@ -61,14 +61,14 @@ TEST_F(UndeltaStoreTest, EachChangeHandsOverEverything) {
   EXPECT_THAT(pushed(), ElementsAre(ElementsAre("a/x@3", "a/y@2")));
 }
 
-TEST_F(UndeltaStoreTest, SoDoesADeletion) {
+TEST_F(UndeltaStoreTest, ADeletionPushesAllObjects) {
   store_.add(pod("a/x", 1));
   pushed();
   store_.remove(pod("a/x", 2));
   EXPECT_THAT(pushed(), ElementsAre(IsEmpty()));
 }
 
-TEST_F(UndeltaStoreTest, AndAList) {
+TEST_F(UndeltaStoreTest, AListPushesAllObjects) {
   store_.add(pod("a/gone", 1));
   pushed();
   store_.replace({pod("a/x", 1), pod("a/y", 2)}, "5");
@@ -76,7 +76,7 @@ TEST_F(UndeltaStoreTest, AndAList) {
   EXPECT_EQ(store_.store().resource_version(), "5");
 }
 
-TEST_F(UndeltaStoreTest, ReadingDoesNot) {
+TEST_F(UndeltaStoreTest, ReadingPushesNothing) {
   store_.add(pod("a/x", 1));
   pushed();
   EXPECT_EQ(store_.store().list().size(), 1u);
@@ -87,7 +87,7 @@ TEST_F(UndeltaStoreTest, ReadingDoesNot) {
   EXPECT_THAT(pushed(), IsEmpty());
 }
 
-TEST_F(UndeltaStoreTest, AChangeThatFailsDoesNot) {
+TEST_F(UndeltaStoreTest, AFailedChangePushesNothing) {
   EXPECT_THROW(store_.add(pod("a/", 1)), InvalidArgument);
   EXPECT_THAT(pushed(), IsEmpty());
 }

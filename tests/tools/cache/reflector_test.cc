@@ -15,16 +15,16 @@ namespace lookout::cache {
 namespace {
 
 StatusError too_large() { return StatusError::too_large_resource_version(20, 10, 1); }
-/// The same in the words of servers 1.17 and 1.18,
+/// The same error as servers 1.17 and 1.18 report it,
 StatusError too_large_1_18() {
   api::Status status = StatusError::timeout("not now", 1).status();
   status.causes.push_back({"", "Too large resource version", ""});
   return StatusError(std::move(status));
 }
-/// and of older ones.
+/// and as older ones do.
 StatusError too_large_1_16() { return StatusError::timeout("Too large resource version", 1); }
 
-TEST_F(ReflectorTest, BeginsWithAListOfWhateverVersionTheServerHasAtHand) {
+TEST_F(ReflectorTest, BeginsWithAListFromTheWatchCache) {
   start(store_);
   ASSERT_EQ(lists(), 1u);
   EXPECT_EQ(last_list().resource_version, "0");
@@ -42,7 +42,7 @@ TEST_F(ReflectorTest, BeginsWithAListOfWhateverVersionTheServerHasAtHand) {
   EXPECT_EQ(last_watch().resource_version, "10");
 }
 
-TEST_F(ReflectorTest, BeginsWithTheNewestStateIfItIsToldTo) {
+TEST_F(ReflectorTest, BeginsWithTheNewestStateIfConfigured) {
   options_.newest_first_list = true;
   begin();
   EXPECT_EQ(last_list().resource_version, "");
@@ -54,7 +54,7 @@ TEST_F(ReflectorTest, BeginsWithTheNewestStateIfItIsToldTo) {
   EXPECT_EQ(last_list().resource_version, "11") << "no older than what it has is enough";
 }
 
-TEST_F(ReflectorTest, ListsAgainFromTheLastVersion) {
+TEST_F(ReflectorTest, RelistsFromTheLastVersion) {
   begin();
   send({{EventType::kAdded, pod("a/x", 11)}});
   fail_watch(StatusError::internal_error("oops"));
@@ -64,7 +64,7 @@ TEST_F(ReflectorTest, ListsAgainFromTheLastVersion) {
   EXPECT_EQ(last_list().limit, 0) << "pages would make the server ask its storage";
 }
 
-TEST_F(ReflectorTest, AfterAListThatFailedItAsksForTheSameAgain) {
+TEST_F(ReflectorTest, AFailedListIsRetriedWithTheSameVersion) {
   begin();
   fail_watch(StatusError::internal_error("oops"));
   back_off();
@@ -85,13 +85,13 @@ struct Unavailable {
 class ReflectorUnavailableTest : public ReflectorTest,
                                  public testing::WithParamInterface<Unavailable> {};
 
-TEST_P(ReflectorUnavailableTest, AsksForTheNewestWhenTheServerLacksItsVersion) {
+TEST_P(ReflectorUnavailableTest, ListsTheNewestStateIfItsVersionIsUnavailable) {
   begin();
   fail_watch(StatusError::internal_error("oops"));
   back_off();
   source_->list_throws(GetParam().error, {pod("a/half")});
   settle();
-  // At once, and from the storage.
+  // At once, and from etcd.
   ASSERT_EQ(lists(), 3u);
   EXPECT_EQ(last_list().resource_version, "");
   EXPECT_EQ(last_list().limit, 500);
@@ -100,7 +100,7 @@ TEST_P(ReflectorUnavailableTest, AsksForTheNewestWhenTheServerLacksItsVersion) {
   EXPECT_THAT(store_.contents(), ElementsAre("a/x@30"));
   EXPECT_EQ(last_watch().resource_version, "30");
 
-  // Then it goes on as usual.
+  // Later lists are the usual ones.
   open_watch();
   fail_watch(StatusError::internal_error("oops"));
   ASSERT_TRUE(back_off());
@@ -108,7 +108,7 @@ TEST_P(ReflectorUnavailableTest, AsksForTheNewestWhenTheServerLacksItsVersion) {
   EXPECT_EQ(last_list().limit, 0);
 }
 
-TEST_P(ReflectorUnavailableTest, GoesOnAskingForTheNewestUntilItGetsIt) {
+TEST_P(ReflectorUnavailableTest, RetriesTheListOfTheNewestState) {
   start(store_);
   source_->list_throws(GetParam().error);
   source_->list_throws(GetParam().error);
@@ -128,6 +128,29 @@ INSTANTIATE_TEST_SUITE_P(, ReflectorUnavailableTest,
                                          Unavailable{"TooLarge1_16", too_large_1_16()}),
                          [](const auto& test) { return test.param.name; });
 
+TEST_F(ReflectorTest, IsLiveBeforeHandlersReceiveTheList) {
+  std::vector<std::string> live;
+  store_.on_told = [&] { live.emplace_back(reflector_->live() ? "live" : "not yet"); };
+  start(store_);
+  list({{pod("a/x")}, "10"});
+  // The list is taken, then handed on.
+  EXPECT_THAT(live, ElementsAre("not yet", "live"));
+}
+
+TEST_F(ReflectorTest, MeasuresListsAndWatches) {
+  start(store_);
+  advance(2s);
+  list({{pod("a/x"), pod("a/y")}, "10"});
+  EXPECT_EQ(reflector_->stats().list_seconds.sum(), 2.0);
+  open_watch();
+  bookmark("11");
+  advance(5s);
+  source_->close_watch();
+  settle();
+  EXPECT_EQ(reflector_->stats().watch_seconds.sum(), 5.0);
+  EXPECT_EQ(reflector_->stats().watch_items.sum(), 1.0);
+}
+
 TEST_F(ReflectorTest, ReadsAListPageByPage) {
   start(store_);
   list({{pod("a/x")}, "10", "page-2"});
@@ -144,7 +167,7 @@ TEST_F(ReflectorTest, ReadsAListPageByPage) {
   EXPECT_EQ(reflector_->stats().lists, 1u);
 }
 
-TEST_F(ReflectorTest, RemembersThatTheServerMakesPagesOfWhatItHasAtHand) {
+TEST_F(ReflectorTest, KeepsPagingIfTheWatchCachePages) {
   start(store_);
   list({{pod("a/x")}, "10", "page-2"});
   list({{pod("a/y")}, "10"});
@@ -155,7 +178,7 @@ TEST_F(ReflectorTest, RemembersThatTheServerMakesPagesOfWhatItHasAtHand) {
   EXPECT_EQ(last_list().limit, 500);
 }
 
-TEST_F(ReflectorTest, DoesNotRememberPagesOfWhatOnlyTheStorageHas) {
+TEST_F(ReflectorTest, DoesNotKeepPagingAfterAListFromEtcd) {
   begin();
   fail_watch(StatusError::internal_error("oops"));
   back_off();
@@ -169,7 +192,7 @@ TEST_F(ReflectorTest, DoesNotRememberPagesOfWhatOnlyTheStorageHas) {
   EXPECT_EQ(last_list().limit, 0);
 }
 
-TEST_F(ReflectorTest, ListsAllAtOnceWhenTheNextPageHasExpired) {
+TEST_F(ReflectorTest, AnExpiredPageLeadsToAFullList) {
   start(store_);
   list({{pod("a/x"), pod("a/gone-since")}, "10", "page-2"});
   source_->list_throws(StatusError::expired("too old"), {pod("a/half")});
@@ -185,6 +208,19 @@ TEST_F(ReflectorTest, ListsAllAtOnceWhenTheNextPageHasExpired) {
   fail_watch(StatusError::internal_error("oops"));
   back_off();
   EXPECT_EQ(last_list().limit, 500) << "pages were made of version 0";
+}
+
+TEST_F(ReflectorTest, AFullListThatExpiresTooLeadsToTheNewestState) {
+  start(store_);
+  list({{pod("a/x")}, "10", "page-2"});
+  for (int i = 0; i < 2; ++i) source_->list_throws(StatusError::expired("too old"));
+  settle();
+  ASSERT_EQ(lists(), 4u);
+  EXPECT_EQ(last_list().resource_version, "");
+  source_->list_throws(StatusError::expired("too old"));
+  settle();
+  EXPECT_EQ(lists(), 4u);
+  EXPECT_EQ(errors_.size(), 1u);
 }
 
 TEST_F(ReflectorTest, APageThatFailsForAnotherReasonFailsTheList) {
@@ -204,7 +240,7 @@ TEST_F(ReflectorTest, APageThatFailsForAnotherReasonFailsTheList) {
   EXPECT_EQ(last_list().continue_token, "");
 }
 
-TEST_F(ReflectorTest, AlwaysMakesPagesIfToldTo) {
+TEST_F(ReflectorTest, AlwaysPagesIfConfigured) {
   options_.page_size = 7;
   start(store_);
   EXPECT_EQ(last_list().limit, 7);
@@ -216,7 +252,7 @@ TEST_F(ReflectorTest, AlwaysMakesPagesIfToldTo) {
   EXPECT_EQ(last_list().limit, 7);
 }
 
-TEST_F(ReflectorTest, LeavesOutWhatDoesNotBelongInTheList) {
+TEST_F(ReflectorTest, IgnoresListedObjectsOfOtherKinds) {
   start(store_);
   list({{pod("a/x"), object_of_kind("v1", "Node", "a/node"), object_of_kind("v2", "Pod", "a/v2"),
          pod("a/"), pod("a/y")},
@@ -227,13 +263,13 @@ TEST_F(ReflectorTest, LeavesOutWhatDoesNotBelongInTheList) {
   EXPECT_EQ(reflector_->stats().skipped, 6u) << "three malformed, three that do not fit";
 }
 
-TEST_F(ReflectorTest, TakesEveryKindIfNoneIsExpected) {
+TEST_F(ReflectorTest, AcceptsEveryKindIfNoneIsExpected) {
   options_.expected_kind.clear();
   begin({object_of_kind("v1", "Node", "n")});
   EXPECT_THAT(store_.contents(), ElementsAre("n@1"));
 }
 
-TEST_F(ReflectorTest, ATableIsNoList) {
+TEST_F(ReflectorTest, RejectsATableInPlaceOfAList) {
   begin({pod("a/x")});
   fail_watch(StatusError::internal_error("oops"));
   back_off();
@@ -248,7 +284,7 @@ TEST_F(ReflectorTest, ATableIsNoList) {
   EXPECT_THAT(store_.contents(), IsEmpty()) << "somebody's own kind of that name";
 }
 
-TEST_F(ReflectorTest, ATableIsNoObject) {
+TEST_F(ReflectorTest, RejectsATableInPlaceOfAnObject) {
   options_.expected_kind.clear();
   begin();
   send({{EventType::kAdded, object_of_kind("meta.k8s.io/v1", "Table", "a/x", "11")},
@@ -256,7 +292,7 @@ TEST_F(ReflectorTest, ATableIsNoObject) {
   EXPECT_THAT(store_.contents(), ElementsAre("a/y@12"));
 }
 
-TEST_F(ReflectorTest, DescribesWhatItLists) {
+TEST_F(ReflectorTest, DescribesItsResource) {
   options_.expected_api_version = "apps/v1";
   options_.expected_kind = "Deployment";
   EXPECT_EQ(Reflector::create(source_, store_, options_)->type_description(),
@@ -266,7 +302,7 @@ TEST_F(ReflectorTest, DescribesWhatItLists) {
   EXPECT_EQ(Reflector::create(source_, store_, {})->type_description(), "<unspecified>");
 }
 
-TEST_F(ReflectorTest, WhatAListBringsAgainCostsNoMemory) {
+TEST_F(ReflectorTest, AnUnchangedListCostsNoMemory) {
   Indexer store;
   Controller controller(store, {}, [](const std::vector<Notification>&) {});
   start(controller);

@@ -33,7 +33,7 @@ class ReflectorUnreadableTest : public ReflectorTest {
     out.malformed_keys = std::move(keys);
     return out;
   }
-  /// The store has a/x, a/y and a/z, and asks for a list.
+  /// The store has a/x, a/y and a/z, and the reflector lists again.
   void begin_and_list() {
     begin({pod("a/x"), pod("a/y"), pod("a/z")});
     fail_watch(api::StatusError::expired("too old"));
@@ -43,7 +43,7 @@ class ReflectorUnreadableTest : public ReflectorTest {
   }
 };
 
-TEST_F(ReflectorUnreadableTest, TheLastKnownStateStays) {
+TEST_F(ReflectorUnreadableTest, KeepsLastKnownState) {
   begin_and_list();
   list(page({pod("a/y", 12)}, 1, {"a/x"}));
   EXPECT_THAT(store_.contents(), ElementsAre("a/x@1", "a/y@12")) << "a/z is gone, a/x is not";
@@ -54,14 +54,14 @@ TEST_F(ReflectorUnreadableTest, TheLastKnownStateStays) {
               ElementsAre(AllOf(HasSubstr("1 of the server's objects"), HasSubstr("a/x"))));
 }
 
-TEST_F(ReflectorUnreadableTest, WithoutANameNothingIsTakenForDeleted) {
+TEST_F(ReflectorUnreadableTest, AnUnreadableItemWithoutANameKeepsAllObjects) {
   begin_and_list();
   list(page({pod("a/y", 12)}, 2, {"a/x"}));
   EXPECT_THAT(store_.contents(), ElementsAre("a/x@1", "a/y@12", "a/z@1"));
   EXPECT_EQ(reflector_->stats().unreadable, 2u);
 }
 
-TEST_F(ReflectorUnreadableTest, SoItIsWithWhatIsOfAnotherKind) {
+TEST_F(ReflectorUnreadableTest, ItemsOfOtherKindsCountAsUnreadable) {
   begin_and_list();
   list(page({pod("a/y", 12), object_of_kind("v2", "Pod", "a/x")}));
   EXPECT_THAT(store_.contents(), ElementsAre("a/x@1", "a/y@12"));
@@ -71,7 +71,7 @@ TEST_F(ReflectorUnreadableTest, SoItIsWithWhatIsOfAnotherKind) {
   EXPECT_THAT(store_.contents(), ElementsAre("a/x@1", "a/y@12")) << "it may be any of them";
 }
 
-TEST_F(ReflectorUnreadableTest, PagesCountTogether) {
+TEST_F(ReflectorUnreadableTest, UnreadableItemsOfAllPagesAreCounted) {
   begin_and_list();
   auto first = page({pod("a/y", 12)}, 1, {"a/x"});
   first.continue_token = "page-2";
@@ -81,7 +81,7 @@ TEST_F(ReflectorUnreadableTest, PagesCountTogether) {
   EXPECT_EQ(reflector_->stats().unreadable, 1u);
 }
 
-TEST_F(ReflectorUnreadableTest, TheChangesAreFollowedMeanwhile) {
+TEST_F(ReflectorUnreadableTest, WatchesWhileObjectsAreUnreadable) {
   begin_and_list();
   list(page({pod("a/y", 12)}, 1, {"a/x"}));
   EXPECT_EQ(last_watch().resource_version, "20");
@@ -91,7 +91,7 @@ TEST_F(ReflectorUnreadableTest, TheChangesAreFollowedMeanwhile) {
   EXPECT_FALSE(reflector_->live()) << "until there is a list that can be read";
 }
 
-TEST_F(ReflectorUnreadableTest, ListsAgainAndAgainUntilEverythingCanBeRead) {
+TEST_F(ReflectorUnreadableTest, RelistsUntilEverythingIsReadable) {
   begin_and_list();
   std::size_t listed = lists();
   for (const auto wait : {800ms, 1600ms, 3200ms, 6400ms}) {
@@ -109,7 +109,7 @@ TEST_F(ReflectorUnreadableTest, ListsAgainAndAgainUntilEverythingCanBeRead) {
   EXPECT_EQ(reflector_->stats().unreadable, 0u);
   open_watch();
   EXPECT_EQ(clock_->sleepers(), 0u);
-  // It begins anew.
+  // A later failure starts with the first pause again.
   fail_watch(api::StatusError::expired("too old"));
   ASSERT_TRUE(back_off());
   list(page({pod("a/y", 12)}, 1, {"a/x"}));
@@ -117,14 +117,26 @@ TEST_F(ReflectorUnreadableTest, ListsAgainAndAgainUntilEverythingCanBeRead) {
   EXPECT_EQ(clock_->next_wake(), 800ms);
 }
 
-TEST_F(ReflectorUnreadableTest, StopsMeanwhile) {
+TEST_F(ReflectorUnreadableTest, RelistsAtMostEveryFiveMinutes) {
+  begin_and_list();
+  std::chrono::milliseconds wait = 800ms;
+  for (int i = 0; i < 13; ++i) {
+    list(page({pod("a/y", 12)}, 1, {"a/x"}));
+    open_watch();
+    EXPECT_EQ(clock_->next_wake(), wait) << i;
+    advance(wait);
+    wait = std::min<std::chrono::milliseconds>(2 * wait, 5min);
+  }
+}
+
+TEST_F(ReflectorUnreadableTest, StopsWhileObjectsAreUnreadable) {
   begin_and_list();
   list(page({pod("a/y", 12)}, 1, {"a/x"}));
   open_watch();
   expect_stop();
 }
 
-TEST_F(ReflectorUnreadableTest, AStateThatIsStreamedIsNoOther) {
+TEST_F(ReflectorUnreadableTest, UnreadableInitialEventsKeepObjects) {
   source_->support_watch_list();
   start(store_);
   open_watch();
@@ -145,7 +157,7 @@ TEST_F(ReflectorUnreadableTest, AStateThatIsStreamedIsNoOther) {
   EXPECT_FALSE(reflector_->live());
 }
 
-/// Its item may be read in a list; if not, its name is.
+/// A list may return the object readably; if not, it returns the name.
 TEST_F(ReflectorUnreadableTest, AStreamWithAnEventThatCannotBeDecodedIsReplacedByAList) {
   source_->support_watch_list();
   start(store_);
@@ -157,7 +169,7 @@ TEST_F(ReflectorUnreadableTest, AStreamWithAnEventThatCannotBeDecodedIsReplacedB
   EXPECT_EQ(reflector_->stats().skipped, 1u);
 }
 
-TEST_F(ReflectorUnreadableTest, AnEventThatCannotBeDecodedLeadsToAList) {
+TEST_F(ReflectorUnreadableTest, UndecodableEventCausesRelist) {
   begin({pod("a/x")});
   fail_watch(api::DecodeError("nested too deeply"));
   EXPECT_FALSE(reflector_->live());
@@ -168,8 +180,8 @@ TEST_F(ReflectorUnreadableTest, AnEventThatCannotBeDecodedLeadsToAList) {
   EXPECT_THAT(store_.contents(), IsEmpty()) << "it was its deletion";
 }
 
-/// `run() || timer`: nobody waits for what runs beside it.
-TEST_F(ReflectorUnreadableTest, WhatRunsBesideItEndsWhenAsioCancelsIt) {
+/// With `run() || timer`, nothing waits for the tasks that run beside run().
+TEST_F(ReflectorUnreadableTest, AsioCancellationEndsResyncAndRelist) {
   options_.resync_period = 10min;
   options_.clock = clock_;
   reflector_ = Reflector::create(source_, store_, options_);

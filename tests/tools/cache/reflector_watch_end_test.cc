@@ -15,7 +15,7 @@
 namespace lookout::cache {
 namespace {
 
-/// A source whose watches end when the test says so.
+/// A source whose watches end on command.
 class LingeringSource : public ListerWatcher {
  public:
   explicit LingeringSource(std::shared_ptr<ListerWatcher> inner) : inner_(std::move(inner)) {}

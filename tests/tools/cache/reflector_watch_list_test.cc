@@ -32,7 +32,7 @@ class ReflectorWatchListTest : public ReflectorTest {
  protected:
   ReflectorWatchListTest() { source_->support_watch_list(); }
 
-  /// Starts, and has a watch open that has brought nothing yet.
+  /// Starts with an open watch without events.
   void open() {
     start(store_);
     open_watch();
@@ -51,7 +51,7 @@ class ReflectorWatchListTest : public ReflectorTest {
   }
 };
 
-TEST_F(ReflectorWatchListTest, AsksTheServerToStreamTheNewestState) {
+TEST_F(ReflectorWatchListTest, RequestsAWatchListOfTheNewestState) {
   start(store_);
   ASSERT_EQ(watches(), 1u);
   EXPECT_EQ(lists(), 0u);
@@ -61,7 +61,7 @@ TEST_F(ReflectorWatchListTest, AsksTheServerToStreamTheNewestState) {
   EXPECT_THAT(last_watch().timeout, AllOf(Ge(300s), Le(600s)));
 }
 
-TEST_F(ReflectorWatchListTest, NothingIsSeenOfAStateThatIsNotComplete) {
+TEST_F(ReflectorWatchListTest, AnIncompleteStateIsNotStored) {
   open();
   send({{EventType::kAdded, pod("a/x", 1)}, {EventType::kAdded, pod("a/y", 2)}});
   EXPECT_THAT(store_.told(), IsEmpty());
@@ -74,7 +74,7 @@ TEST_F(ReflectorWatchListTest, NothingIsSeenOfAStateThatIsNotComplete) {
   EXPECT_EQ(reflector_->stats().list_items.sum(), 2.0);
 }
 
-TEST_F(ReflectorWatchListTest, TheSameWatchGoesOn) {
+TEST_F(ReflectorWatchListTest, TheSameWatchContinuesAfterTheInitialEvents) {
   stream({{EventType::kAdded, pod("a/x", 1)}});
   send({{EventType::kModified, pod("a/x", 11)}});
   EXPECT_THAT(store_.told(), ElementsAre("update a/x@11", "flush @11"));
@@ -83,7 +83,7 @@ TEST_F(ReflectorWatchListTest, TheSameWatchGoesOn) {
   EXPECT_TRUE(source_->watching());
 }
 
-TEST_F(ReflectorWatchListTest, WhatComesTogetherWithTheEndIsNotLost) {
+TEST_F(ReflectorWatchListTest, EventsInTheSameBatchAsTheEndAreApplied) {
   open();
   send({{EventType::kAdded, pod("a/x", 1)},
         end_of_initial_events("10"),
@@ -94,7 +94,7 @@ TEST_F(ReflectorWatchListTest, WhatComesTogetherWithTheEndIsNotLost) {
   EXPECT_EQ(reflector_->last_sync_resource_version(), "12");
 }
 
-TEST_F(ReflectorWatchListTest, AnErrorThatComesTogetherWithTheEndIsNotLost) {
+TEST_F(ReflectorWatchListTest, AnErrorInTheSameBatchAsTheEndIsReported) {
   open();
   send({end_of_initial_events("10"),
         {EventType::kError, StatusError::expired("too old").status().to_object()}});
@@ -102,7 +102,7 @@ TEST_F(ReflectorWatchListTest, AnErrorThatComesTogetherWithTheEndIsNotLost) {
   EXPECT_EQ(reflector_->last_sync_resource_version(), "10");
 }
 
-TEST_F(ReflectorWatchListTest, ChangesWhileItIsStreamedCount) {
+TEST_F(ReflectorWatchListTest, ChangesDuringTheInitialEventsAreApplied) {
   open();
   send({{EventType::kAdded, pod("a/x", 1)},
         {EventType::kAdded, pod("a/y", 2)},
@@ -118,14 +118,40 @@ TEST_F(ReflectorWatchListTest, ChangesWhileItIsStreamedCount) {
   EXPECT_THAT(store_.told(), ElementsAre("replace @9", "flush @9"));
 }
 
-TEST_F(ReflectorWatchListTest, AStateMayBeEmpty) {
+TEST_F(ReflectorWatchListTest, EventsAfterAStreamAdvanceTheVersion) {
+  start(store_);
+  source_->watch_throws(StatusError::bad_request("no"));
+  settle();
+  // A list without a version: the events of the next watch are in no order.
+  list({{}, ""});
+  open_watch();
+  fail_watch(StatusError::expired("too old"));
+  ASSERT_TRUE(back_off());
+  ASSERT_TRUE(asks_for_stream());
+  open_watch();
+  send({end_of_initial_events("10")});
+  send({{EventType::kAdded, pod("a/x", 11)}});
+  EXPECT_EQ(reflector_->last_sync_resource_version(), "11");
+}
+
+TEST_F(ReflectorWatchListTest, InitialEventsAreServerActivity) {
+  open();
+  for (int i = 0; i < 2; ++i) {
+    advance(1s);
+    EXPECT_LT(reflector_->last_activity(), clock_->now());
+    send({{EventType::kAdded, pod("a/x", 1)}});
+    EXPECT_EQ(reflector_->last_activity(), clock_->now());
+  }
+}
+
+TEST_F(ReflectorWatchListTest, TheInitialStateMayBeEmpty) {
   stream({});
   EXPECT_THAT(store_.contents(), IsEmpty());
   EXPECT_EQ(reflector_->last_sync_resource_version(), "10");
   EXPECT_TRUE(source_->watching());
 }
 
-TEST_F(ReflectorWatchListTest, OtherBookmarksDoNotEndIt) {
+TEST_F(ReflectorWatchListTest, OtherBookmarksDoNotEndTheInitialEvents) {
   open();
   send({{EventType::kAdded, pod("a/x", 1)}, bookmark_with("10", "false")});
   bookmark("11");
@@ -133,7 +159,7 @@ TEST_F(ReflectorWatchListTest, OtherBookmarksDoNotEndIt) {
   EXPECT_EQ(reflector_->last_sync_resource_version(), "");
 }
 
-TEST_F(ReflectorWatchListTest, LeavesOutWhatDoesNotBelong) {
+TEST_F(ReflectorWatchListTest, IgnoresObjectsOfOtherKinds) {
   stream({{EventType::kAdded, pod("a/x", 1)},
           {EventType::kAdded, object_of_kind("v1", "Node", "a/node")},
           {EventType::kAdded, pod("a/", 3)}});
@@ -141,7 +167,7 @@ TEST_F(ReflectorWatchListTest, LeavesOutWhatDoesNotBelong) {
   EXPECT_EQ(reflector_->stats().skipped, 2u);
 }
 
-TEST_F(ReflectorWatchListTest, AWatchThatEndsLaterBeginsAgainWithoutAState) {
+TEST_F(ReflectorWatchListTest, AnEndedWatchContinuesWithoutInitialEvents) {
   stream({{EventType::kAdded, pod("a/x", 1)}});
   send({{EventType::kAdded, pod("a/y", 11)}});
   source_->close_watch();
@@ -153,7 +179,7 @@ TEST_F(ReflectorWatchListTest, AWatchThatEndsLaterBeginsAgainWithoutAState) {
   EXPECT_THAT(errors_, IsEmpty());
 }
 
-TEST_F(ReflectorWatchListTest, AfterAnErrorItAsksForAStateNotOlderThanItsOwn) {
+TEST_F(ReflectorWatchListTest, AfterAnErrorRequestsAStateNotOlderThanItsOwn) {
   stream({{EventType::kAdded, pod("a/x", 1)}});
   fail_watch(StatusError::expired("too old"));
   EXPECT_EQ(errors_.size(), 1u);
@@ -166,7 +192,7 @@ TEST_F(ReflectorWatchListTest, AfterAnErrorItAsksForAStateNotOlderThanItsOwn) {
   EXPECT_THAT(store_.contents(), ElementsAre("a/y@15"));
 }
 
-TEST_F(ReflectorWatchListTest, WhatComesAgainCostsNoMemory) {
+TEST_F(ReflectorWatchListTest, UnchangedInitialEventsCostNoMemory) {
   Indexer store;
   Controller controller(store, {}, [](const std::vector<Notification>&) {});
   start(controller);
@@ -183,7 +209,7 @@ TEST_F(ReflectorWatchListTest, WhatComesAgainCostsNoMemory) {
   EXPECT_EQ(store.size(), 2u);
 }
 
-TEST_F(ReflectorWatchListTest, TransformsWhatIsStreamedOnce) {
+TEST_F(ReflectorWatchListTest, TransformsEachInitialEventOnce) {
   Indexer store;
   Controller controller(
       store,
@@ -206,7 +232,7 @@ TEST_F(ReflectorWatchListTest, TransformsWhatIsStreamedOnce) {
 class ReflectorRefusedTest : public ReflectorWatchListTest,
                              public testing::WithParamInterface<Refusal> {};
 
-TEST_P(ReflectorRefusedTest, AsksForAListInstead) {
+TEST_P(ReflectorRefusedTest, ARefusedWatchListIsReplacedByAList) {
   start(store_);
   source_->watch_throws(GetParam().error);
   settle();
@@ -222,7 +248,7 @@ TEST_P(ReflectorRefusedTest, AsksForAListInstead) {
   EXPECT_EQ(reflector_->stats().streamed_lists, 0u);
 }
 
-TEST_P(ReflectorRefusedTest, AsAnEventToo) {
+TEST_P(ReflectorRefusedTest, ARefusalAsAnEventIsReplacedByAList) {
   open();
   send({{EventType::kAdded, pod("a/half", 1)},
         {EventType::kError, GetParam().error.status().to_object()}});
@@ -240,7 +266,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"InternalError", StatusError::internal_error("oops")}),
     [](const auto& test) { return test.param.name; });
 
-TEST_F(ReflectorWatchListTest, AfterAnyOtherErrorItAsksForAListToo) {
+TEST_F(ReflectorWatchListTest, AnyOtherErrorIsReplacedByAList) {
   start(store_);
   source_->watch_throws(std::runtime_error("what?"));
   settle();
@@ -248,7 +274,7 @@ TEST_F(ReflectorWatchListTest, AfterAnyOtherErrorItAsksForAListToo) {
   EXPECT_THAT(errors_, IsEmpty());
 }
 
-TEST_F(ReflectorWatchListTest, ASourceThatCannotIsNotAsked) {
+TEST_F(ReflectorWatchListTest, ASourceWithoutWatchListsIsListed) {
   const auto cannot = std::make_shared<test::FakeListerWatcher>();
   const auto reflector = Reflector::create(cannot, store_, options_);
   boost::asio::co_spawn(boost::asio::make_strand(context_), reflector->run(stop_.get_token()),
@@ -270,7 +296,7 @@ TEST_F(ReflectorWatchListTest, CanBeTurnedOff) {
 class ReflectorStreamUnavailableTest : public ReflectorWatchListTest,
                                        public testing::WithParamInterface<Refusal> {};
 
-TEST_P(ReflectorStreamUnavailableTest, AsksForTheNewestStateWhenTheServerLacksItsVersion) {
+TEST_P(ReflectorStreamUnavailableTest, RequestsTheNewestStateIfItsVersionIsUnavailable) {
   stream({{EventType::kAdded, pod("a/x", 1)}});
   fail_watch(StatusError::expired("too old"));
   back_off();
@@ -280,7 +306,7 @@ TEST_P(ReflectorStreamUnavailableTest, AsksForTheNewestStateWhenTheServerLacksIt
   ASSERT_EQ(watches(), 3u) << "at once";
   EXPECT_TRUE(asks_for_stream());
   EXPECT_EQ(last_watch().resource_version, "");
-  // In the middle of the stream it is the same, but not for ever.
+  // The same in the middle of a stream, but not for ever.
   open_watch();
   send({{EventType::kAdded, pod("a/half", 1)},
         {EventType::kError, GetParam().error.status().to_object()}});
@@ -288,7 +314,7 @@ TEST_P(ReflectorStreamUnavailableTest, AsksForTheNewestStateWhenTheServerLacksIt
   EXPECT_EQ(last_list().resource_version, "");
   list({{pod("a/y", 5)}, "20"});
   EXPECT_THAT(store_.contents(), ElementsAre("a/y@5"));
-  // The next time it asks as usual.
+  // The next request is the usual one.
   open_watch();
   fail_watch(StatusError::expired("too old"));
   back_off();
@@ -303,7 +329,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"TooLarge", StatusError::too_large_resource_version(20, 10, 1)}),
     [](const auto& test) { return test.param.name; });
 
-TEST_F(ReflectorWatchListTest, AStreamThatIsCutShortIsAskedForOnceMore) {
+TEST_F(ReflectorWatchListTest, ATruncatedStreamIsRetriedOnce) {
   open();
   send({{EventType::kAdded, pod("a/x", 1)}});
   source_->close_watch();
@@ -316,7 +342,7 @@ TEST_F(ReflectorWatchListTest, AStreamThatIsCutShortIsAskedForOnceMore) {
   EXPECT_THAT(store_.contents(), ElementsAre("a/y@2")) << "nothing is left of half a stream";
 }
 
-TEST_F(ReflectorWatchListTest, AStreamThatIsAlwaysCutShortIsReplacedByAList) {
+TEST_F(ReflectorWatchListTest, AStreamThatIsTruncatedAgainIsReplacedByAList) {
   open();
   send({{EventType::kAdded, pod("a/x", 1)}});
   source_->close_watch();
@@ -328,7 +354,7 @@ TEST_F(ReflectorWatchListTest, AStreamThatIsAlwaysCutShortIsReplacedByAList) {
   EXPECT_EQ(lists(), 1u);
 }
 
-TEST_F(ReflectorWatchListTest, AStreamThatBringsNothingIsReplacedByAList) {
+TEST_F(ReflectorWatchListTest, AnEmptyStreamIsReplacedByAList) {
   open();
   source_->close_watch();
   settle();
@@ -338,7 +364,7 @@ TEST_F(ReflectorWatchListTest, AStreamThatBringsNothingIsReplacedByAList) {
 
 // ----------------------------------------------------------------------------------- failures
 
-TEST_F(ReflectorWatchListTest, AServerThatIsBusyOrDoesNotAnswerIsAskedAgain) {
+TEST_F(ReflectorWatchListTest, ABusyOrUnreachableServerIsRetried) {
   start(store_);
   for (std::size_t i = 1; i < 4; ++i) {
     if (i == 1) {
@@ -357,7 +383,7 @@ TEST_F(ReflectorWatchListTest, AServerThatIsBusyOrDoesNotAnswerIsAskedAgain) {
   EXPECT_EQ(lists(), 0u);
 }
 
-TEST_F(ReflectorWatchListTest, AConnectionThatBreaksInTheStreamReplacesNothing) {
+TEST_F(ReflectorWatchListTest, ABrokenStreamDoesNotReplaceTheStore) {
   stream({{EventType::kAdded, pod("a/x", 1)}});
   fail_watch(StatusError::expired("too old"));
   back_off();
@@ -388,7 +414,7 @@ TEST_F(ReflectorWatchListTest, StopsWhileAStreamOpens) {
 
 // ---------------------------------------------------------------------------- a missing end
 
-TEST_F(ReflectorWatchListTest, ASilentStreamIsNoticed) {
+TEST_F(ReflectorWatchListTest, ASilentStreamIsReported) {
   open();
   const auto& late = reflector_->stats().late_initial_events;
   advance(10s - 1ns);
@@ -407,7 +433,7 @@ TEST_F(ReflectorWatchListTest, ASilentStreamIsNoticed) {
   EXPECT_EQ(clock_->sleepers(), 0u);
 }
 
-TEST(InitialEventsWarningTest, SaysHowLongItHasBeen) {
+TEST(InitialEventsWarningTest, NamesTheWaitingTime) {
   const Clock::TimePoint begin{1h};
   EXPECT_EQ(initial_events_warning("pods", begin, {}, begin + 12s),
             "pods: waits for the initial events of a stream, nothing has come for 12 s");
@@ -432,25 +458,25 @@ class ReflectorConsistencyTest : public ReflectorWatchListTest {
   }
 };
 
-TEST_F(ReflectorConsistencyTest, AStreamThatEqualsTheListIsGood) {
+TEST_F(ReflectorConsistencyTest, AStreamThatEqualsTheListIsConsistent) {
   compare({{pod("a/y", 2), pod("a/x", 1)}, "10"});
   EXPECT_THAT(errors_, IsEmpty());
 }
-TEST_F(ReflectorConsistencyTest, WhatIsMissingInTheStreamIsReported) {
+TEST_F(ReflectorConsistencyTest, AnObjectMissingFromTheStreamIsReported) {
   compare({{pod("a/y", 2), pod("a/x", 1), pod("a/z", 3)}, "10"});
   EXPECT_THAT(errors_, ElementsAre(HasSubstr("a/z was not streamed")));
 }
-TEST_F(ReflectorConsistencyTest, WhatIsMissingInTheListIsReported) {
+TEST_F(ReflectorConsistencyTest, AnObjectMissingFromTheListIsReported) {
   compare({{pod("a/y", 2)}, "10"});
   EXPECT_THAT(errors_, ElementsAre(HasSubstr("a/x was streamed, but is not in the list")));
   EXPECT_EQ(reflector_->stats().inconsistencies, 1u);
 }
-TEST_F(ReflectorConsistencyTest, OtherContentIsReported) {
+TEST_F(ReflectorConsistencyTest, DifferentContentIsReported) {
   compare({{pod("a/y", 2), pod("a/x", 3)}, "10"});
   EXPECT_THAT(errors_, ElementsAre(HasSubstr("a/x was streamed with other content")));
 }
-TEST_F(ReflectorConsistencyTest, WhatTheStoreDoesNotKeepIsNoDifference) {
-  // As a transform that fails for one pod always, and for another only in its newest version.
+TEST_F(ReflectorConsistencyTest, ObjectsThatTheStoreDropsAreNotCompared) {
+  // Like a transform that always fails for one pod, and for another one only in its newest version.
   store_.keeps = [](const api::Object& object) {
     return object.name() != "z" && object.resource_version() != "3";
   };
@@ -461,14 +487,14 @@ TEST_F(ReflectorConsistencyTest, WhatTheStoreDoesNotKeepIsNoDifference) {
   EXPECT_THAT(errors_, IsEmpty());
   EXPECT_EQ(reflector_->stats().inconsistencies, 0u);
 }
-TEST_F(ReflectorConsistencyTest, AListThatFailsProvesNothing) {
+TEST_F(ReflectorConsistencyTest, AFailedListReportsNoInconsistency) {
   stream({{EventType::kAdded, pod("a/x", 1)}});
   source_->list_throws(StatusError::expired("too old"));
   settle();
   EXPECT_THAT(errors_, IsEmpty());
   EXPECT_THAT(store_.contents(), ElementsAre("a/x@1"));
 }
-TEST_F(ReflectorConsistencyTest, IsNotCheckedByDefault) {
+TEST_F(ReflectorConsistencyTest, ConsistencyIsNotCheckedByDefault) {
   options_.check_consistency = false;
   stream({});
   EXPECT_EQ(lists(), 0u);

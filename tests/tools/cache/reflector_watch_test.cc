@@ -13,7 +13,7 @@
 namespace lookout::cache {
 namespace {
 
-/// An object that the server cannot read any more has been deleted.
+/// The error of a server that cannot read an object, which counts as deleted.
 StatusError store_read_error() {
   api::Status status = StatusError::internal_error("").status();
   status.reason = api::reason::kStoreReadError;
@@ -21,7 +21,7 @@ StatusError store_read_error() {
   return StatusError(std::move(status));
 }
 
-TEST_F(ReflectorTest, AsksForAWatchAsClientGoDoes) {
+TEST_F(ReflectorTest, SendsTheWatchOptionsOfClientGo) {
   std::set<std::chrono::seconds> timeouts;
   begin();
   for (int i = 0; i < 50; ++i) {
@@ -43,13 +43,13 @@ TEST_F(ReflectorTest, TheWatchTimeoutCanBeChosen) {
   EXPECT_THAT(last_watch().timeout, AllOf(Ge(1000s), Le(2000s)));
 }
 
-TEST_F(ReflectorTest, AShortWatchTimeoutCountsToo) {
+TEST_F(ReflectorTest, AShortWatchTimeoutIsKept) {
   options_.min_watch_timeout = 20s;
   begin();
   EXPECT_THAT(last_watch().timeout, AllOf(Ge(20s), Le(40s)));
 }
 
-TEST_F(ReflectorTest, TheStoreIsToldOfEachVersion) {
+TEST_F(ReflectorTest, TheStoreReceivesEachVersion) {
   begin();
   send({{EventType::kAdded, pod("a/x", 20)}});
   EXPECT_THAT(store_.told(), ElementsAre("add a/x@20", "flush @20"));
@@ -76,7 +76,7 @@ TEST_F(ReflectorTest, AppliesEventsInOrder) {
   EXPECT_EQ(reflector_->stats().events, 5u);
 }
 
-TEST_F(ReflectorTest, ABookmarkMovesItOn) {
+TEST_F(ReflectorTest, ABookmarkAdvancesTheVersion) {
   begin();
   bookmark("99");
   EXPECT_THAT(store_.told(), ElementsAre("flush @99"));
@@ -88,7 +88,7 @@ TEST_F(ReflectorTest, ABookmarkMovesItOn) {
   EXPECT_EQ(last_watch().resource_version, "99");
 }
 
-TEST_F(ReflectorTest, LeavesOutWhatDoesNotBelongInTheWatch) {
+TEST_F(ReflectorTest, IgnoresWatchedObjectsOfOtherKinds) {
   begin();
   send({{EventType::kAdded, pod("a/x", 11)},
         {EventType::kAdded, object_of_kind("v1", "Node", "a/node", "12")},
@@ -100,7 +100,7 @@ TEST_F(ReflectorTest, LeavesOutWhatDoesNotBelongInTheWatch) {
   EXPECT_THAT(store_.told(), ElementsAre("update a/x@15", "flush @15"));
 }
 
-/// How a watch can end without anything being wrong.
+/// The ways in which a watch may end without an error.
 enum class End { kGoodOrder, kBroken, kTimeout, kProtocol };
 class ReflectorEndTest : public ReflectorTest, public testing::WithParamInterface<End> {
  protected:
@@ -119,7 +119,7 @@ class ReflectorEndTest : public ReflectorTest, public testing::WithParamInterfac
   }
 };
 
-TEST_P(ReflectorEndTest, WatchesAgainFromWhereItWas) {
+TEST_P(ReflectorEndTest, WatchesAgainFromTheLastVersion) {
   begin();
   for (std::size_t i = 1; i < 10; ++i) {
     send({{EventType::kAdded, pod("a/x", 10 + i)}});
@@ -138,7 +138,7 @@ TEST_P(ReflectorEndTest, WatchesAgainFromWhereItWas) {
   }
 }
 
-TEST_P(ReflectorEndTest, AWatchMayBringNothingIfItTakesItsTime) {
+TEST_P(ReflectorEndTest, AWatchOfASecondWithoutEventsIsNoFailure) {
   begin();
   advance(1s);
   end_watch();
@@ -147,7 +147,7 @@ TEST_P(ReflectorEndTest, AWatchMayBringNothingIfItTakesItsTime) {
   EXPECT_THAT(clock_->slept(), IsEmpty());
 }
 
-TEST_P(ReflectorEndTest, AWatchThatEndsAtOnceWithNothingIsAFailure) {
+TEST_P(ReflectorEndTest, AVeryShortWatchWithoutEventsIsAFailure) {
   begin();
   advance(999ms);
   end_watch();
@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(, ReflectorEndTest,
                                          End::kProtocol),
                          end_name);
 
-TEST_F(ReflectorTest, EventsThatAreLeftOutDoNotMakeAWatchUseful) {
+TEST_F(ReflectorTest, IgnoredEventsDoNotCountAsEvents) {
   begin();
   send({{EventType::kAdded, object_of_kind("v1", "Node", "a/node", "11")}});
   source_->close_watch();
@@ -179,9 +179,9 @@ TEST_F(ReflectorTest, EventsThatAreLeftOutDoNotMakeAWatchUseful) {
   EXPECT_EQ(clock_->sleepers(), 1u);
 }
 
-TEST_F(ReflectorTest, AWatchThatEndsAtOnceWithNothingNewIsAFailure) {
+TEST_F(ReflectorTest, AVeryShortWatchWithoutNewVersionsIsAFailure) {
   begin({pod("a/x", 10)});
-  // A bookmark of the state that is known, and an event that a cache in between repeats.
+  // A bookmark of the known version, and an event that a proxy repeats.
   bookmark("10");
   source_->close_watch();
   settle();
@@ -197,10 +197,10 @@ TEST_F(ReflectorTest, AWatchThatEndsAtOnceWithNothingNewIsAFailure) {
                                    testing::HasSubstr("nothing new received")));
 }
 
-TEST_F(ReflectorTest, AWatchBeginsWhenItIsAskedFor) {
+TEST_F(ReflectorTest, TheAgeOfAWatchCountsFromItsRequest) {
   start(store_);
   list({{}, "10"});
-  advance(5s);  // a proxy that holds the answer back until there is an event
+  advance(5s);  // a proxy that delays the response until there is an event
   open_watch();
   source_->close_watch();
   settle();
@@ -210,7 +210,7 @@ TEST_F(ReflectorTest, AWatchBeginsWhenItIsAskedFor) {
 
 class ReflectorGoneTest : public ReflectorTest, public testing::WithParamInterface<Refusal> {};
 
-TEST_P(ReflectorGoneTest, AsAnEventItMakesANewList) {
+TEST_P(ReflectorGoneTest, ExpiryAsAnEventLeadsToARelist) {
   begin();
   send({{EventType::kAdded, pod("a/x", 11)},
         {EventType::kError, GetParam().error.status().to_object()},
@@ -222,7 +222,7 @@ TEST_P(ReflectorGoneTest, AsAnEventItMakesANewList) {
   EXPECT_EQ(last_list().resource_version, "11");
 }
 
-TEST_P(ReflectorGoneTest, AsAnAnswerItMakesANewList) {
+TEST_P(ReflectorGoneTest, ExpiryAsAResponseLeadsToARelist) {
   begin();
   bookmark("12");
   source_->close_watch();
@@ -244,8 +244,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"Forbidden", StatusError::forbidden("", "pods", "", "no")}),
     [](const auto& test) { return test.param.name; });
 
-TEST_F(ReflectorTest, AnObjectThatTheServerCannotReadGoesWithTheNextList) {
-  // (Other internal errors are got over, but nobody will ever say that this object is gone.)
+TEST_F(ReflectorTest, AnObjectThatTheServerCannotReadIsDeletedByARelist) {
+  // (Other internal errors are retried, but no event will report that this object is gone.)
   options_.max_internal_error_retry = 1h;
   begin({pod("a/x", 1), pod("a/y", 2)});
   send({{EventType::kAdded, pod("a/corrupt", 11)},
@@ -258,7 +258,7 @@ TEST_F(ReflectorTest, AnObjectThatTheServerCannotReadGoesWithTheNextList) {
   EXPECT_EQ(reflector_->last_sync_resource_version(), "12");
 }
 
-TEST_F(ReflectorTest, AnErrorEventWithoutAStatusIsAnErrorToo) {
+TEST_F(ReflectorTest, AnErrorEventWithoutAStatusIsAnError) {
   begin();
   send({{EventType::kError, pod("a/x", 11)}});
   EXPECT_EQ(source_->open_watchers(), 0u) << "the watch is closed";
@@ -268,7 +268,7 @@ TEST_F(ReflectorTest, AnErrorEventWithoutAStatusIsAnErrorToo) {
   EXPECT_EQ(last_list().resource_version, "10");
 }
 
-TEST_F(ReflectorTest, AServerThatDoesNotAnswerIsAskedForTheSameWatch) {
+TEST_F(ReflectorTest, AnUnreachableServerIsAskedForTheSameWatch) {
   begin();
   bookmark("11");
   source_->close_watch();
@@ -287,19 +287,19 @@ TEST_F(ReflectorTest, AServerThatDoesNotAnswerIsAskedForTheSameWatch) {
   EXPECT_EQ(reflector_->stats().errors, 4u);
 }
 
-TEST_F(ReflectorTest, KnowsWhetherTheStoreFollowsTheServer) {
+TEST_F(ReflectorTest, ReportsWhetherTheStoreIsLive) {
   start(store_);
   EXPECT_FALSE(reflector_->live()) << "there is no list yet";
   list({{}, "10"});
   EXPECT_TRUE(reflector_->live());
   open_watch();
-  // A watch that ends in good order is followed by the next one.
+  // A regular end of a watch is followed by the next watch.
   advance(5s);
   source_->close_watch();
   settle();
   EXPECT_TRUE(reflector_->live());
   open_watch();
-  // The connection breaks, and the server does not answer for a while.
+  // The connection breaks, and the server does not respond for a while.
   advance(5s);
   fail_watch(transport_error(Kind::kBroken));
   EXPECT_FALSE(reflector_->live());
@@ -309,7 +309,7 @@ TEST_F(ReflectorTest, KnowsWhetherTheStoreFollowsTheServer) {
   EXPECT_FALSE(reflector_->live());
   open_watch();
   EXPECT_TRUE(reflector_->live());
-  // The server has forgotten: what is there is stale until there is a new list.
+  // The history has expired: the store is stale until the next list.
   send({{EventType::kError, StatusError::expired("too old").status().to_object()}});
   EXPECT_FALSE(reflector_->live());
   ASSERT_TRUE(back_off());
@@ -322,16 +322,18 @@ TEST_F(ReflectorTest, KnowsWhetherTheStoreFollowsTheServer) {
   EXPECT_EQ(reflector_->live_since(), clock_->now() - 5s) << "it was live before";
 }
 
-TEST_F(ReflectorTest, AServerThatIsBusyIsAskedForTheSameWatch) {
+TEST_F(ReflectorTest, ABusyServerIsAskedForTheSameWatch) {
   begin();
   // As an event,
   send({{EventType::kAdded, pod("a/x", 11)},
         {EventType::kError, StatusError::too_many_requests("slow down", 1).status().to_object()}});
   EXPECT_EQ(watches(), 1u);
+  EXPECT_EQ(reflector_->last_failure().value_or(ReflectorFailure{}).status, 429);
+  EXPECT_EQ(reflector_->stats().errors, 1u);
   ASSERT_TRUE(back_off());
   EXPECT_EQ(watches(), 2u);
   EXPECT_EQ(last_watch().resource_version, "11");
-  // and as an answer.
+  // and as a response.
   source_->watch_throws(StatusError::too_many_requests("slow down", 1));
   settle();
   EXPECT_EQ(watches(), 2u);
@@ -341,7 +343,7 @@ TEST_F(ReflectorTest, AServerThatIsBusyIsAskedForTheSameWatch) {
   EXPECT_THAT(errors_, IsEmpty());
 }
 
-TEST_F(ReflectorTest, WaitsAsLongAsTheServerAsks) {
+TEST_F(ReflectorTest, HonoursRetryAfter) {
   begin();
   const auto expect_wait = [&](Clock::Duration wait) {
     EXPECT_EQ(clock_->next_wake(), wait);
@@ -352,13 +354,13 @@ TEST_F(ReflectorTest, WaitsAsLongAsTheServerAsks) {
   expect_wait(77s);
   source_->watch_throws(StatusError::too_many_requests("later", 100'000));
   settle();
-  expect_wait(2min);  // within reason
+  expect_wait(2min);  // limited to two minutes
   source_->watch_throws(StatusError::server_timeout("", "pods", "watch", 66));
   settle();
   expect_wait(66s);
 }
 
-TEST_F(ReflectorTest, AServerThatAsksToWaitIsAskedForTheSameWatch) {
+TEST_F(ReflectorTest, AResponseWithRetryAfterLeadsToTheSameWatch) {
   begin();
   bookmark("11");
   source_->close_watch();
@@ -376,7 +378,7 @@ TEST_F(ReflectorTest, AServerThatAsksToWaitIsAskedForTheSameWatch) {
   EXPECT_TRUE(reflector_->live());
 }
 
-TEST_F(ReflectorTest, InternalErrorsLeadToTheSameWatchForEver) {
+TEST_F(ReflectorTest, InternalErrorsAreRetriedWithoutALimit) {
   options_.max_internal_error_retry = std::chrono::milliseconds::max();
   begin();
   for (int i = 0; i < 5; ++i) {
@@ -387,7 +389,7 @@ TEST_F(ReflectorTest, InternalErrorsLeadToTheSameWatchForEver) {
   EXPECT_EQ(lists(), 1u);
 }
 
-TEST_F(ReflectorTest, InternalErrorsLeadToTheSameWatchForAWhile) {
+TEST_F(ReflectorTest, InternalErrorsAreRetriedUntilTheDeadline) {
   options_.max_internal_error_retry = 10s;
   options_.backoff.jitter = 0;
   begin();
@@ -406,7 +408,7 @@ TEST_F(ReflectorTest, InternalErrorsLeadToTheSameWatchForAWhile) {
   EXPECT_EQ(errors_.size(), 1u) << "that is long enough";
   back_off();
   EXPECT_EQ(lists(), 2u);
-  // In the end there is a new state, and the patience is as it was.
+  // A relist follows, and the retry deadline starts anew.
   list({{}, "20"});
   open_watch();
   advance(2min);
@@ -416,7 +418,7 @@ TEST_F(ReflectorTest, InternalErrorsLeadToTheSameWatchForAWhile) {
   EXPECT_EQ(last_watch().resource_version, "20");
 }
 
-TEST_F(ReflectorTest, OtherRefusalsOfAWatchMakeANewList) {
+TEST_F(ReflectorTest, OtherErrorsOfAWatchLeadToARelist) {
   begin();
   bookmark("11");
   source_->close_watch();
@@ -432,7 +434,7 @@ TEST_F(ReflectorTest, OtherRefusalsOfAWatchMakeANewList) {
   EXPECT_EQ(errors_.size(), 3u);
 }
 
-TEST_F(ReflectorTest, InitialEventsInNoOrderDoNotMoveIt) {
+TEST_F(ReflectorTest, InitialEventsDoNotAdvanceTheVersion) {
   start(store_);
   list({{}, ""});
   EXPECT_EQ(last_watch().resource_version, "");
@@ -446,7 +448,7 @@ TEST_F(ReflectorTest, InitialEventsInNoOrderDoNotMoveIt) {
   EXPECT_EQ(last_watch().resource_version, "51");
 }
 
-TEST_F(ReflectorTest, AStoreThatThrowsCostsANewList) {
+TEST_F(ReflectorTest, AStoreThatThrowsLeadsToARelist) {
   begin();
   store_.throw_once();
   send({{EventType::kAdded, pod("a/x", 11)}});

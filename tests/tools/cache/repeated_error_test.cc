@@ -20,7 +20,7 @@ class RepeatedErrorTest : public testing::Test {
   RepeatedError logged_{clock_};
 };
 
-TEST_F(RepeatedErrorTest, TheSameErrorRepeatsForHalfAMinute) {
+TEST_F(RepeatedErrorTest, TheSameErrorIsARepetitionForHalfAMinute) {
   EXPECT_FALSE(repeats("no route"));
   EXPECT_TRUE(repeats("no route"));
   clock_->advance(kLogAgain - 1ns);
@@ -30,13 +30,13 @@ TEST_F(RepeatedErrorTest, TheSameErrorRepeatsForHalfAMinute) {
   EXPECT_TRUE(repeats("no route"));
 }
 
-TEST_F(RepeatedErrorTest, AnotherErrorIsNone) {
+TEST_F(RepeatedErrorTest, AnotherErrorIsNoRepetition) {
   EXPECT_FALSE(repeats("no route"));
   EXPECT_FALSE(repeats("connection refused"));
   EXPECT_FALSE(repeats("no route"));
 }
 
-TEST_F(RepeatedErrorTest, WhatDiffersFromAttemptToAttemptMakesNoDifference) {
+TEST_F(RepeatedErrorTest, QueriesAndDurationsAreIgnored) {
   EXPECT_FALSE(
       repeats("GET http://a:1/pods?watch=true&timeoutSeconds=465: connect failed after 0 ms: no"));
   EXPECT_TRUE(
@@ -45,7 +45,7 @@ TEST_F(RepeatedErrorTest, WhatDiffersFromAttemptToAttemptMakesNoDifference) {
   EXPECT_TRUE(repeats("GET http://a:1/pods?limit=500: connect failed after 3 ms: no"));
 }
 
-TEST_F(RepeatedErrorTest, AnotherMessageOrPathBehindTheSameQueryIsAnotherError) {
+TEST_F(RepeatedErrorTest, AnotherMessageOrPathIsAnotherError) {
   EXPECT_FALSE(repeats("GET http://a:1/pods?watch=true: connection refused"));
   EXPECT_FALSE(repeats("GET http://a:1/pods?watch=true: timed out"));
   EXPECT_FALSE(repeats("GET http://a:1/nodes?watch=true: timed out"));

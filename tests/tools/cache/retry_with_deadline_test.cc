@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <exception>
+#include <initializer_list>
+#include <memory>
+
 #include "lookout/api/status.h"
 #include "lookout/testing/fake_clock.h"
 
@@ -15,10 +19,21 @@ class RetryWithDeadlineTest : public testing::Test {
   RetryWithDeadline retry(Clock::Duration deadline) {
     return {deadline, 30s, api::is_internal_error, clock_};
   }
-  bool after(RetryWithDeadline& retry, Clock::Duration step, const std::exception& error) {
-    clock_->advance(step);
-    retry.failed(error);
-    return retry.should_retry();
+  struct Failure {
+    Clock::Duration after;
+    const std::exception& error;
+    bool is_retried;
+  };
+  /// Fails again and again, each time after the last failure.
+  void expect_retries(Clock::Duration deadline, std::initializer_list<Failure> failures) {
+    auto retry = this->retry(deadline);
+    int number = 0;
+    for (const Failure& failure : failures) {
+      clock_->advance(failure.after);
+      retry.failed(failure.error);
+      EXPECT_EQ(retry.should_retry(), failure.is_retried) << number;
+      ++number;
+    }
   }
 
   const api::StatusError internal_ = api::StatusError::internal_error("no leader");
@@ -26,39 +41,36 @@ class RetryWithDeadlineTest : public testing::Test {
   const std::shared_ptr<test::FakeClock> clock_ = std::make_shared<test::FakeClock>();
 };
 
-TEST_F(RetryWithDeadlineTest, NeverWithoutADeadline) {
-  auto never = retry(0s);
-  EXPECT_FALSE(never.should_retry());
-  EXPECT_FALSE(after(never, 1s, internal_));
-  EXPECT_FALSE(after(never, 0s, internal_));
+TEST_F(RetryWithDeadlineTest, DoesNotRetryWithoutADeadline) {
+  EXPECT_FALSE(retry(0s).should_retry());
+  expect_retries(0s, {{1s, internal_, false}, {0s, internal_, false}});
 }
 
-TEST_F(RetryWithDeadlineTest, UntilTheDeadline) {
-  auto second = retry(1s);
-  EXPECT_TRUE(after(second, 1s, internal_));
-  EXPECT_TRUE(after(second, 1s, internal_));
-  EXPECT_FALSE(after(second, 1ns, internal_));
-  EXPECT_TRUE(after(second, 1ns, internal_)) << "what comes next is a first one again";
+TEST_F(RetryWithDeadlineTest, RetriesUntilTheDeadline) {
+  expect_retries(1s, {{1s, internal_, true},
+                      {1s, internal_, true},
+                      {1ns, internal_, false},
+                      // The next failure is a first one again.
+                      {1ns, internal_, true}});
 }
 
-TEST_F(RetryWithDeadlineTest, OtherFailuresDoNotCount) {
-  auto second = retry(1s);
-  EXPECT_FALSE(after(second, 0s, other_));
-  EXPECT_TRUE(after(second, 5s, internal_));
-  EXPECT_TRUE(after(second, 500ms, other_));
-  EXPECT_TRUE(after(second, 500ms, internal_));
-  EXPECT_FALSE(after(second, 1ms, internal_));
+TEST_F(RetryWithDeadlineTest, OtherErrorsAreNotRetried) {
+  expect_retries(1s, {{0s, other_, false},
+                      {5s, internal_, true},
+                      {500ms, other_, true},
+                      {500ms, internal_, true},
+                      {1ms, internal_, false}});
 }
 
-TEST_F(RetryWithDeadlineTest, AQuietTimeBeginsItAnew) {
-  auto minute = retry(60s);
-  EXPECT_TRUE(after(minute, 0s, internal_));
-  EXPECT_TRUE(after(minute, 29s, internal_));
-  EXPECT_TRUE(after(minute, 29s, internal_));
-  EXPECT_FALSE(after(minute, 29s, internal_));
-  EXPECT_TRUE(after(minute, 0s, internal_));
-  EXPECT_TRUE(after(minute, 30s, internal_));
-  EXPECT_TRUE(after(minute, 59s, internal_)) << "30 quiet seconds were enough";
+TEST_F(RetryWithDeadlineTest, AQuietPeriodResetsTheDeadline) {
+  expect_retries(60s, {{0s, internal_, true},
+                       {29s, internal_, true},
+                       {29s, internal_, true},
+                       {29s, internal_, false},
+                       {0s, internal_, true},
+                       {30s, internal_, true},
+                       // 30 quiet seconds are enough.
+                       {59s, internal_, true}});
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class SlotsTest : public testing::Test {
     headers_.emplace_back();
     return &headers_.back();
   }
-  /// What an edit leaves behind stays, as old versions are looked at.
+  /// Keeps the nodes that an edit retires, because old versions are read later.
   void keep(Edit& edit) {
     retired_.insert(retired_.end(), edit.retired.begin(), edit.retired.end());
   }
@@ -54,7 +54,7 @@ class SlotsTest : public testing::Test {
   std::vector<Retired> retired_;
 };
 
-TEST_F(SlotsTest, NoneAtFirst) {
+TEST_F(SlotsTest, IsEmptyAtFirst) {
   EXPECT_EQ(now_.size(), 0u);
   EXPECT_TRUE(walk(now_).empty());
 }
@@ -107,7 +107,7 @@ TEST_F(SlotsTest, OldVersionsStayAsTheyWere) {
   }
 }
 
-TEST_F(SlotsTest, GivesBackLeavesThatAreEmpty) {
+TEST_F(SlotsTest, FreesEmptyLeaves) {
   constexpr Slots::Number kObjects = 5000;
   Edit first{2, {}};
   Model model;
@@ -181,7 +181,7 @@ TEST_F(SlotsTest, ASlotChangesInPlaceInAllVersionsThatShareItsLeaf) {
   keep(second);
 }
 
-TEST_F(SlotsTest, MakesNodesOfSpareOnes) {
+TEST_F(SlotsTest, ReusesSpareNodes) {
   SpareNodes spare;
   spare.keep(1);
   Edit first{2, {}, &spare};

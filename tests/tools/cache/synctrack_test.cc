@@ -18,7 +18,7 @@ namespace {
 
 using test::Gate;
 
-TEST(AsyncTrackerTest, IsSyncedOnceWhatCameFirstHasBeenDealtWith) {
+TEST(AsyncTrackerTest, IsSyncedWhenAllInitialItemsAreFinished) {
   AsyncTracker<std::string> tracker;
   EXPECT_FALSE(tracker.has_synced());
   tracker.start("x");
@@ -37,7 +37,7 @@ TEST(AsyncTrackerTest, IsSyncedOnceWhatCameFirstHasBeenDealtWith) {
   EXPECT_TRUE(tracker.has_synced()) << "it stays so";
 }
 
-TEST(AsyncTrackerTest, IsSyncedWithNothing) {
+TEST(AsyncTrackerTest, IsSyncedWithoutItems) {
   AsyncTracker<int> tracker;
   tracker.upstream_has_synced();
   EXPECT_TRUE(tracker.has_synced());
@@ -69,7 +69,7 @@ TEST(AsyncTrackerTest, ManyStartAndFinishAtATime) {
   EXPECT_TRUE(tracker.wait_for_sync());
 }
 
-TEST(LazyTest, IsNeverOlderThanTheLastNotice) {
+TEST(LazyTest, IsNeverOlderThanTheLastNotification) {
   std::atomic<int> reality{0};
   Lazy<int> lazy([&] { return reality.load(); });
   std::vector<std::jthread> threads;
@@ -84,7 +84,7 @@ TEST(LazyTest, IsNeverOlderThanTheLastNotice) {
   }
 }
 
-TEST(LazyTest, IsWorkedOutOnlyWhenSomethingChanged) {
+TEST(LazyTest, IsEvaluatedOnlyAfterANotification) {
   int evaluated = 0;
   Lazy<int> lazy([&] { return ++evaluated; });
   EXPECT_EQ(evaluated, 0);
@@ -95,7 +95,7 @@ TEST(LazyTest, IsWorkedOutOnlyWhenSomethingChanged) {
   EXPECT_EQ(lazy.get(), 2);
 }
 
-TEST(LazyTest, ThoseWhoAskMeanwhileShareTheWork) {
+TEST(LazyTest, ConcurrentReadersShareAnEvaluation) {
   std::atomic<int> evaluated{0};
   Gate begun;
   Gate go_on;
@@ -112,7 +112,7 @@ TEST(LazyTest, ThoseWhoAskMeanwhileShareTheWork) {
   for (auto& result : asking) EXPECT_EQ(lookout::test::get(result), 1);
 }
 
-TEST(LazyTest, AChangeMeanwhileIsNotMissed) {
+TEST(LazyTest, ANotificationDuringTheEvaluationIsNotLost) {
   std::atomic<int> reality{1};
   Gate begun;
   Gate go_on;
@@ -135,7 +135,7 @@ TEST(LazyTest, AChangeMeanwhileIsNotMissed) {
   EXPECT_EQ(lazy.get(), 2);
 }
 
-TEST(LazyTest, HoweverFastChangesComeNobodyWaitsForMoreThanTheWorkOnce) {
+TEST(LazyTest, AReaderWaitsForAtMostOneEvaluation) {
   constexpr std::size_t kChanges = 10;
   std::atomic<std::size_t> reality{0};
   std::vector<Gate> begun(kChanges);
@@ -153,7 +153,7 @@ TEST(LazyTest, HoweverFastChangesComeNobodyWaitsForMoreThanTheWorkOnce) {
     reality = i;
     lazy.notify();
     asking.push_back(std::async(std::launch::async, [&] { return lazy.get(); }));
-    // Though none of those before has come to its end.
+    // None of the earlier evaluations has ended.
     ASSERT_TRUE(begun[i].wait());
   }
   for (std::size_t i = kChanges; i-- > 0;) {
@@ -164,7 +164,7 @@ TEST(LazyTest, HoweverFastChangesComeNobodyWaitsForMoreThanTheWorkOnce) {
   EXPECT_EQ(evaluated, kChanges) << "the work was done once for each change";
 }
 
-TEST(LazyTest, AFailureIsNotKept) {
+TEST(LazyTest, AFailureIsNotCached) {
   bool fails = true;
   Lazy<int> lazy([&] {
     if (fails) throw std::runtime_error("not now");
@@ -175,7 +175,7 @@ TEST(LazyTest, AFailureIsNotKept) {
   EXPECT_EQ(lazy.get(), 7);
 }
 
-TEST(LazyTest, NoLockIsHeldWhileItIsWorkedOut) {
+TEST(LazyTest, NoLockIsHeldDuringTheEvaluation) {
   Lazy<int>* self = nullptr;
   int evaluated = 0;
   Lazy<int> lazy([&] {
@@ -192,7 +192,7 @@ TEST(LazyTest, NoLockIsHeldWhileItIsWorkedOut) {
   EXPECT_EQ(lazy.get(), 2);
 }
 
-TEST(LazyTest, AfterAFailureOneOfThoseWhoWaitTriesAgain) {
+TEST(LazyTest, AfterAFailureAWaitingReaderTriesAgain) {
   std::atomic<int> evaluated{0};
   Gate begun;
   Gate go_on;

@@ -17,13 +17,13 @@ struct Entry {
   friend auto operator<=>(const Entry&, const Entry&) = default;
 };
 
-/// How keys are spread over hashes.
+/// The distribution of keys over hashes.
 enum class Spread {
   kEven,
   kFewHashes,     // many keys share all 32 bits
-  kOneHash,       // all do
-  kSharedPrefix,  // the low bits, which choose the place on the upper levels, are equal
-  kOnlyLastLevel  // nothing but the two highest bits differ
+  kOneHash,       // all keys do
+  kSharedPrefix,  // the low bits, which choose the slot on the upper levels, are equal
+  kOnlyLastLevel  // only the two highest bits differ
 };
 
 struct Ops {
@@ -67,7 +67,8 @@ std::set<Entry> contents(const TrieModel& model) {
   return out;
 }
 
-/// Whether two tries are built alike: the same nodes, with the same entries in the same places.
+/// True if two tries have the same structure: the same nodes, with the same entries in the same
+/// slots.
 bool same_shape(const Node* a, const Node* b, unsigned shift = 0) {
   if (a == nullptr || b == nullptr) return a == b;
   if (a->entry_bits != b->entry_bits || a->child_bits != b->child_bits) return false;
@@ -90,7 +91,7 @@ bool same_shape(const Node* a, const Node* b, unsigned shift = 0) {
   return true;
 }
 
-/// A trie with its versions and the memory that they need.
+/// A trie with its versions, and the memory that they need.
 class Versions {
  public:
   explicit Versions(Spread spread) : ops_{spread} {}
@@ -156,7 +157,7 @@ class Versions {
     for (const auto& [version, kept] : kept_) check(kept.first, kept.second);
   }
 
-  /// The shape depends on what is in the trie and not on how it came there.
+  /// The structure depends only on the content of the trie, not on its history.
   void check_canonical() const {
     Edit edit{1, {}};
     Node* fresh = nullptr;
@@ -174,7 +175,8 @@ class Versions {
   const std::map<std::uint64_t, std::pair<const Node*, TrieModel>>& kept() const { return kept_; }
 
  private:
-  /// Frees at once what no kept version can see, so that a wrong date shows as a use after free.
+  /// Frees at once every node that no kept version contains, so that a wrong version number shows
+  /// as a use after free.
   void free_unseen() {
     std::erase_if(retired_, [&](const Retired& piece) {
       const auto seen = kept_.lower_bound(piece.birth);
@@ -200,10 +202,10 @@ TEST_P(TrieSpreadTest, EqualsAModelInEveryVersion) {
   Versions versions(GetParam());
   for (int step = 0; step < 1500; ++step) {
     versions.edit([&](Edit& edit) {
-      // One edit makes one change or many; it sees what it has done itself.
+      // An edit makes one change or many, and reads its own changes.
       for (auto n = random() % 4 == 0 ? random() % 30 : 1; n > 0; --n) {
         const auto key = static_cast<std::uint32_t>(random() % keys);
-        // Growing and shrinking by turns.
+        // Alternates between growing and shrinking.
         if (random() % 10 < (step / 250 % 2 == 0 ? 7u : 3u)) {
           versions.put(key, static_cast<std::uint32_t>(random()), edit);
         } else {
@@ -238,7 +240,7 @@ TEST_P(TrieSpreadTest, ErasingEverythingLeavesNothing) {
   versions.check_all();
 }
 
-TEST_P(TrieSpreadTest, ALoneEntryIsInTheRoot) {
+TEST_P(TrieSpreadTest, ASingleEntryIsInTheRoot) {
   Versions versions(GetParam());
   versions.edit([&](Edit& edit) {
     for (std::uint32_t key = 0; key < 50; ++key) versions.put(key, key, edit);
@@ -251,7 +253,7 @@ TEST_P(TrieSpreadTest, ALoneEntryIsInTheRoot) {
   EXPECT_EQ(versions.root()->child_bits, 0u);
 }
 
-TEST_P(TrieSpreadTest, FindsNothingThatIsNotThere) {
+TEST_P(TrieSpreadTest, DoesNotFindAbsentKeys) {
   Versions versions(GetParam());
   EXPECT_EQ(TestTrie::find(nullptr, 0, has_key(0)), nullptr);
   versions.edit([&](Edit& edit) {
@@ -266,7 +268,7 @@ TEST_P(TrieSpreadTest, FindsNothingThatIsNotThere) {
   });
 }
 
-TEST(TrieTest, AChangeLeavesMostOfTheTrieAlone) {
+TEST(TrieTest, AChangeReplacesOnePath) {
   Versions versions(Spread::kEven);
   versions.edit([&](Edit& edit) {
     for (std::uint32_t key = 0; key < 20'000; ++key) versions.put(key, key, edit);
@@ -274,7 +276,7 @@ TEST(TrieTest, AChangeLeavesMostOfTheTrieAlone) {
   versions.keep();
   versions.edit([&](Edit& edit) {
     versions.put(7, 0, edit);
-    EXPECT_LE(edit.retired.size(), 5u);  // the nodes on one way from the root
+    EXPECT_LE(edit.retired.size(), 5u);  // the nodes on one path from the root
   });
 }
 

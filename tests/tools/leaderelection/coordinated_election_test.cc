@@ -1,4 +1,4 @@
-// Leader election where the server chooses.
+// Coordinated leader election: the server chooses the leader.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ using k8s::coordination::v1::Lease;
 using namespace std::chrono_literals;
 using test::eventually;
 
-/// The test does what the API server's coordinator does.
+/// The test acts as the API server's coordinator.
 class CoordinatedElectionTest : public testing::Test {
  protected:
   CoordinatedElectionTest() {
@@ -58,7 +58,7 @@ class CoordinatedElectionTest : public testing::Test {
     draft.spec().set_strategy("OldestEmulationVersion").set_lease_transitions(3);
     return leases_.create(draft);
   }
-  /// Lets the candidate try again until `condition` holds.
+  /// Advances the clock, so that the candidate retries, until `condition` holds.
   template <class Condition>
   bool while_time_passes(Condition condition) {
     return eventually([&] {
@@ -81,7 +81,7 @@ class CoordinatedElectionTest : public testing::Test {
   std::future<End> end_;
 };
 
-TEST_F(CoordinatedElectionTest, ACandidateMakesNoLease) {
+TEST_F(CoordinatedElectionTest, ACandidateDoesNotCreateTheLease) {
   start();
   std::size_t tries = 0;
   ASSERT_TRUE(while_time_passes([&] {
@@ -101,14 +101,14 @@ TEST_F(CoordinatedElectionTest, ACandidateLeadsWhenTheLeaseNamesIt) {
   EXPECT_EQ(held.spec().lease_transitions(), 3);
   EXPECT_EQ(held.spec().strategy(), "OldestEmulationVersion");
   EXPECT_EQ(leadership_->fencing_token(), 3);
-  // And renews it.
+  // The leader renews the Lease.
   ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 2; }));
   clock_->advance(2s);
   ASSERT_TRUE(eventually([&] { return lease().resource_version() != held.resource_version(); }));
   EXPECT_TRUE(leadership_->valid());
 }
 
-TEST_F(CoordinatedElectionTest, ACandidateDoesNotTakeALeaseThatHasRunOut) {
+TEST_F(CoordinatedElectionTest, ACandidateDoesNotTakeAnExpiredLease) {
   const Lease theirs = assign("b");
   start();
   ASSERT_TRUE(while_time_passes([&] { return clock_->slept().size() >= 10; }));
@@ -128,14 +128,14 @@ TEST_F(CoordinatedElectionTest, ATermEndsWhenAnotherHolderIsPreferred) {
       leases_.update(draft);
       return true;
     } catch (const api::StatusError&) {
-      return false;  // a renewal was faster
+      return false;  // conflict with a renewal
     }
   }));
   ASSERT_TRUE(while_time_passes([&] { return leadership_->stop().stop_requested(); }));
   EXPECT_FALSE(leadership_->valid());
   work_may_end_.open();
   EXPECT_EQ(test::get(end_), End::kLost);
-  // The Lease is left to the server.
+  // The former leader leaves the Lease to the server.
   EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "a");
   EXPECT_EQ(lookout::test::held(lease()).spec().preferred_holder(), "b");
 }

@@ -48,7 +48,7 @@ class LeaderElectorTest : public testing::Test {
     return out;
   }
 
-  /// A candidate on a thread of its own, whose work lasts until it is told to stop.
+  /// A candidate on its own thread, whose work runs until it is stopped.
   struct Candidate {
     Candidate(const rest::Client& client, Options options)
         : elector(client, std::move(options)), end(std::async(std::launch::async, [this] {
@@ -75,7 +75,7 @@ class LeaderElectorTest : public testing::Test {
     test::Gate leading;
     test::Gate work_may_end;
     std::optional<Leadership> leadership;
-    std::future<End> end;  // the last: it waits for the thread
+    std::future<End> end;  // the last member: its destructor waits for the thread
   };
 
   struct Leader : Candidate {
@@ -84,7 +84,18 @@ class LeaderElectorTest : public testing::Test {
     }
   };
 
-  /// A candidate that knows who leads.
+  /// After a write of another holder: the leader loses the lease, and does not write it.
+  void expect_lost(Leader& leader, std::string_view holder_now, int transitions_now) {
+    ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 2; }));
+    clock_->advance(2s);
+    ASSERT_TRUE(eventually([&] { return leader.leadership->stop().stop_requested(); }));
+    EXPECT_FALSE(leader.leadership->valid());
+    EXPECT_EQ(leader.end_work(), End::kLost);
+    EXPECT_EQ(holder(), holder_now);
+    EXPECT_EQ(transitions(), transitions_now);
+  }
+
+  /// A candidate that has observed the leader.
   struct Follower : Candidate {
     Follower(const rest::Client& client, Options options, std::string_view leader)
         : Candidate(client, std::move(options)) {
@@ -109,7 +120,7 @@ class LeaderElectorTest : public testing::Test {
   const std::shared_ptr<test::FakeClock> clock_ = std::make_shared<test::FakeClock>();
 };
 
-TEST_F(LeaderElectorTest, RefusesOptionsThatCannotWork) {
+TEST_F(LeaderElectorTest, RejectsInvalidOptions) {
   const auto refused = [&](auto change) {
     Options out = options("a");
     change(out);
@@ -160,19 +171,19 @@ TEST_F(LeaderElectorTest, LeadsAndReleasesTheLease) {
   });
   EXPECT_EQ(end, End::kDone);
   EXPECT_FALSE(elector.is_leader());
-  // As client-go releases: nobody, for a second, the transitions kept.
+  // As in client-go: no holder, a duration of one second, the transitions kept.
   EXPECT_EQ(holder(), "");
   EXPECT_EQ(lookout::test::held(lease()).spec().lease_duration_seconds(), 1);
   EXPECT_EQ(transitions(), 0);
   EXPECT_THAT(leaders, testing::ElementsAre("a", ""));
 
-  // The next leadership has the next token.
+  // The next term has the next token.
   EXPECT_EQ(
       elector.run([](const Leadership& leadership) { EXPECT_EQ(leadership.fencing_token(), 1); }),
       End::kDone);
 }
 
-TEST_F(LeaderElectorTest, KeepsTheLeaseIfItIsNotToRelease) {
+TEST_F(LeaderElectorTest, KeepsTheLeaseWithoutReleaseOnCancel) {
   Options keeping = options("a");
   keeping.release = false;
   LeaderElector elector(client_, keeping);
@@ -180,15 +191,15 @@ TEST_F(LeaderElectorTest, KeepsTheLeaseIfItIsNotToRelease) {
   EXPECT_EQ(holder(), "a");
 }
 
-TEST_F(LeaderElectorTest, AStopEndsTheWorkAndThenTheLease) {
+TEST_F(LeaderElectorTest, AStopEndsTheWorkThenReleasesTheLease) {
   Leader a(client_, options("a"));
   a.stop.request_stop();
   ASSERT_TRUE(eventually([&] { return a.leadership->stop().stop_requested(); }));
-  // The work winds down: the lease is still held, and renewed.
+  // The work ends slowly: the lease is held and renewed until then.
   const auto renewed = lookout::test::held(lease()).spec().renew_time();
   ASSERT_TRUE(eventually([&] {
     if (lookout::test::held(lease()).spec().renew_time() != renewed) return true;
-    if (clock_->sleepers() >= 2) clock_->advance(500ms);  // no request is on its way
+    if (clock_->sleepers() >= 2) clock_->advance(500ms);  // no request is in flight
     return false;
   }));
   EXPECT_EQ(holder(), "a");
@@ -205,7 +216,7 @@ TEST_F(LeaderElectorTest, AStopEndsTheWaiting) {
   EXPECT_EQ(holder(), "a");
 }
 
-TEST_F(LeaderElectorTest, TheNextOneLeadsAfterARelease) {
+TEST_F(LeaderElectorTest, TheNextCandidateLeadsAfterARelease) {
   Leader a(client_, options("a"));
   Follower b(client_, options("b"), "a");
   EXPECT_EQ(a.end_work(), End::kDone);
@@ -217,7 +228,7 @@ TEST_F(LeaderElectorTest, TheNextOneLeadsAfterARelease) {
   EXPECT_EQ(transitions(), 1);
 }
 
-TEST_F(LeaderElectorTest, TheWorkIsStoppedBeforeAnybodyElseMayLead) {
+TEST_F(LeaderElectorTest, TheWorkIsStoppedBeforeAnotherCandidateLeads) {
   test::TcpRelay relay(server_.port());
   Leader a(client_of(relay), options("a"));
   Follower b(client_, options("b"), "a");
@@ -233,7 +244,7 @@ TEST_F(LeaderElectorTest, TheWorkIsStoppedBeforeAnybodyElseMayLead) {
     pass(500ms);
     std::this_thread::sleep_for(1ms);
   }
-  EXPECT_GE(passed, 8s);  // the last renewal may have come after the cut began
+  EXPECT_GE(passed, 8s);  // the last renewal may have arrived after the cut began
   ASSERT_TRUE(eventually([&] { return a.leadership->stop().stop_requested(); }));
   EXPECT_FALSE(b.elector.is_leader());
   EXPECT_EQ(holder(), "a");
@@ -247,7 +258,8 @@ TEST_F(LeaderElectorTest, TheWorkIsStoppedBeforeAnybodyElseMayLead) {
   EXPECT_EQ(b.leadership->fencing_token(), 1);
 }
 
-/// A server that answers nothing, which breaks no connection: requests end by their deadlines only.
+/// A server that never responds and keeps its connections open: requests end only at their
+/// deadlines.
 class HangingServerTest : public LeaderElectorTest {
  protected:
   test::TcpRelay relay_{server_.port()};
@@ -268,12 +280,12 @@ TEST_F(HangingServerTest, TheWorkIsStoppedAtTheRenewDeadline) {
   EXPECT_EQ(a.end_work(), End::kLost);
 }
 
-TEST_F(HangingServerTest, TheWorkHearsOfAStopAtOnce) {
+TEST_F(HangingServerTest, TheWorkIsStoppedDuringAHangingRenewal) {
   Leader a(hanging_, options("a"));
   relay_.freeze();
   ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 2; }));
   clock_->advance(2s);
-  // The renewal hangs; only the thread of the work is waited for.
+  // The renewal hangs; the elector waits only for the thread of the work.
   ASSERT_TRUE(eventually([&] { return clock_->sleepers() == 1; }));
   a.stop.request_stop();
   EXPECT_TRUE(a.leadership->stop().stop_requested());
@@ -283,12 +295,33 @@ TEST_F(HangingServerTest, TheWorkHearsOfAStopAtOnce) {
   EXPECT_EQ(holder(), "");
 }
 
-TEST_F(LeaderElectorTest, AProcessThatWasFrozenKnowsAtOnce) {
+TEST_F(HangingServerTest, ARenewalCountsFromTheTimeItWasSent) {
+  Leader a(hanging_, options("a"));
+  const std::string before(lookout::test::held(lease()).resource_version());
+  relay_.freeze();
+  ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 2; }));
+  clock_->advance(2s);
+  // The renewal hangs; only the thread of the work is waited for.
+  ASSERT_TRUE(eventually([&] { return clock_->sleepers() == 1; }));
+  clock_->advance(3s);
+  relay_.mend();
+  ASSERT_TRUE(eventually([&] { return lease().resource_version() != before; }));
+  ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 2; }));
+  relay_.freeze();
+  // The renew deadline of 10 s began 3 s ago.
+  clock_->advance(7s - 1ns);
+  EXPECT_TRUE(a.leadership->valid());
+  clock_->advance(1ns);
+  EXPECT_FALSE(a.leadership->valid());
+  EXPECT_EQ(a.end_work(), End::kLost);
+}
+
+TEST_F(LeaderElectorTest, LeadershipIsInvalidAfterAFreeze) {
   Leader a(client_, options("a"));
   EXPECT_TRUE(a.leadership->valid());
-  clock_->advance(10s);  // nobody can have renewed yet
+  clock_->advance(10s);  // the lease cannot have been renewed yet
   const bool valid_after = a.leadership->valid();
-  // Either it was not renewed, and is not valid, or it was renewed after the freeze.
+  // Either the lease was not renewed and is invalid, or it was renewed after the freeze.
   if (valid_after) {
     EXPECT_TRUE(a.elector.is_leader());
   } else {
@@ -305,7 +338,10 @@ TEST_F(LeaderElectorTest, WorkThatDoesNotEndIsUnhealthy) {
   relay.cut();
   clock_->advance(14s);
   EXPECT_FALSE(a.elector.check(5s).has_value());
-  clock_->advance(7s);
+  clock_->advance(6s);
+  EXPECT_FALSE(a.elector.check(5s).has_value())
+      << "the lease has lasted 15 s, and 5 s are tolerated";
+  clock_->advance(1ns);
   const auto wrong = a.elector.check(5s);
   ASSERT_TRUE(wrong.has_value());
   EXPECT_THAT(*wrong, testing::HasSubstr("default/website"));
@@ -313,21 +349,23 @@ TEST_F(LeaderElectorTest, WorkThatDoesNotEndIsUnhealthy) {
   EXPECT_FALSE(a.elector.check(5s).has_value());
 }
 
-TEST_F(LeaderElectorTest, ALeaseThatSomebodyTookIsLostAndLeftAlone) {
+TEST_F(LeaderElectorTest, ALeaseTakenByAnotherHolderIsLostAndNotReleased) {
   Leader a(client_, options("a"));
   const auto draft = lease().edit();
   draft.spec().set_holder_identity("intruder").set_lease_transitions(7);
   leases_.update(draft.build());
-  ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 2; }));
-  clock_->advance(2s);
-  ASSERT_TRUE(eventually([&] { return a.leadership->stop().stop_requested(); }));
-  EXPECT_FALSE(a.leadership->valid());
-  EXPECT_EQ(a.end_work(), End::kLost);
-  EXPECT_EQ(holder(), "intruder");
-  EXPECT_EQ(transitions(), 7);
+  expect_lost(a, "intruder", 7);
 }
 
-TEST_F(LeaderElectorTest, ReleasingCannotBlankASuccessor) {
+TEST_F(LeaderElectorTest, ALeaseTakenAndReleasedByAnotherHolderIsLost) {
+  Leader a(client_, options("a"));
+  const auto draft = lease().edit();
+  draft.spec().set_holder_identity("").set_lease_duration_seconds(1).set_lease_transitions(7);
+  leases_.update(draft.build());
+  expect_lost(a, "", 7);
+}
+
+TEST_F(LeaderElectorTest, ReleasingDoesNotClearASuccessor) {
   Leader a(client_, options("a"));
   const auto draft = lease().edit();
   draft.spec().set_holder_identity("successor");
@@ -336,7 +374,7 @@ TEST_F(LeaderElectorTest, ReleasingCannotBlankASuccessor) {
   EXPECT_EQ(holder(), "successor");
 }
 
-TEST_F(LeaderElectorTest, ALabelOnTheLeaseCostsNothing) {
+TEST_F(LeaderElectorTest, ALabelOnTheLeaseDoesNotEndTheTerm) {
   Leader a(client_, options("a"));
   const auto draft = lease().edit();
   draft.metadata().labels().set("team", "web");
@@ -390,7 +428,7 @@ TEST_F(LeaderElectorTest, ADeletedLeaseIsLeftToItsHolder) {
   relay.mend();
   ASSERT_TRUE(eventually([&] {
     if (!leases_.list().items.empty()) return true;
-    if (clock_->sleepers() >= 3) clock_->advance(100ms);  // no request is on its way
+    if (clock_->sleepers() >= 3) clock_->advance(100ms);  // no request is in flight
     return false;
   }));
   EXPECT_EQ(holder(), "a");
@@ -398,7 +436,7 @@ TEST_F(LeaderElectorTest, ADeletedLeaseIsLeftToItsHolder) {
   EXPECT_FALSE(b.leading.is_open());
 }
 
-TEST_F(LeaderElectorTest, ADeletedLeaseIsTakenWhenItsHoldersTimeIsOver) {
+TEST_F(LeaderElectorTest, ADeletedLeaseIsTakenAfterItsHoldersDuration) {
   auto draft = Lease::draft("website", "default");
   draft.spec().set_lease_transitions(4).set_holder_identity("dead").set_lease_duration_seconds(15);
   leases_.create(draft.build());
@@ -416,8 +454,8 @@ TEST_F(LeaderElectorTest, ADeletedLeaseIsTakenWhenItsHoldersTimeIsOver) {
   EXPECT_EQ(b.leadership->fencing_token(), 5);
 }
 
-TEST_F(LeaderElectorTest, ADeadHoldersLeaseIsTakenWhenItsTimeIsOver) {
-  // Times in the Lease do not count: they are another machine's.
+TEST_F(LeaderElectorTest, AnExpiredLeaseOfADeadHolderIsTaken) {
+  // Times in the Lease are ignored: they come from another machine's clock.
   const auto hour = std::chrono::time_point_cast<std::chrono::microseconds>(
       std::chrono::system_clock::now() - 1h);
   auto draft = Lease::draft("website", "default");
@@ -429,10 +467,10 @@ TEST_F(LeaderElectorTest, ADeadHoldersLeaseIsTakenWhenItsTimeIsOver) {
   with_leaders.on_new_leader = [&](std::string_view name) { leaders.emplace_back(name); };
   Follower b(client_, with_leaders, "dead");
   ASSERT_TRUE(eventually([&] { return clock_->sleepers() == 1; }));
-  clock_->advance(2900ms);  // it may have tried once more
+  clock_->advance(2900ms);  // the candidate may have tried once more
   EXPECT_EQ(holder(), "dead");
   ASSERT_TRUE(eventually([&] {
-    // Not while a request is on its way: leadership would be over when the answer comes.
+    // Not while a request is in flight: the lease would have expired when the response arrives.
     if (!b.leading.is_open() && clock_->sleepers() == 1) clock_->advance(500ms);
     return b.leading.is_open();
   }));
@@ -443,7 +481,7 @@ TEST_F(LeaderElectorTest, ADeadHoldersLeaseIsTakenWhenItsTimeIsOver) {
   EXPECT_THAT(leaders, testing::ElementsAre("dead", "b", ""));
 }
 
-TEST_F(LeaderElectorTest, CandidatesDoNotTryAllAtOnce) {
+TEST_F(LeaderElectorTest, CandidatesRetryAtDifferentTimes) {
   auto draft = Lease::draft("website", "default");
   draft.spec().set_holder_identity("other").set_lease_duration_seconds(3600);
   leases_.create(draft.build());
@@ -463,19 +501,19 @@ TEST_F(LeaderElectorTest, CandidatesDoNotTryAllAtOnce) {
   EXPECT_GT(*longest - *shortest, 200ms);
 }
 
-TEST_F(LeaderElectorTest, ALeaseThatIsGoneIsNotMadeAgainToReleaseIt) {
+TEST_F(LeaderElectorTest, ADeletedLeaseIsNotRecreatedForItsRelease) {
   Leader a(client_, options("a"));
   leases_.remove("website");
   EXPECT_EQ(a.end_work(), End::kDone);
   EXPECT_TRUE(leases_.list().items.empty());
 }
 
-TEST_F(LeaderElectorTest, ACandidateIsHealthyWhateverTheLeaderDoes) {
+TEST_F(LeaderElectorTest, ACandidateIsHealthyIfTheLeaderIsNot) {
   Leader a(client_, options("a"));
   const LeaderElector idle(client_, options("idle"));
   EXPECT_FALSE(idle.check().has_value());
   Follower b(client_, options("b"), "a");
-  ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 3; }));  // no request is on its way
+  ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 3; }));  // no request is in flight
   clock_->advance(1h);
   EXPECT_FALSE(b.elector.check().has_value());
   EXPECT_FALSE(idle.check().has_value());
@@ -498,7 +536,7 @@ TEST_F(LeaderElectorTest, ChecksDoNotRaceWithRenewals) {
   }));
 }
 
-TEST_F(LeaderElectorTest, LabelsAreSetBesideThoseOfOthers) {
+TEST_F(LeaderElectorTest, LabelsAreAddedToExistingOnes) {
   leases_.create(Lease::draft("website", "default"));  // without labels
   Options labelled = options("a");
   labelled.labels = {{"team", "web"}};
@@ -550,7 +588,7 @@ TEST_F(LeaderElectorTest, RenewalsDoNotReadTheLease) {
   EXPECT_EQ(samples.at(1).value, 0);
 }
 
-TEST_F(LeaderElectorTest, EventsSayWhoLeads) {
+TEST_F(LeaderElectorTest, EventsNameTheLeader) {
   Options recording = options("a");
   const auto recorder = std::make_shared<test::FakeRecorder>();
   recording.recorder = recorder;
@@ -567,7 +605,7 @@ TEST_F(LeaderElectorTest, EventsSayWhoLeads) {
   EXPECT_EQ(regarding.uid, lease().uid());
 }
 
-TEST_F(LeaderElectorTest, WhatTheProgramsFunctionsThrowEndsNoTerm) {
+TEST_F(LeaderElectorTest, ExceptionsOfCallbacksDoNotEndTheTerm) {
   struct Broken : record::EventRecorder {
     void record(record::Event) override { throw 1; }
   };
@@ -575,11 +613,11 @@ TEST_F(LeaderElectorTest, WhatTheProgramsFunctionsThrowEndsNoTerm) {
   throwing.recorder = std::make_shared<Broken>();
   throwing.on_new_leader = [](std::string_view) { throw 1; };
   Leader a(client_, throwing);
-  // The holder is told again, by the leader's own renewal.
+  // The leader's own renewal notices the new holder.
   const auto other = lease().edit();
   other.spec().set_holder_identity("b");
   leases_.update(other);
-  // What is lost is lost by the rules: the work is told, and the call ends.
+  // The term ends as usual: the work is stopped, and the call returns.
   ASSERT_TRUE(eventually([&] {
     clock_->advance(500ms);
     return a.leadership->stop().stop_requested();
@@ -602,7 +640,7 @@ TEST_F(LeaderElectorTest, ACandidateThatWasTheHolderLeadsWithoutATransition) {
   EXPECT_EQ(transitions(), 4);
 }
 
-TEST_F(LeaderElectorTest, WhatTheWorkThrowsComesOut) {
+TEST_F(LeaderElectorTest, ExceptionsOfTheWorkAreRethrown) {
   LeaderElector elector(client_, options("a"));
   EXPECT_THROW(elector.run([](const Leadership&) { throw std::runtime_error("broken"); }),
                std::runtime_error);
@@ -622,7 +660,7 @@ TEST_F(LeaderElectorTest, WorkMayBeACoroutine) {
   EXPECT_EQ(worked, 1);
 }
 
-TEST_F(LeaderElectorTest, AsiosCancellationLeavesNoWorkBehind) {
+TEST_F(LeaderElectorTest, AsioCancellationEndsTheWork) {
   LeaderElector elector(client_, options("a"));
   std::stop_source stop;
   std::atomic<bool> leading{false};

@@ -25,7 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::eventually;
 
-/// The beta API as a custom resource: candidates do not see the difference.
+/// The beta API as a custom resource; for candidates there is no difference.
 constexpr std::string_view kDefinition = R"({
   "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
   "metadata": {"name": "leasecandidates.coordination.k8s.io",
@@ -103,7 +103,7 @@ TEST_F(LeaseCandidateTest, IsRenewedWhenItIsPinged) {
   ASSERT_TRUE(eventually([&] { return renew_time() > before; }));
 }
 
-TEST_F(LeaseCandidateTest, IsRenewedFromTimeToTime) {
+TEST_F(LeaseCandidateTest, IsRenewedPeriodically) {
   start();
   ASSERT_TRUE(eventually([&] { return static_cast<bool>(found()); }));
   const std::string before = renew_time();
@@ -115,7 +115,7 @@ TEST_F(LeaseCandidateTest, IsRenewedFromTimeToTime) {
   ASSERT_TRUE(eventually([&] { return renew_time() > before; }));
 }
 
-TEST_F(LeaseCandidateTest, IsCreatedAgainWhenSomebodyDeletesIt) {
+TEST_F(LeaseCandidateTest, IsRecreatedAfterADeletion) {
   start();
   ASSERT_TRUE(eventually([&] { return static_cast<bool>(found()); }));
   const std::string uid(found().uid());
@@ -143,7 +143,7 @@ TEST_F(LeaseCandidateTest, AStopEndsIt) {
   test::wait_for(running_);
 }
 
-TEST_F(LeaseCandidateTest, RefusesOptionsThatCannotWork) {
+TEST_F(LeaseCandidateTest, RejectsInvalidOptions) {
   options_.lease_name.clear();
   EXPECT_THROW(LeaseCandidate(client_, options_), InvalidArgument);
   options_.lease_name = "website";

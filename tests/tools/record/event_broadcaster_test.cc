@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -37,16 +39,16 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// Keeps what is written, and answers as a test says.
+/// Records writes, and responds as the test configures.
 class FakeSink : public EventSink {
  public:
   struct Call {
     bool create = false;
     std::string name;
-    api::Object event;  // of a creation
+    api::Object event;  // the created event
     std::string patch;
   };
-  /// Throws for a failure.
+  /// Throws to fail the write.
   using Answer = std::function<void(const Call&)>;
 
   Awaitable<void> create(api::Object event, rest::CallOptions call) override {
@@ -67,7 +69,7 @@ class FakeSink : public EventSink {
     return calls_;
   }
   std::size_t count() const { return calls().size(); }
-  /// Requests hang until they are cancelled.
+  /// Makes requests hang until they are cancelled.
   void hang() { hangs_ = true; }
 
  private:
@@ -128,7 +130,7 @@ class EventBroadcasterTest : public testing::Test {
     if (!recorder_) recorder_ = broadcaster().recorder({.component = "eventTest"});
     return recorder_;
   }
-  /// Waits for that many requests and gives the last one.
+  /// Waits for this many requests and returns the last one.
   FakeSink::Call call(std::size_t number) {
     EXPECT_TRUE(eventually([&] { return sink_->count() >= number; }));
     const auto calls = sink_->calls();
@@ -153,10 +155,10 @@ class EventBroadcasterTest : public testing::Test {
   std::shared_ptr<EventRecorder> recorder_;
 };
 
-/// core/v1.
+/// Events of core/v1.
 using CoreEventsTest = EventBroadcasterTest;
 
-TEST_F(CoreEventsTest, AnEventIsCreatedWithAllThatIsKnown) {
+TEST_F(CoreEventsTest, AnEventIsCreatedWithAllFields) {
   Event event = make_event();
   event.regarding.field_path = "spec.containers[2]";
   event.related = pod_reference("second");
@@ -184,7 +186,7 @@ TEST_F(CoreEventsTest, AnEventIsCreatedWithAllThatIsKnown) {
   EXPECT_TRUE(made.first_timestamp().has_value());
 }
 
-TEST_F(CoreEventsTest, ARepetitionIsAPatchOfTheCount) {
+TEST_F(CoreEventsTest, ARepetitionPatchesTheCount) {
   recorder()->record(make_event());
   const FakeSink::Call first = call(1);
   clock_->advance(1s);
@@ -196,14 +198,14 @@ TEST_F(CoreEventsTest, ARepetitionIsAPatchOfTheCount) {
   EXPECT_EQ(patch["count"].as_int(), 2);
   EXPECT_EQ(patch["message"].as_string(), "some verbose message: 1");
   EXPECT_EQ(patch["lastTimestamp"].as_string(), "1970-02-11T16:00:01Z");
-  // An object of another uid is another object.
+  // An object with another uid is another object.
   Event other = make_event();
   other.regarding.uid = "differentUid";
   recorder()->record(other);
   EXPECT_TRUE(call(3).create);
 }
 
-TEST_F(CoreEventsTest, AnEventAboutAnObjectWithoutANamespaceIsInDefault) {
+TEST_F(CoreEventsTest, AnEventOfAClusterScopedObjectIsInDefault) {
   Event event = make_event();
   event.regarding.ns.clear();
   recorder()->record(event);
@@ -212,7 +214,7 @@ TEST_F(CoreEventsTest, AnEventAboutAnObjectWithoutANamespaceIsInDefault) {
   EXPECT_EQ(made.involved_object().namespace_(), "");
 }
 
-TEST_F(CoreEventsTest, AnEventThatTheServerHasDeletedIsCreatedAgain) {
+TEST_F(CoreEventsTest, ADeletedEventIsRecreated) {
   recorder()->record(make_event());
   call(1);
   sink_->answer([](const FakeSink::Call& made) {
@@ -225,7 +227,7 @@ TEST_F(CoreEventsTest, AnEventThatTheServerHasDeletedIsCreatedAgain) {
   EXPECT_EQ(again.event.resource_version(), "");
 }
 
-TEST_F(CoreEventsTest, TheServersRefusalIsFinal) {
+TEST_F(CoreEventsTest, ARejectionIsNotRetried) {
   sink_->answer([](const FakeSink::Call& made) {
     throw api::StatusError::forbidden("", "events", made.name, "no");
   });
@@ -234,7 +236,7 @@ TEST_F(CoreEventsTest, TheServersRefusalIsFinal) {
   EXPECT_EQ(sink_->count(), 1U);
 }
 
-TEST_F(CoreEventsTest, ARequestThatCannotBeMadeIsNotTriedAgain) {
+TEST_F(CoreEventsTest, AnInvalidRequestIsNotRetried) {
   sink_->answer([](const FakeSink::Call&) { throw InvalidArgument("no such path"); });
   recorder()->record(make_event());
   ASSERT_TRUE(eventually([&] { return metric("event_recorder_dropped_total", "refused") == 1; }));
@@ -262,15 +264,16 @@ TEST_F(CoreEventsTest, FailuresAreTriedTwelveTimes) {
     }));
     tried += 12;
     EXPECT_EQ(sink_->count(), tried) << i;
+    EXPECT_EQ(metric("event_recorder_retries_total"), 11.0 * static_cast<double>(i + 1));
   }
-  // The first pause is a random part of ten seconds, so that clients do not come all at once.
+  // The first pause is a random part of ten seconds, so that clients do not retry at the same time.
   const auto slept = clock_->slept();
   ASSERT_GE(slept.size(), 11U);
   EXPECT_LT(slept[0], 10s);
   for (std::size_t i = 1; i < 11; ++i) EXPECT_EQ(slept[i], 10s);
 }
 
-TEST_F(CoreEventsTest, ALostAnswerDoesNotLoseTheEvent) {
+TEST_F(CoreEventsTest, ALostResponseDoesNotLoseTheEvent) {
   clock_->skip_sleeps_below(1min);
   std::atomic<int> tries{0};
   sink_->answer([&](const FakeSink::Call& made) {
@@ -282,7 +285,7 @@ TEST_F(CoreEventsTest, ALostAnswerDoesNotLoseTheEvent) {
   EXPECT_EQ(tries, 2);
 }
 
-TEST_F(CoreEventsTest, ManyEventsAreAllWrittenThoughEachFailsAFewTimes) {
+TEST_F(CoreEventsTest, ManyEventsAreAllWrittenDespiteFailures) {
   clock_->skip_sleeps_below(1min);
   constexpr int kEvents = 1000;
   std::map<std::string, int> attempts;  // on the strand
@@ -323,7 +326,7 @@ TEST_F(CoreEventsTest, SimilarEventsAreCombinedAndSpamIsDropped) {
   EXPECT_EQ(metric("event_recorder_dropped_total", "spam"), 5);
 }
 
-TEST_F(CoreEventsTest, TextsAreLimited) {
+TEST_F(CoreEventsTest, TextsAreTruncated) {
   std::string note(1023, 'x');
   note += "\xC3\xA9";
   Event event = make_event(std::string(200, 'r'), note);
@@ -337,7 +340,7 @@ TEST_F(CoreEventsTest, TextsAreLimited) {
   EXPECT_EQ(made.annotations()["bytes"].as_string(), "\xEF\xBF\xBD");
 }
 
-TEST_F(CoreEventsTest, AnEventAboutNothingIsDropped) {
+TEST_F(CoreEventsTest, AnEventWithoutAnObjectIsDropped) {
   recorder()->normal(api::Object(), "Started", "nothing");
   recorder()->normal(api::Object::parse(R"({"metadata":{"name":"a"}})"), "Started", "untyped");
   EXPECT_EQ(metric("event_recorder_dropped_total", "invalid"), 2);
@@ -345,7 +348,7 @@ TEST_F(CoreEventsTest, AnEventAboutNothingIsDropped) {
   EXPECT_EQ(sink_->count(), 0U);
 }
 
-TEST_F(CoreEventsTest, AFullQueueDropsAndDoesNotBlock) {
+TEST_F(CoreEventsTest, AFullQueueDropsEventsWithoutBlocking) {
   options_.queue_size = 3;
   sink_->hang();
   recorder()->record(make_event("Reason0"));
@@ -357,11 +360,11 @@ TEST_F(CoreEventsTest, AFullQueueDropsAndDoesNotBlock) {
   EXPECT_EQ(metric("event_recorder_dropped_total", "shutdown"), 4);
 }
 
-TEST_F(CoreEventsTest, AShutdownWritesWhatWaits) {
+TEST_F(CoreEventsTest, AShutdownWritesQueuedEvents) {
   for (int i = 0; i < 20; ++i) recorder()->record(make_event("Reason" + std::to_string(i)));
   EXPECT_TRUE(broadcaster().shutdown(1h));
   EXPECT_EQ(sink_->count(), 20U);
-  // Then nothing is taken any more, and a second shutdown changes nothing.
+  // After the shutdown events are dropped, and a second shutdown has no effect.
   recorder()->record(make_event());
   EXPECT_EQ(metric("event_recorder_dropped_total", "shutdown"), 1);
   EXPECT_EQ(sink_->count(), 20U);
@@ -383,7 +386,7 @@ TEST_F(CoreEventsTest, AShutdownEndsAtItsDeadline) {
   EXPECT_EQ(sink_->count(), 1U);
 }
 
-TEST_F(CoreEventsTest, AShutdownMayWaitAsLongAsItTakes) {
+TEST_F(CoreEventsTest, AShutdownMayHaveNoDeadline) {
   sink_->answer([](const FakeSink::Call&) { throw std::runtime_error("fake error"); });
   recorder()->record(make_event());
   call(1);
@@ -441,7 +444,7 @@ TEST_F(CoreEventsTest, NothingRunsAfterTheDestructor) {
   EXPECT_EQ(late, 0);
 }
 
-TEST_F(CoreEventsTest, TwoBroadcastersCountForThemselves) {
+TEST_F(CoreEventsTest, TwoBroadcastersHaveSeparateMetrics) {
   const auto other_sink = std::make_shared<FakeSink>();
   EventBroadcaster other(loop_, other_sink, options_);
   recorder()->record(make_event());
@@ -453,13 +456,74 @@ TEST_F(CoreEventsTest, TwoBroadcastersCountForThemselves) {
   EXPECT_TRUE(other_sink->calls()[0].create);
 }
 
-TEST_F(CoreEventsTest, CallbacksThatThrowDoNotEndIt) {
+TEST_F(CoreEventsTest, CallbacksThatThrowDoNotEndTheBroadcaster) {
   options_.on_event = [](const RecordedEvent&) { throw std::runtime_error("no"); };
   recorder()->record(make_event());
   EXPECT_TRUE(call(1).create);
 }
 
-TEST_F(CoreEventsTest, RefusesOptionsThatCannotWork) {
+TEST_F(CoreEventsTest, ACorrelatorThatThrowsDropsOnlyItsEvent) {
+  options_.correlator.spam_key = [](const RecordedEvent& event) -> std::string {
+    if (event.reason == "Bad") throw std::runtime_error("no");
+    if (event.reason == "Worse") throw 7;
+    return event.reason;
+  };
+  recorder()->record(make_event("Bad"));
+  recorder()->record(make_event("Worse"));
+  recorder()->record(make_event("Good"));
+  EXPECT_EQ(k8s::core::v1::Event(call(1).event).reason(), "Good");
+  EXPECT_TRUE(broadcaster().shutdown(1h));
+  EXPECT_EQ(metric("event_recorder_dropped_total", "invalid"), 2);
+}
+
+TEST_F(CoreEventsTest, EachEventHasItsOwnName) {
+  // More events than there are nanoseconds in the microsecond of the clock.
+  constexpr std::size_t kEvents = 1100;
+  options_.queue_size = kEvents;
+  std::set<std::string> names;
+  options_.on_event = [&](const RecordedEvent& event) { names.insert(event.name); };
+  for (std::size_t i = 0; i < kEvents; ++i) recorder()->record(make_event());
+  EXPECT_TRUE(broadcaster().shutdown(1h));
+  EXPECT_EQ(names.size(), kEvents);
+  EXPECT_EQ(metric("event_recorder_events_total"), static_cast<double>(kEvents));
+}
+
+TEST_F(CoreEventsTest, TheNoteOfACombinedEventIsLimited) {
+  for (int i = 0; i < 10; ++i)
+    recorder()->record(make_event("Started", std::to_string(i) + std::string(1023, 'x')));
+  ASSERT_TRUE(broadcaster().shutdown(1h));
+  const auto calls = sink_->calls();
+  ASSERT_EQ(calls.size(), 10U);
+  const auto note = std::string(k8s::core::v1::Event(calls[9].event).message());
+  EXPECT_THAT(note, StartsWith("(combined from similar events): 9xxx"));
+  EXPECT_EQ(note.size(), 1024U);
+}
+
+TEST_F(CoreEventsTest, AnotherEventOfTheSameNameIsARefusal) {
+  sink_->answer([](const FakeSink::Call& made) {
+    throw api::StatusError::already_exists("", "events", made.name);
+  });
+  recorder()->record(make_event());
+  ASSERT_TRUE(eventually([&] { return metric("event_recorder_dropped_total", "refused") == 1; }));
+  EXPECT_EQ(metric("event_recorder_writes_total"), 0);
+}
+
+TEST_F(CoreEventsTest, ADestructorOnTheEventLoopEndsTheWrites) {
+  sink_->answer([](const FakeSink::Call&) { throw std::runtime_error("fake error"); });
+  recorder()->record(make_event());
+  call(1);
+  ASSERT_TRUE(eventually([&] { return clock_->sleepers() == 1; }));
+  std::promise<void> gone;
+  boost::asio::post(loop_->context(), [&] {
+    broadcaster_.reset();
+    gone.set_value();
+  });
+  test::wait_for(gone.get_future());
+  EXPECT_TRUE(eventually([&] { return clock_->sleepers() == 0; }));
+  EXPECT_EQ(sink_->count(), 1U);
+}
+
+TEST_F(CoreEventsTest, RejectsInvalidOptions) {
   options_.queue_size = 0;
   EXPECT_THROW(EventBroadcaster(loop_, sink_, options_), InvalidArgument);
   options_ = BroadcasterOptions();
@@ -470,13 +534,13 @@ TEST_F(CoreEventsTest, RefusesOptionsThatCannotWork) {
   EXPECT_THROW(EventBroadcaster(loop_, sink_, options_), InvalidArgument);
 }
 
-/// events.k8s.io/v1.
+/// Events of events.k8s.io/v1.
 class SeriesEventsTest : public EventBroadcasterTest {
  protected:
   SeriesEventsTest() { options_.api = EventsApi::kEvents; }
 };
 
-TEST_F(SeriesEventsTest, AnEventIsCreatedWithAllThatIsKnown) {
+TEST_F(SeriesEventsTest, AnEventIsCreatedWithAllFields) {
   Event event = make_event();
   event.regarding.field_path = ".spec.containers[1]";
   event.related = pod_reference("second");
@@ -507,7 +571,7 @@ TEST_F(SeriesEventsTest, TheSecondEventPatchesASeries) {
   recorder()->record(event);
   const FakeSink::Call first = call(1);
   clock_->advance(1s);
-  event.note = "another note";  // not part of what makes events equal
+  event.note = "another note";  // the note does not distinguish events
   recorder()->record(event);
   const FakeSink::Call second = call(2);
   EXPECT_FALSE(second.create);
@@ -515,18 +579,18 @@ TEST_F(SeriesEventsTest, TheSecondEventPatchesASeries) {
   const auto patch = api::Object::parse(second.patch);
   EXPECT_EQ(patch["series"]["count"].as_int(), 2);
   EXPECT_EQ(patch["series"]["lastObservedTime"].as_string(), "1970-02-11T16:00:01.000000Z");
-  // Another action is another event.
+  // An event with another action is another event.
   event.action = "stopped";
   recorder()->record(event);
   EXPECT_TRUE(call(3).create);
 }
 
-TEST_F(SeriesEventsTest, AnActionIsTheReasonIfThereIsNone) {
+TEST_F(SeriesEventsTest, TheActionDefaultsToTheReason) {
   recorder()->record(make_event());
   EXPECT_EQ(k8s::events::v1::Event(call(1).event).action(), "Started");
 }
 
-TEST_F(SeriesEventsTest, ASeriesThatIsOverIsWrittenOnceMore) {
+TEST_F(SeriesEventsTest, AnEndedSeriesIsWrittenOnceMore) {
   recorder()->record(make_event());
   call(1);
   recorder()->record(make_event());
@@ -539,7 +603,7 @@ TEST_F(SeriesEventsTest, ASeriesThatIsOverIsWrittenOnceMore) {
   }));
   EXPECT_THAT(call(3).patch, HasSubstr("\"count\":7"));
   ASSERT_TRUE(eventually([&] { return metric("event_recorder_series") == 0; }));
-  // The next one is a new event.
+  // The next event starts a new series.
   recorder()->record(make_event());
   EXPECT_TRUE(call(4).create);
 }
@@ -556,7 +620,7 @@ TEST_F(SeriesEventsTest, ASeriesOfADeletedEventIsCreated) {
   EXPECT_TRUE(again.series().last_observed_time().has_value());
 }
 
-TEST_F(SeriesEventsTest, ASeriesThatMeetsItsEventAfterAllIsPatched) {
+TEST_F(SeriesEventsTest, ASeriesWhoseEventExistsIsPatched) {
   clock_->skip_sleeps_below(1min);
   recorder()->record(make_event());
   call(1);
@@ -571,6 +635,18 @@ TEST_F(SeriesEventsTest, ASeriesThatMeetsItsEventAfterAllIsPatched) {
   EXPECT_FALSE(last.create);
 }
 
+TEST_F(SeriesEventsTest, EvictedObservationsAreCounted) {
+  options_.max_series = 1;
+  recorder()->record(make_event());
+  call(1);
+  recorder()->record(make_event());
+  ASSERT_TRUE(eventually([&] { return metric("event_recorder_writes_total") == 2; }));
+  for (int i = 0; i < 3; ++i) recorder()->record(make_event());
+  recorder()->record(make_event("Another"));
+  EXPECT_TRUE(call(3).create);
+  EXPECT_EQ(metric("event_recorder_dropped_total", "series_evicted"), 3);
+}
+
 TEST_F(SeriesEventsTest, AShutdownWritesTheLastCount) {
   recorder()->record(make_event());
   call(1);
@@ -581,14 +657,14 @@ TEST_F(SeriesEventsTest, AShutdownWritesTheLastCount) {
   EXPECT_THAT(call(3).patch, HasSubstr("\"count\":10"));
 }
 
-TEST_F(SeriesEventsTest, OneServerThatHangsDoesNotHoldUpOtherSeries) {
+TEST_F(SeriesEventsTest, AHangingWriteDoesNotBlockOtherSeries) {
   sink_->hang();
   for (int i = 0; i < 20; ++i) {
     Event event = make_event();
     event.regarding.name = "foo-" + std::to_string(i);
     recorder()->record(event);
   }
-  // As many at a time as the options say.
+  // The number of concurrent writes is limited by the options.
   ASSERT_TRUE(eventually([&] { return sink_->count() == 8; }));
   ASSERT_TRUE(eventually([&] { return metric("event_recorder_queue_length") == 0; }));
   EXPECT_EQ(sink_->count(), 8U);
@@ -596,7 +672,7 @@ TEST_F(SeriesEventsTest, OneServerThatHangsDoesNotHoldUpOtherSeries) {
   EXPECT_EQ(metric("event_recorder_dropped_total", "shutdown"), 20);
 }
 
-/// Against the embedded server.
+/// With the embedded server.
 class ServedEventsTest : public testing::TestWithParam<EventsApi> {
  protected:
   const apiserver::Server server_;
@@ -629,7 +705,7 @@ TEST_P(ServedEventsTest, AreWrittenAndCounted) {
   }
 }
 
-TEST_P(ServedEventsTest, AboutWhatIsInNoNamespaceAreInDefault) {
+TEST_P(ServedEventsTest, OfClusterScopedObjectsAreInDefault) {
   const auto ns = client_.resource<k8s::core::v1::Namespace>().get("default");
   BroadcasterOptions options;
   options.api = GetParam();

@@ -30,7 +30,7 @@ RecordedEvent kubelet_event(std::string reason, std::string note, std::string ob
   return event;
 }
 
-/// Events come at intervals.
+/// Sends events at intervals.
 class EventCorrelatorTest : public testing::Test {
  protected:
   EventCorrelator::Result next(RecordedEvent event) {
@@ -55,7 +55,7 @@ class EventCorrelatorTest : public testing::Test {
   EventCorrelator correlator_{CorrelatorOptions(), clock_};
 };
 
-TEST_F(EventCorrelatorTest, AFirstEventIsWrittenAsItIs) {
+TEST_F(EventCorrelatorTest, AFirstEventIsWrittenUnchanged) {
   const auto result = next(kubelet_event("first", "i am first"));
   EXPECT_FALSE(result.skip);
   EXPECT_FALSE(result.repeated);
@@ -75,7 +75,7 @@ TEST_F(EventCorrelatorTest, EqualEventsAreCounted) {
   EXPECT_EQ(result.event.last_time, api::Time(10s));
 }
 
-TEST_F(EventCorrelatorTest, EqualEventsAreNotCombinedHoweverMany) {
+TEST_F(EventCorrelatorTest, EqualEventsAreCountedNotCombined) {
   interval_ = 30s;
   for (int i = 0; i < 10; ++i) next(kubelet_event("duplicate", "me again"));
   const auto result = next(kubelet_event("duplicate", "me again"));
@@ -91,12 +91,12 @@ TEST_F(EventCorrelatorTest, TooManyEventsAboutOneObjectAreDropped) {
   }
   EXPECT_TRUE(next(kubelet_event("duplicate", "me again")).skip);
   EXPECT_TRUE(next(kubelet_event("other reason", "me too")).skip);
-  // Those about other objects are not, nor are those of another type.
+  // Events of other objects are not dropped, nor are those of another type.
   EXPECT_FALSE(next(kubelet_event("duplicate", "me again", "other-pod")).skip);
   RecordedEvent warning = kubelet_event("duplicate", "me again");
   warning.type = EventType::kWarning;
   EXPECT_FALSE(next(warning).skip);
-  // One in five minutes is let through, with the count of them all.
+  // One event in five minutes passes, with the total count.
   clock_->advance(300s);
   const auto result = next(kubelet_event("duplicate", "me again"));
   EXPECT_FALSE(result.skip);
@@ -122,6 +122,19 @@ TEST_F(EventCorrelatorTest, TheTenthSimilarEventIsCombined) {
   EXPECT_EQ(tenth.event.count, 1);
   EXPECT_EQ(tenth.event.name, "my-pod.10");
   EXPECT_EQ(tenth.event.first_time, tenth.event.last_time);
+}
+
+TEST_F(EventCorrelatorTest, ACombinedEventHasNothingOfASingleEvent) {
+  similar(9);
+  RecordedEvent event = kubelet_event("similar", "similar message");
+  event.related = event.regarding;
+  event.annotations = {{"a", "b"}};
+  event.first_time = api::Time(1s);
+  event.last_time = api::Time(2s);
+  const auto result = correlator_.correlate(std::move(event));
+  EXPECT_FALSE(result.event.related.has_value());
+  EXPECT_THAT(result.event.annotations, testing::IsEmpty());
+  EXPECT_EQ(result.event.first_time, api::Time(2s));
 }
 
 TEST_F(EventCorrelatorTest, FurtherSimilarEventsCountTheCombinedOne) {
@@ -152,7 +165,7 @@ TEST_F(EventCorrelatorTest, SimilarEventsAreNotCombinedAfterALongSilence) {
   EXPECT_EQ(result.event.note, "similar message");
 }
 
-TEST_F(EventCorrelatorTest, TheSpamKeyIsTheProgramsIfItWants) {
+TEST_F(EventCorrelatorTest, TheSpamKeyCanBeConfigured) {
   CorrelatorOptions options;
   options.spam_burst = 1;
   {
@@ -167,7 +180,7 @@ TEST_F(EventCorrelatorTest, TheSpamKeyIsTheProgramsIfItWants) {
   EXPECT_TRUE(by_reason.correlate(kubelet_event("original", "me again")).skip);
 }
 
-TEST_F(EventCorrelatorTest, RefusesOptionsThatCannotWork) {
+TEST_F(EventCorrelatorTest, RejectsInvalidOptions) {
   CorrelatorOptions options;
   options.cache_size = 0;
   EXPECT_THROW(EventCorrelator(options, clock_), InvalidArgument);
@@ -177,7 +190,7 @@ TEST_F(EventCorrelatorTest, RefusesOptionsThatCannotWork) {
   EXPECT_THROW(EventCorrelator(CorrelatorOptions(), nullptr), InvalidArgument);
 }
 
-TEST(AggregateByReasonTest, GroupsByAllButTheMessage) {
+TEST(AggregateByReasonTest, GroupsByEverythingExceptTheMessage) {
   const AggregateKeys one = aggregate_by_reason(kubelet_event("end-of-world", "it was fun"));
   const AggregateKeys other = aggregate_by_reason(kubelet_event("end-of-world", "it was not fun"));
   const AggregateKeys reason = aggregate_by_reason(kubelet_event("nevermind", "it was not fun"));
@@ -186,7 +199,7 @@ TEST(AggregateByReasonTest, GroupsByAllButTheMessage) {
   EXPECT_NE(one.group, reason.group);
 }
 
-TEST(AggregateByReasonTest, DoesNotMixUpNeighbouringParts) {
+TEST(AggregateByReasonTest, SeparatesAdjacentParts) {
   RecordedEvent one = kubelet_event("ab", "m");
   one.regarding.name = "x";
   one.regarding.ns = "yz";
@@ -197,12 +210,12 @@ TEST(AggregateByReasonTest, DoesNotMixUpNeighbouringParts) {
   EXPECT_NE(spam_key_of(one), spam_key_of(other));
 }
 
-TEST(CombinedMessageTest, SaysThatItIsOne) {
+TEST(CombinedMessageTest, HasAPrefix) {
   EXPECT_EQ(combined_message(kubelet_event("end-of-world", "it was fun")),
             "(combined from similar events): it was fun");
 }
 
-TEST(LruCacheTest, EvictsWhatWasUsedLongestAgo) {
+TEST(LruCacheTest, EvictsTheLeastRecentlyUsedEntry) {
   detail::LruCache<int> cache(2);
   cache.get("a") = 1;
   cache.get("b") = 2;

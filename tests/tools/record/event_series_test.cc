@@ -29,7 +29,7 @@ class EventSeriesTest : public testing::Test {
   std::optional<std::string> observe(std::string action) {
     return series_.observe(event_with_action(std::move(action)), now_);
   }
-  /// Writes what was asked for; the event, and whether the server had it.
+  /// Performs the requested write; returns the event, and whether the server had it.
   EventSeries::Write write(const std::optional<std::string>& key) {
     EXPECT_TRUE(key.has_value());
     const auto begun = series_.begin(*key);
@@ -37,12 +37,18 @@ class EventSeriesTest : public testing::Test {
     EXPECT_FALSE(series_.end(*key, *begun, true, now_));
     return *begun;
   }
+  /// The key of the only series that is due.
+  std::string only_due() {
+    const auto due = series_.due(now_);
+    EXPECT_EQ(due.size(), 1U);
+    return due.empty() ? std::string() : due[0];
+  }
 
   EventSeries series_{{6min, 30min}, 3};
   Clock::TimePoint now_{1000h};
 };
 
-TEST_F(EventSeriesTest, TheSecondEventMakesASeriesAndFurtherOnesAreCounted) {
+TEST_F(EventSeriesTest, TheSecondEventStartsASeriesAndLaterOnesAreCounted) {
   const auto first = write(observe("started"));
   EXPECT_FALSE(first.exists);
   EXPECT_EQ(first.event.count, 1);
@@ -67,7 +73,7 @@ TEST_F(EventSeriesTest, AnEventDuringTheFirstWriteIsWrittenRightAfterIt) {
   EXPECT_EQ(write(key).event.count, 2);
 }
 
-TEST_F(EventSeriesTest, AnEventBeforeTheFirstWriteIsInIt) {
+TEST_F(EventSeriesTest, AnEventBeforeTheFirstWriteIsIncluded) {
   const auto key = observe("started");
   EXPECT_FALSE(observe("started").has_value());
   const auto first = write(key);
@@ -75,7 +81,7 @@ TEST_F(EventSeriesTest, AnEventBeforeTheFirstWriteIsInIt) {
   EXPECT_EQ(first.event.count, 2);
 }
 
-TEST_F(EventSeriesTest, AnEventThatCannotBeWrittenIsCreatedWithItsSeries) {
+TEST_F(EventSeriesTest, AnUnwrittenEventIsCreatedWithItsSeries) {
   const auto key = observe("started");
   EXPECT_FALSE(series_.end(*key, *series_.begin(*key), false, now_));
   const auto second = write(observe("started"));
@@ -83,22 +89,21 @@ TEST_F(EventSeriesTest, AnEventThatCannotBeWrittenIsCreatedWithItsSeries) {
   EXPECT_EQ(second.event.count, 2);
 }
 
-TEST_F(EventSeriesTest, ASeriesThatIsOverIsWrittenAndForgotten) {
+TEST_F(EventSeriesTest, AnEndedSeriesIsWrittenAndRemoved) {
   write(observe("started"));
   write(observe("started"));
   observe("started");
   now_ += 5min;
   EXPECT_THAT(series_.due(now_), testing::IsEmpty());
   now_ += 1min;
-  const auto due = series_.due(now_);
-  ASSERT_EQ(due.size(), 1U);
-  // It is asked for once only.
+  const std::string due = only_due();
+  // It is due only once.
   EXPECT_THAT(series_.due(now_), testing::IsEmpty());
-  EXPECT_EQ(write(due[0]).event.count, 3);
+  EXPECT_EQ(write(due).event.count, 3);
   EXPECT_EQ(series_.size(), 0U);
 }
 
-TEST_F(EventSeriesTest, ASeriesWhoseLastCountIsWrittenIsForgotten) {
+TEST_F(EventSeriesTest, ASeriesWithAWrittenCountIsRemoved) {
   write(observe("started"));
   write(observe("started"));
   now_ += 6min;
@@ -106,7 +111,7 @@ TEST_F(EventSeriesTest, ASeriesWhoseLastCountIsWrittenIsForgotten) {
   EXPECT_EQ(series_.size(), 0U);
 }
 
-TEST_F(EventSeriesTest, AnEventThatIsNoSeriesIsForgotten) {
+TEST_F(EventSeriesTest, ASingleEventIsRemoved) {
   write(observe("started"));
   now_ += 6min;
   EXPECT_EQ(series_.next_due(), now_);
@@ -115,24 +120,22 @@ TEST_F(EventSeriesTest, AnEventThatIsNoSeriesIsForgotten) {
   EXPECT_FALSE(series_.next_due().has_value());
 }
 
-TEST_F(EventSeriesTest, ASeriesThatGoesOnDuringItsLastWriteIsKept) {
+TEST_F(EventSeriesTest, ASeriesThatContinuesDuringItsLastWriteIsKept) {
   write(observe("started"));
   write(observe("started"));
   observe("started");
   now_ += 6min;
-  const auto due = series_.due(now_);
-  ASSERT_EQ(due.size(), 1U);
-  const auto begun = series_.begin(due[0]);
+  const std::string due = only_due();
+  const auto begun = series_.begin(due);
   observe("started");
-  EXPECT_FALSE(series_.end(due[0], *begun, true, now_));
+  EXPECT_FALSE(series_.end(due, *begun, true, now_));
   EXPECT_EQ(series_.size(), 1U);
   now_ += 6min;
-  const auto later = series_.due(now_);
-  ASSERT_EQ(later.size(), 1U);
-  EXPECT_EQ(write(later[0]).event.count, 4);
+  const std::string later = only_due();
+  EXPECT_EQ(write(later).event.count, 4);
 }
 
-TEST_F(EventSeriesTest, ASeriesThatGoesOnIsWrittenFromTimeToTime) {
+TEST_F(EventSeriesTest, AContinuingSeriesIsWrittenPeriodically) {
   write(observe("started"));
   write(observe("started"));
   for (int minutes = 1; minutes < 30; ++minutes) {
@@ -141,39 +144,57 @@ TEST_F(EventSeriesTest, ASeriesThatGoesOnIsWrittenFromTimeToTime) {
     EXPECT_THAT(series_.due(now_), testing::IsEmpty()) << minutes;
   }
   now_ += 1min;
-  const auto due = series_.due(now_);
-  ASSERT_EQ(due.size(), 1U);
-  EXPECT_EQ(write(due[0]).event.count, 31);
+  EXPECT_EQ(series_.next_due(), now_);
+  const std::string due = only_due();
+  EXPECT_EQ(write(due).event.count, 31);
   EXPECT_EQ(series_.size(), 1U);
   EXPECT_THAT(series_.due(now_), testing::IsEmpty());
 }
 
-TEST_F(EventSeriesTest, ARefreshThatFailsKeepsTheSeries) {
+TEST_F(EventSeriesTest, AFailedRefreshKeepsTheSeries) {
   write(observe("started"));
   write(observe("started"));
   for (int i = 0; i < 10; ++i) {
     now_ += 3min;
     observe("started");
   }
-  const auto due = series_.due(now_);
-  ASSERT_EQ(due.size(), 1U);
-  EXPECT_FALSE(series_.end(due[0], *series_.begin(due[0]), false, now_));
+  const std::string due = only_due();
+  EXPECT_FALSE(series_.end(due, *series_.begin(due), false, now_));
   EXPECT_EQ(series_.size(), 1U);
 }
 
-TEST_F(EventSeriesTest, TheOneThatWasSilentForLongestMakesRoom) {
+TEST_F(EventSeriesTest, TheLongestIdleSeriesIsEvicted) {
   for (const char* action : {"a", "b", "c"}) write(observe(action));
-  write(observe("a"));  // a series now
-  observe("a");         // not written
+  write(observe("a"));  // becomes a series
+  observe("a");         // not written yet
   write(observe("b"));
   write(observe("c"));
   write(observe("d"));
   EXPECT_EQ(series_.size(), 3U);
   EXPECT_EQ(series_.lost(), 1U);
-  EXPECT_EQ(write(observe("a")).event.count, 1);  // begins anew
+  EXPECT_EQ(write(observe("a")).event.count, 1);  // a new event
 }
 
-TEST_F(EventSeriesTest, WhatIsBeingWrittenStays) {
+TEST_F(EventSeriesTest, AnObservationKeepsASeriesFromBeingEvicted) {
+  for (const char* action : {"a", "b", "c"}) write(observe(action));
+  write(observe("a"));
+  write(observe("d"));  // evicts "b"
+  EXPECT_FALSE(observe("a").has_value());
+  EXPECT_EQ(write(observe("b")).event.count, 1);
+}
+
+TEST_F(EventSeriesTest, AnObservationBeforeTheLastWriteKeepsTheSeries) {
+  write(observe("started"));
+  write(observe("started"));
+  observe("started");
+  now_ += 6min;
+  const std::string due = only_due();
+  EXPECT_FALSE(observe("started").has_value());
+  EXPECT_EQ(write(due).event.count, 4);
+  EXPECT_EQ(series_.size(), 1U);
+}
+
+TEST_F(EventSeriesTest, ASeriesInAWriteIsNotEvicted) {
   for (const char* action : {"a", "b", "c"}) observe(action);
   EXPECT_FALSE(observe("d").has_value());
   EXPECT_EQ(series_.lost(), 1U);
@@ -190,7 +211,7 @@ TEST_F(EventSeriesTest, AFlushWritesTheLastCounts) {
   const auto keys = series_.flush();
   ASSERT_EQ(keys.size(), 1U);
   EXPECT_EQ(write(keys[0]).event.count, 3);
-  // A count that has grown during a write is written behind it.
+  // A count that grows during a write is written after it.
   observe("b");
   EXPECT_TRUE(series_.end(*b, *begun, true, now_));
   EXPECT_EQ(write(b).event.count, 3);

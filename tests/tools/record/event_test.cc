@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
 #include "lookout/api/error.h"
 #include "lookout/api/fields.h"
 #include "lookout/testing/fake_recorder.h"
@@ -16,14 +21,14 @@ api::Object pod() {
 }
 
 TEST(ReferenceToTest, HasTheIdentityOfTheObject) {
-  const ObjectReference reference = reference_to(pod(), "spec.containers[2]");
-  EXPECT_EQ(reference.api_version, "v1");
-  EXPECT_EQ(reference.kind, "Pod");
-  EXPECT_EQ(reference.ns, "baz");
-  EXPECT_EQ(reference.name, "foo");
-  EXPECT_EQ(reference.uid, "bar");
-  EXPECT_EQ(reference.resource_version, "7");
-  EXPECT_EQ(reference.field_path, "spec.containers[2]");
+  EXPECT_EQ(reference_to(pod(), "spec.containers[2]"),
+            (ObjectReference{.api_version = "v1",
+                             .kind = "Pod",
+                             .ns = "baz",
+                             .name = "foo",
+                             .uid = "bar",
+                             .resource_version = "7",
+                             .field_path = "spec.containers[2]"}));
 }
 
 TEST(ReferenceToTest, NeedsATypedObject) {
@@ -32,11 +37,11 @@ TEST(ReferenceToTest, NeedsATypedObject) {
                InvalidArgument);
 }
 
-TEST(EventNameTest, IsTheObjectsNameAndTheTime) {
+TEST(EventNameTest, CombinesTheObjectsNameAndTheTime) {
   EXPECT_EQ(make_event_name("test-pod", 105999103295324396, "other"), "test-pod.178959f726d80ec");
 }
 
-TEST(EventNameTest, IsTheFallbackIfAnEventCannotHaveThatName) {
+TEST(EventNameTest, UsesAFallbackForInvalidNames) {
   const std::string too_long(300, 'x');
   for (const std::string_view name :
        {std::string_view(too_long), std::string_view("test.POD"),
@@ -46,25 +51,39 @@ TEST(EventNameTest, IsTheFallbackIfAnEventCannotHaveThatName) {
   }
 }
 
-TEST(LimitTextTest, CutsAtTheBorderOfACharacter) {
-  EXPECT_EQ(limit_text("abc", 3), "abc");
-  EXPECT_EQ(limit_text("abcd", 3), "abc");
-  EXPECT_EQ(limit_text("a\xC3\xA9", 3), "a\xC3\xA9");
-  EXPECT_EQ(limit_text("a\xC3\xA9", 2), "a");
-  EXPECT_EQ(limit_text("\xF0\x9F\x98\x80", 3), "");
-  EXPECT_EQ(limit_text("\xF0\x9F\x98\x80", 4), "\xF0\x9F\x98\x80");
-  EXPECT_EQ(limit_text("", 0), "");
+struct LimitedText {
+  std::string_view text;
+  std::size_t most;
+  std::string_view expected;
+};
+void expect_limited(std::initializer_list<LimitedText> cases) {
+  for (const LimitedText& c : cases)
+    EXPECT_EQ(limit_text(c.text, c.most), c.expected) << testing::PrintToString(c.text);
 }
 
-TEST(LimitTextTest, ReplacesWhatIsNotUtf8) {
-  EXPECT_EQ(limit_text("a\xFFz", 9), "a\xEF\xBF\xBDz");
-  EXPECT_EQ(limit_text("\xC3", 9), "\xEF\xBF\xBD");
-  // An overlong form, a surrogate, a code point that does not exist.
-  EXPECT_EQ(limit_text("\xC0\x80", 9), "\xEF\xBF\xBD\xEF\xBF\xBD");
-  EXPECT_EQ(limit_text("\xED\xA0\x80", 9), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
-  EXPECT_EQ(limit_text("\xF4\x90\x80\x80", 3), "\xEF\xBF\xBD");
-  EXPECT_EQ(limit_text("\xFF", 2), "");
-  EXPECT_EQ(limit_text("\xFF", std::string::npos), "\xEF\xBF\xBD");
+TEST(LimitTextTest, TruncatesBetweenCharacters) {
+  expect_limited({
+      {"abc", 3, "abc"},
+      {"abcd", 3, "abc"},
+      {"a\xC3\xA9", 3, "a\xC3\xA9"},
+      {"a\xC3\xA9", 2, "a"},
+      {"\xF0\x9F\x98\x80", 3, ""},
+      {"\xF0\x9F\x98\x80", 4, "\xF0\x9F\x98\x80"},
+      {"", 0, ""},
+  });
+}
+
+TEST(LimitTextTest, ReplacesInvalidUtf8) {
+  expect_limited({
+      {"a\xFFz", 9, "a\xEF\xBF\xBDz"},
+      {"\xC3", 9, "\xEF\xBF\xBD"},
+      // An overlong form, a surrogate, an invalid code point.
+      {"\xC0\x80", 9, "\xEF\xBF\xBD\xEF\xBF\xBD"},
+      {"\xED\xA0\x80", 9, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},
+      {"\xF4\x90\x80\x80", 3, "\xEF\xBF\xBD"},
+      {"\xFF", 2, ""},
+      {"\xFF", std::string::npos, "\xEF\xBF\xBD"},
+  });
 }
 
 TEST(EventFieldSelectorTest, NamesTheFieldsOfEachApi) {
@@ -83,7 +102,7 @@ TEST(EventFieldSelectorTest, NamesTheFieldsOfEachApi) {
   EXPECT_THROW(field_selector("v2", regarding), InvalidArgument);
 }
 
-TEST(EventFieldSelectorTest, EscapesWhatSelectorsGiveAMeaningTo) {
+TEST(EventFieldSelectorTest, EscapesSpecialCharactersOfSelectors) {
   ObjectReference regarding;
   regarding.name = "a,b=c\\d";
   const auto selector = api::fields::parse(field_selector("v1", regarding));

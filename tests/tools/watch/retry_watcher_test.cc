@@ -33,7 +33,7 @@ class RetryWatcherTest : public test::WatchTest {
     WatchTest::TearDown();
   }
 
-  /// Where the watches began.
+  /// The start versions of the watches.
   std::vector<std::string> begun() const {
     std::vector<std::string> out;
     for (const auto& options : source_->watches()) {
@@ -60,12 +60,12 @@ class RetryWatcherTest : public test::WatchTest {
   }
 };
 
-TEST_F(RetryWatcherTest, DoesNotBeginJustAnywhere) {
+TEST_F(RetryWatcherTest, RequiresAStartVersion) {
   EXPECT_THROW(RetryWatcher(source_, ""), InvalidArgument);
   EXPECT_THROW(RetryWatcher(source_, "0"), InvalidArgument);
 }
 
-TEST_F(RetryWatcherTest, GoesOnWhereItWasWhenAWatchEnds) {
+TEST_F(RetryWatcherTest, ContinuesAfterTheLastVersionWhenAWatchEnds) {
   for (int i = 0; i < 3; ++i) source_->watch_opens();
   start("5");
   send({added("a/x", 6), modified("a/x", 8)});
@@ -80,7 +80,7 @@ TEST_F(RetryWatcherTest, GoesOnWhereItWasWhenAWatchEnds) {
   EXPECT_TRUE(read_->pending());
 }
 
-TEST_F(RetryWatcherTest, BookmarksOnlySayWhereItGoesOn) {
+TEST_F(RetryWatcherTest, BookmarksOnlyAdvanceTheVersion) {
   source_->watch_opens();
   source_->watch_opens();
   start("5");
@@ -91,7 +91,7 @@ TEST_F(RetryWatcherTest, BookmarksOnlySayWhereItGoesOn) {
   EXPECT_THAT(begun(), ElementsAre("5", "20"));
 }
 
-TEST_F(RetryWatcherTest, OvercomesFailedAttempts) {
+TEST_F(RetryWatcherTest, RetriesFailedAttempts) {
   source_->watch_throws(rest::TransportError(rest::TransportError::Kind::kRefused, "no"));
   source_->watch_throws(api::StatusError::internal_error("no"));
   source_->watch_throws(api::StatusError::too_many_requests("no", 1));
@@ -105,7 +105,7 @@ TEST_F(RetryWatcherTest, OvercomesFailedAttempts) {
   EXPECT_THAT(begun(), ElementsAre("5", "5", "5", "5", "5", "5", "5"));
 }
 
-TEST_F(RetryWatcherTest, EndsWhenTheVersionIsGone) {
+TEST_F(RetryWatcherTest, EndsWhenTheVersionHasExpired) {
   source_->watch_opens();
   start("5");
   send({added("a/x", 6), error(api::StatusError::gone("too old")), added("a/y", 7)});
@@ -114,14 +114,14 @@ TEST_F(RetryWatcherTest, EndsWhenTheVersionIsGone) {
   EXPECT_THAT(begun(), ElementsAre("5"));
 }
 
-TEST_F(RetryWatcherTest, EndsWhenAnAttemptSaysThatTheVersionIsGone) {
+TEST_F(RetryWatcherTest, EndsWhenAnAttemptReportsAnExpiredVersion) {
   source_->watch_throws(api::StatusError::expired("too old"));
   start("5");
   EXPECT_THAT(told_, ElementsAre("ERROR 410"));
   EXPECT_TRUE(ended());
 }
 
-TEST_F(RetryWatcherTest, EndsWhenItIsRefused) {
+TEST_F(RetryWatcherTest, EndsAfterARejection) {
   source_->watch_throws(api::StatusError::forbidden("", "pods", "", "no"));
   start("5");
   EXPECT_THAT(told_, ElementsAre("ERROR 403"));
@@ -133,7 +133,7 @@ TEST_F(RetryWatcherTest, EndsWhenItIsRefused) {
   EXPECT_TRUE(ended());
 }
 
-TEST_F(RetryWatcherTest, OvercomesOtherErrors) {
+TEST_F(RetryWatcherTest, RetriesOtherErrors) {
   const std::vector<api::WatchEvent> errors = {
       error(api::StatusError::timeout("", 0)),
       error(api::StatusError::internal_error("")),
@@ -159,15 +159,19 @@ TEST_F(RetryWatcherTest, AnEventWithoutAVersionEndsIt) {
   EXPECT_TRUE(ended());
 }
 
-TEST_F(RetryWatcherTest, AnEventThatCannotBeDecodedIsThrown) {
+TEST_F(RetryWatcherTest, AnUndecodableEventIsThrown) {
   source_->watch_opens();
   start("5");
   source_->break_watch(api::DecodeError("not JSON"));
   settle();
   EXPECT_THROW(read_->get(), api::DecodeError);
+  // The change is lost, so the watch cannot continue.
+  std::vector<api::WatchEvent> events;
+  EXPECT_FALSE(begin(watcher_->next(events))->get());
+  EXPECT_THAT(begun(), ElementsAre("5"));
 }
 
-TEST_F(RetryWatcherTest, AttemptsKeepTheirDistance) {
+TEST_F(RetryWatcherTest, AttemptsHaveAMinimumInterval) {
   clock_->skip_sleeps_below(0s);
   source_->watch_opens();
   source_->watch_opens();
@@ -185,7 +189,21 @@ TEST_F(RetryWatcherTest, AttemptsKeepTheirDistance) {
   EXPECT_EQ(begun().size(), 3u);
 }
 
-TEST_F(RetryWatcherTest, WaitsAsLongAsTheServerAsksWithinReason) {
+TEST_F(RetryWatcherTest, AFailedAttemptIsFollowedByAPause) {
+  clock_->skip_sleeps_below(0s);
+  source_->watch_throws(api::StatusError::internal_error("no"));
+  source_->watch_throws(rest::TransportError(rest::TransportError::Kind::kRefused, "no"));
+  source_->watch_opens();
+  start("5");
+  for (std::size_t attempts = 1; attempts < 3; ++attempts) {
+    advance(1s - 1ms);
+    EXPECT_EQ(begun().size(), attempts);
+    advance(1ms);
+    EXPECT_EQ(begun().size(), attempts + 1);
+  }
+}
+
+TEST_F(RetryWatcherTest, HonoursRetryAfterUpToALimit) {
   clock_->skip_sleeps_below(0s);
   source_->watch_throws(api::StatusError::too_many_requests("no", 7));
   source_->watch_throws(api::StatusError::too_many_requests("no", 100'000));
@@ -215,7 +233,7 @@ TEST_F(RetryWatcherTest, AStopEndsEveryWait) {
     }
     stop_ = {};
   };
-  start("5");  // an attempt that waits
+  start("5");  // a pending attempt
   expect_to_stop();
   source_->watch_opens();
   start("5");  // an open watch

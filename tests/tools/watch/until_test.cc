@@ -28,7 +28,7 @@ class UntilTest : public test::WatchTest {
   }
 };
 
-TEST_F(UntilTest, WaitsForOneConditionAfterTheOther) {
+TEST_F(UntilTest, WaitsForTheConditionsInOrder) {
   source_->watch_opens();
   const auto wait = until_without_retry({kIsAdded, kIsModified});
   EXPECT_EQ(source_->watches().at(0).resource_version, "5");
@@ -45,7 +45,7 @@ TEST_F(UntilTest, OneEventMayFulfilSeveral) {
   EXPECT_EQ(text(wait->get()), "ADDED a/x@7");
 }
 
-TEST_F(UntilTest, EndsWithItsTimeAndTellsTheLastEvent) {
+TEST_F(UntilTest, EndsAtItsTimeoutWithTheLastEvent) {
   source_->watch_opens();
   const auto wait = until_without_retry({kIsAdded, kIsAdded, kIsDeleted}, 10s);
   send({added("a/x", 7)});
@@ -62,7 +62,7 @@ TEST_F(UntilTest, EndsWithItsTimeAndTellsTheLastEvent) {
   }
 }
 
-TEST_F(UntilTest, WithoutATimeItWaitsUntilItIsStopped) {
+TEST_F(UntilTest, WithoutATimeoutWaitsUntilAStop) {
   source_->watch_opens();
   const auto wait = until_without_retry({kIsAdded}, 0s);
   advance(24h);
@@ -72,13 +72,13 @@ TEST_F(UntilTest, WithoutATimeItWaitsUntilItIsStopped) {
   EXPECT_EQ(reason(*wait), Reason::kStopped);
 }
 
-TEST_F(UntilTest, TheTimeCountsWhileAWatchBegins) {
-  const auto wait = until_without_retry({kIsAdded}, 10s);  // no answer
+TEST_F(UntilTest, TheTimeoutIncludesTheStartOfTheWatch) {
+  const auto wait = until_without_retry({kIsAdded}, 10s);  // no response
   advance(10s);
   EXPECT_EQ(reason(*wait), Reason::kTimeout);
 }
 
-TEST_F(UntilTest, AConditionThatThrowsEndsIt) {
+TEST_F(UntilTest, AnExceptionOfAConditionIsRethrown) {
   source_->watch_opens();
   const auto wait = until_without_retry({kIsAdded, [](const api::WatchEvent&) -> bool {
                                            throw std::runtime_error("something bad");
@@ -87,13 +87,13 @@ TEST_F(UntilTest, AConditionThatThrowsEndsIt) {
   EXPECT_THROW(wait->get(), std::runtime_error);
 }
 
-TEST_F(UntilTest, WithoutConditionsThereIsNothingToWaitFor) {
+TEST_F(UntilTest, WithoutConditionsReturnsAtOnce) {
   source_->watch_opens();
   const auto wait = until_without_retry({});
   EXPECT_FALSE(wait->get().object);
 }
 
-TEST_F(UntilTest, WithoutRetryItEndsWithItsWatch) {
+TEST_F(UntilTest, WithoutRetryEndsWithItsWatch) {
   for (int i = 0; i < 2; ++i) source_->watch_opens();
   auto wait = until_without_retry({kIsAdded});
   source_->close_watch();
@@ -108,7 +108,7 @@ TEST_F(UntilTest, WithoutRetryItEndsWithItsWatch) {
   EXPECT_THROW(wait->get(), api::StatusError);
 }
 
-TEST_F(UntilTest, GoesOnWhenAWatchEnds) {
+TEST_F(UntilTest, ContinuesWhenAWatchEnds) {
   source_->watch_opens();
   source_->watch_opens();
   const auto wait = begin(async_until(source_, "5", {kIsAdded, kIsDeleted}, options(60s)));
@@ -120,7 +120,7 @@ TEST_F(UntilTest, GoesOnWhenAWatchEnds) {
   EXPECT_EQ(text(wait->get()), "DELETED a/x@8");
 }
 
-TEST_F(UntilTest, ThrowsWhenTheVersionIsGone) {
+TEST_F(UntilTest, ThrowsWhenTheVersionHasExpired) {
   source_->watch_opens();
   const auto wait = begin(async_until(source_, "5", {kIsAdded}, options(60s)));
   send({error(api::StatusError::gone("too old"))});
@@ -149,7 +149,7 @@ TEST_F(UntilTest, AListCountsAsAdditions) {
   EXPECT_EQ(text(wait->get()), "ADDED a/z@12");
 }
 
-TEST_F(UntilTest, AListMayBeEnough) {
+TEST_F(UntilTest, AListMayMeetTheConditions) {
   source_->list_returns({{pod("a/x", 3)}, "10"});
   const auto wait = begin(async_list_watch_until(source_, {kIsAdded}, options(60s)));
   EXPECT_EQ(text(wait->get()), "ADDED a/x@3");
@@ -159,7 +159,7 @@ TEST_F(UntilTest, AListMayBeEnough) {
                api::StatusError);
 }
 
-TEST_F(UntilTest, AListWithWhatCannotBeDecodedIsAnError) {
+TEST_F(UntilTest, AListWithAnUndecodableItemIsAnError) {
   source_->list_returns({.items = {pod("a/x", 3)}, .resource_version = "10", .malformed_items = 1});
   EXPECT_THROW(begin(async_list_watch_until(source_, {kIsAdded}, options(60s)))->get(),
                api::DecodeError);
@@ -167,9 +167,9 @@ TEST_F(UntilTest, AListWithWhatCannotBeDecodedIsAnError) {
 
 // ----------------------------------------------------------------------------------- with sync
 
-TEST_F(UntilTest, WithSyncItWaitsForTheStoreOnlyIfThereIsAPrecondition) {
+TEST_F(UntilTest, WithSyncWaitsForTheStoreOnlyWithAPrecondition) {
   const Precondition met = [](const cache::Indexer&) { return true; };
-  // No list ever comes.
+  // The source never returns a list.
   for (const auto& precondition : {Precondition(), met}) {
     const auto wait = begin(async_until_with_sync(source_, precondition, {kIsAdded}, options(5s)));
     EXPECT_TRUE(wait->pending());
@@ -178,7 +178,7 @@ TEST_F(UntilTest, WithSyncItWaitsForTheStoreOnlyIfThereIsAPrecondition) {
   }
 }
 
-TEST_F(UntilTest, APreconditionThatHoldsEndsIt) {
+TEST_F(UntilTest, AMetPreconditionEndsTheWait) {
   source_->list_returns({{pod("a/x", 3)}, "10"});
   source_->watch_opens();
   const auto wait = begin(async_until_with_sync(
@@ -189,7 +189,7 @@ TEST_F(UntilTest, APreconditionThatHoldsEndsIt) {
   EXPECT_EQ(source_->open_watchers(), 0u) << "the informer has ended";
 }
 
-TEST_F(UntilTest, APreconditionThatDoesNotHoldLetsItGoOn) {
+TEST_F(UntilTest, AnUnmetPreconditionContinuesTheWait) {
   source_->list_returns({{pod("a/x", 3)}, "10"});
   source_->watch_opens();
   const auto wait = begin(async_until_with_sync(
@@ -198,7 +198,7 @@ TEST_F(UntilTest, APreconditionThatDoesNotHoldLetsItGoOn) {
   EXPECT_EQ(text(**wait->value), "ADDED a/x@3");
 }
 
-TEST_F(UntilTest, APreconditionThatThrowsEndsIt) {
+TEST_F(UntilTest, AnExceptionOfAPreconditionIsRethrown) {
   source_->list_returns({{}, "10"});
   source_->watch_opens();
   const auto wait = begin(async_until_with_sync(
@@ -207,7 +207,7 @@ TEST_F(UntilTest, APreconditionThatThrowsEndsIt) {
   EXPECT_THROW(wait->get(), std::runtime_error);
 }
 
-TEST_F(UntilTest, WithSyncItTellsTheEventsOfAnInformer) {
+TEST_F(UntilTest, WithSyncDeliversTheEventsOfAnInformer) {
   source_->list_returns({{pod("a/1", 1), pod("a/2", 2), pod("a/3", 3)}, "10"});
   source_->watch_opens();
   std::vector<std::string> told;
@@ -224,7 +224,7 @@ TEST_F(UntilTest, WithSyncItTellsTheEventsOfAnInformer) {
                                             "ADDED a/4@11", "MODIFIED a/2@12", "DELETED a/3@13"));
 }
 
-TEST_F(UntilTest, WithSyncADeletionThatWasMissedIsTold) {
+TEST_F(UntilTest, WithSyncDeliversAMissedDeletion) {
   source_->list_returns({{pod("a/x", 3)}, "10"});
   source_->watch_throws(api::StatusError::gone("too old"));
   source_->list_returns({{}, "20"});
@@ -235,7 +235,7 @@ TEST_F(UntilTest, WithSyncADeletionThatWasMissedIsTold) {
   EXPECT_EQ(text(wait->get().value()), "DELETED a/x@3");
 }
 
-TEST_F(UntilTest, WithSyncAStopEndsIt) {
+TEST_F(UntilTest, WithSyncAStopEndsTheWait) {
   source_->list_returns({{pod("a/x", 3)}, "10"});
   source_->watch_opens();
   const auto wait = begin(async_until_with_sync(source_, {}, {kIsDeleted}, options()));

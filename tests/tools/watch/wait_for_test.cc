@@ -32,18 +32,18 @@ class WaitForTest : public test::WatchTest {
   }
 };
 
-TEST_F(WaitForTest, LooksAtWhatIsThere) {
+TEST_F(WaitForTest, ChecksAnExistingObject) {
   source_->list_returns({{pod("a/other", 2), pod("a/x", 3)}, "10"});
   EXPECT_EQ(wait_for_x(exists())->get().resource_version(), "3");
   EXPECT_TRUE(source_->watches().empty());
 }
 
-TEST_F(WaitForTest, LooksAtWhatIsNotThere) {
+TEST_F(WaitForTest, ChecksAnAbsentObject) {
   source_->list_returns({{}, "10"});
   EXPECT_FALSE(wait_for_x(is_deleted("1234"))->get());
 }
 
-TEST_F(WaitForTest, FollowsTheChangesOfItsObjectOnly) {
+TEST_F(WaitForTest, FollowsOnlyChangesOfItsObject) {
   source_->list_returns({{}, "10"});
   source_->watch_opens();
   const auto wait = wait_for_x(exists());
@@ -54,7 +54,7 @@ TEST_F(WaitForTest, FollowsTheChangesOfItsObjectOnly) {
   EXPECT_EQ(wait->get().resource_version(), "12");
 }
 
-TEST_F(WaitForTest, ADeletionIsNoObject) {
+TEST_F(WaitForTest, ADeletionCountsAsAbsence) {
   source_->list_returns({{pod("a/x", 3)}, "10"});
   source_->watch_opens();
   const auto wait = wait_for_x(negated(exists()));
@@ -62,7 +62,7 @@ TEST_F(WaitForTest, ADeletionIsNoObject) {
   EXPECT_FALSE(wait->get());
 }
 
-TEST_F(WaitForTest, OvercomesWhatPasses) {
+TEST_F(WaitForTest, RetriesTransientErrors) {
   source_->list_throws(rest::TransportError(rest::TransportError::Kind::kRefused, "no"));
   source_->list_throws(api::StatusError::too_many_requests("no", 1));
   source_->list_returns({{pod("a/x", 3)}, "10"});
@@ -77,7 +77,7 @@ TEST_F(WaitForTest, OvercomesWhatPasses) {
   EXPECT_EQ(wait->get().resource_version(), "41");
 }
 
-TEST_F(WaitForTest, OvercomesAttemptsThatReachNoServer) {
+TEST_F(WaitForTest, RetriesConnectionErrors) {
   source_->list_throws(rest::ConfigError("the credential plugin failed"));
   source_->list_throws(api::DecodeError("<html>"));
   source_->list_returns({{}, "10"});
@@ -92,7 +92,7 @@ TEST_F(WaitForTest, OvercomesAttemptsThatReachNoServer) {
   EXPECT_EQ(wait->get().resource_version(), "12");
 }
 
-TEST_F(WaitForTest, ThrowsWhenAnEventCannotBeDecoded) {
+TEST_F(WaitForTest, ThrowsForAnUndecodableEvent) {
   source_->list_returns({{}, "10"});
   source_->watch_opens();
   const auto wait = wait_for_x(exists());
@@ -101,11 +101,11 @@ TEST_F(WaitForTest, ThrowsWhenAnEventCannotBeDecoded) {
   EXPECT_THROW(wait->get(), api::DecodeError);
 }
 
-TEST_F(WaitForTest, AnObjectThatTheListCannotDecodeIsNotAbsent) {
+TEST_F(WaitForTest, AnUndecodableObjectOfAListIsNotAbsent) {
   source_->list_returns(
       {.items = {}, .resource_version = "10", .malformed_items = 1, .malformed_keys = {"a/x"}});
   EXPECT_THROW(wait_for_x(is_deleted("1234"))->get(), api::DecodeError);
-  // It may be the one whose name could not be read.
+  // The object may be the one without a readable name.
   source_->list_returns({.items = {}, .resource_version = "10", .malformed_items = 1});
   EXPECT_THROW(wait_for_x(negated(exists()))->get(), api::DecodeError);
   source_->list_returns({.items = {},
@@ -117,7 +117,7 @@ TEST_F(WaitForTest, AnObjectThatTheListCannotDecodeIsNotAbsent) {
   EXPECT_THROW(wait_for_x(exists())->get(), api::DecodeError);
 }
 
-TEST_F(WaitForTest, OthersThatTheListCannotDecodeDoNotMatter) {
+TEST_F(WaitForTest, OtherUndecodableObjectsAreIgnored) {
   source_->list_returns({.items = {},
                          .resource_version = "10",
                          .malformed_items = 2,
@@ -127,7 +127,7 @@ TEST_F(WaitForTest, OthersThatTheListCannotDecodeDoNotMatter) {
   EXPECT_EQ(wait_for_x(exists())->get().resource_version(), "3");
 }
 
-TEST_F(WaitForTest, ThrowsWhenItIsRefused) {
+TEST_F(WaitForTest, ThrowsARejection) {
   source_->list_throws(api::StatusError::forbidden("", "pods", "", "no"));
   EXPECT_THROW(wait_for_x(exists())->get(), api::StatusError);
   source_->list_returns({{}, "10"});
@@ -135,25 +135,25 @@ TEST_F(WaitForTest, ThrowsWhenItIsRefused) {
   EXPECT_THROW(wait_for_x(exists())->get(), api::StatusError);
 }
 
-TEST_F(WaitForTest, EndsWithItsTimeOrAStop) {
+TEST_F(WaitForTest, EndsAtItsTimeoutOrAStop) {
   source_->list_returns({{}, "10"});
   source_->watch_opens();
   auto wait = wait_for_x(exists(), 10s);
   advance(10s);
   EXPECT_EQ(reason(*wait), Reason::kTimeout);
-  wait = wait_for_x(exists(), 10s);  // a list that does not come
+  wait = wait_for_x(exists(), 10s);  // the list does not arrive
   advance(10s);
   EXPECT_EQ(reason(*wait), Reason::kTimeout);
   clock_->skip_sleeps_below(0s);
   source_->list_throws(api::StatusError::internal_error("no"));
-  wait = wait_for_x(exists(), 10s);  // in a pause
+  wait = wait_for_x(exists(), 10s);  // during a pause
   EXPECT_TRUE(wait->pending());
   stop_.request_stop();
   settle();
   EXPECT_EQ(reason(*wait), Reason::kStopped);
 }
 
-TEST_F(WaitForTest, AConditionThatThrowsEndsIt) {
+TEST_F(WaitForTest, AnExceptionOfTheConditionIsRethrown) {
   source_->list_returns({{pod("a/x", 3)}, "10"});
   const auto wait =
       wait_for_x([](const api::Object&) -> bool { throw std::runtime_error("something bad"); });
@@ -164,8 +164,8 @@ TEST_F(WaitForTest, AConditionThatThrowsEndsIt) {
   EXPECT_THROW(other->get(), api::DecodeError);
 }
 
-/// It says nothing about the server.
-TEST_F(WaitForTest, AnErrorOfTheConditionIsNoErrorOfTheServer) {
+/// An exception of the condition is no statement about the server.
+TEST_F(WaitForTest, AnErrorOfTheConditionIsNotRetried) {
   const ObjectCondition fails = [](const api::Object& object) -> bool {
     if (!object) return false;
     throw api::StatusError::internal_error("mine");
@@ -179,7 +179,7 @@ TEST_F(WaitForTest, AnErrorOfTheConditionIsNoErrorOfTheServer) {
   EXPECT_THROW(wait->get(), api::StatusError);
 }
 
-TEST_F(WaitForTest, ATimeThatNoClockReachesIsNoLimit) {
+TEST_F(WaitForTest, AnUnreachableTimeoutIsNoLimit) {
   source_->list_returns({{}, "10"});
   source_->watch_opens();
   const auto wait = wait_for_x(exists(), rest::kNoTimeout);
@@ -222,14 +222,14 @@ TEST_F(WaitForServerTest, WaitsForTypedObjects) {
   EXPECT_TRUE(!next || next.uid() != blue.uid());
 }
 
-TEST_F(WaitForServerTest, ANameMayHaveWhatSeparatesSelectors) {
+TEST_F(WaitForServerTest, ANameMayContainSelectorSyntax) {
   const auto roles = client_.resource(
       api::Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false));
   roles.create(api::Object::parse(R"({"metadata":{"name":"a=b,c\\d"},"rules":[]})"));
   EXPECT_EQ(wait_for(roles, "a=b,c\\d", exists(), {.timeout = 60s}).name(), "a=b,c\\d");
 }
 
-TEST_F(WaitForServerTest, ACoroutineWaitsToo) {
+TEST_F(WaitForServerTest, HasACoroutineForm) {
   auto waiting = std::async(std::launch::async, [&] {
     return client_.loop().run(async_wait_for(maps_, "settings", exists(), {.timeout = 60s}));
   });
@@ -237,11 +237,11 @@ TEST_F(WaitForServerTest, ACoroutineWaitsToo) {
   EXPECT_EQ(lookout::test::get(waiting).name(), "settings");
 }
 
-TEST_F(WaitForServerTest, EndsWithItsTime) {
+TEST_F(WaitForServerTest, EndsAtItsTimeout) {
   EXPECT_THROW(wait_for(maps_, "settings", exists(), {.timeout = 20ms}), WaitError);
 }
 
-TEST_F(WaitForServerTest, UntilHasEveryEvent) {
+TEST_F(WaitForServerTest, UntilReceivesEveryEvent) {
   const auto source = std::make_shared<cache::ListWatch>(maps_.dynamic());
   const auto from = maps_.list().resource_version;
   maps_.create(map("settings"));
@@ -279,7 +279,7 @@ api::Object with_condition(std::string_view type, std::string_view status,
                      R"(","reason":")" + std::string(reason) + R"("}]})");
 }
 
-TEST(ConditionsTest, OfConditions) {
+TEST(ConditionsTest, CheckStatusConditions) {
   EXPECT_TRUE(is_crd_established()(with_condition("Established", "True")));
   EXPECT_FALSE(is_crd_established()(with_condition("Established", "False")));
   EXPECT_FALSE(is_crd_established()(with_status("{}")));
@@ -293,7 +293,7 @@ TEST(ConditionsTest, OfConditions) {
   EXPECT_TRUE(has_condition("Failed", "False")(with_condition("Failed", "False")));
 }
 
-TEST(ConditionsTest, OfDeployments) {
+TEST(ConditionsTest, CheckDeployments) {
   const auto completed = is_deployment_completed();
   EXPECT_TRUE(completed(with_condition("Progressing", "True", "NewReplicaSetAvailable")));
   EXPECT_FALSE(completed(with_condition("Progressing", "True", "ReplicaSetUpdated")));
@@ -303,13 +303,13 @@ TEST(ConditionsTest, OfDeployments) {
       << "the controller has not seen the newest spec";
 }
 
-TEST(ConditionsTest, OfPods) {
+TEST(ConditionsTest, CheckPods) {
   EXPECT_TRUE(is_pod_running()(with_status(R"({"phase":"Running"})")));
   EXPECT_FALSE(is_pod_running()(with_status(R"({"phase":"Pending"})")));
   EXPECT_FALSE(is_pod_running()(api::Object()));
 }
 
-TEST(ConditionsTest, OfLoadBalancers) {
+TEST(ConditionsTest, CheckLoadBalancers) {
   constexpr auto kService = R"({"type":"LoadBalancer"})";
   const auto provisioned = is_service_load_balancer_provisioned();
   EXPECT_TRUE(
@@ -331,7 +331,7 @@ TEST(ConditionsTest, OfLoadBalancers) {
   EXPECT_FALSE(is_ingress_provisioned()(api::Object()));
 }
 
-TEST(ConditionsTest, OfDeletionsAndTogether) {
+TEST(ConditionsTest, CheckDeletionsAndCombinations) {
   const auto object = api::Object::parse(R"({"metadata":{"name":"x","uid":"1"}})");
   EXPECT_FALSE(is_deleted("1")(object));
   EXPECT_TRUE(is_deleted("2")(object)) << "another one has its name";

@@ -1,4 +1,4 @@
-// Waits on a loop that the test runs.
+// Waiting functions on a loop that the test runs.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ class WatchTest : public testing::Test {
     EXPECT_EQ(source_->open_watchers(), 0u);
   }
 
-  /// Everything that can happen without new input happens.
+  /// Processes everything that is possible without new input.
   void settle() {
     context_.restart();
     context_.poll();

@@ -16,10 +16,18 @@ using namespace std::chrono_literals;
 
 class DelayingQueueTest : public testing::Test {
  protected:
-  /// Lets time pass. Who is to be woken by that must sleep by then: see expect_next_after().
+  /// Advances the clock. A thread that this should wake must already sleep: see
+  /// expect_next_after().
   void advance(Clock::Duration duration) { clock_->advance(duration); }
   void expect_next_after(Clock::Duration duration) {
     EXPECT_TRUE(test::eventually([&] { return clock_->next_wake() == duration; }));
+  }
+  /// The first of two items that are due together, after one and more seconds.
+  std::string first_of_two(DelayingQueue<std::string>& queue) {
+    expect_next_after(1s);
+    advance(5s);
+    EXPECT_TRUE(test::eventually([&] { return queue.size() == 2; }));
+    return queue.get().value_or("nothing");
   }
   void expect_nothing_sleeps() {
     EXPECT_TRUE(test::eventually([&] { return clock_->sleepers() == 0; }));
@@ -33,9 +41,14 @@ class DelayingQueueTest : public testing::Test {
     out.loop = loop_;
     return out;
   }
+  DelayingQueueOptions<std::string> with_priorities() {
+    auto out = options();
+    out.order = std::make_unique<PriorityOrder<std::string>>();
+    return out;
+  }
 };
 
-TEST_F(DelayingQueueTest, AddsWhenTheTimeHasCome) {
+TEST_F(DelayingQueueTest, AddsAfterTheDelay) {
   DelayingQueue<std::string> queue(options());
   queue.add_after("a", 50ms);
   expect_next_after(50ms);
@@ -50,14 +63,14 @@ TEST_F(DelayingQueueTest, AddsWhenTheTimeHasCome) {
   EXPECT_EQ(queue.size(), 0u) << "once";
 }
 
-TEST_F(DelayingQueueTest, WithoutADelayItAddsAtOnce) {
+TEST_F(DelayingQueueTest, WithoutADelayAddsAtOnce) {
   DelayingQueue<std::string> queue(options());
   queue.add_after("a", 0s);
   queue.add_after("b", -1s);
   EXPECT_EQ(queue.size(), 2u);
 }
 
-TEST_F(DelayingQueueTest, ADelayMayBeLongerThanTheClockCanCount) {
+TEST_F(DelayingQueueTest, ADelayMayExceedTheClocksRange) {
   DelayingQueue<std::string> queue(options());
   queue.add_after("never", Clock::Duration::max());
   queue.add_after("soon", 50ms);
@@ -69,7 +82,7 @@ TEST_F(DelayingQueueTest, ADelayMayBeLongerThanTheClockCanCount) {
   EXPECT_EQ(queue.size(), 0u);
 }
 
-TEST_F(DelayingQueueTest, OfTwoTimesTheEarlierCounts) {
+TEST_F(DelayingQueueTest, TheEarlierOfTwoTimesApplies) {
   DelayingQueue<std::string> queue(options());
   queue.add_after("later-first", 70ms);
   queue.add_after("later-first", 50ms);
@@ -88,7 +101,7 @@ TEST_F(DelayingQueueTest, OfTwoTimesTheEarlierCounts) {
   EXPECT_EQ(queue.size(), 0u);
 }
 
-TEST_F(DelayingQueueTest, AnEarlierItemIsNotHeldUpByALaterOne) {
+TEST_F(DelayingQueueTest, ALaterItemDoesNotDelayAnEarlierOne) {
   DelayingQueue<std::string> queue(options());
   queue.add_after("late", 1h);
   expect_next_after(1h);
@@ -99,7 +112,7 @@ TEST_F(DelayingQueueTest, AnEarlierItemIsNotHeldUpByALaterOne) {
   expect_next_after(1h - 60ms);
 }
 
-TEST_F(DelayingQueueTest, WhatIsDueTogetherComesInTheOrderOfItsTimes) {
+TEST_F(DelayingQueueTest, ItemsDueTogetherAreOrderedByTime) {
   DelayingQueue<std::string> queue(options());
   queue.add_after("third", 3s);
   queue.add_after("first", 1s);
@@ -110,7 +123,7 @@ TEST_F(DelayingQueueTest, WhatIsDueTogetherComesInTheOrderOfItsTimes) {
   for (const char* item : {"first", "second", "third", "also-third"}) EXPECT_EQ(queue.get(), item);
 }
 
-TEST_F(DelayingQueueTest, WhatIsAddedAtOnceMayComeAgainLater) {
+TEST_F(DelayingQueueTest, AnImmediateItemMayBeAddedAgainLater) {
   DelayingQueue<std::string> queue(options());
   queue.add_after("a", 1s);
   queue.add("a");
@@ -121,19 +134,23 @@ TEST_F(DelayingQueueTest, WhatIsAddedAtOnceMayComeAgainLater) {
   EXPECT_EQ(queue.get(), "a");
 }
 
-TEST_F(DelayingQueueTest, TakesPrioritiesAlong) {
-  auto with_priorities = options();
-  with_priorities.order = std::make_unique<PriorityOrder<std::string>>();
-  DelayingQueue<std::string> queue(std::move(with_priorities));
+TEST_F(DelayingQueueTest, KeepsPriorities) {
+  DelayingQueue<std::string> queue(with_priorities());
   queue.add_after("low", 1s);
   queue.add_after("high", 2s, 1);
-  expect_next_after(1s);
-  advance(5s);
-  EXPECT_TRUE(test::eventually([&] { return queue.size() == 2; }));
-  EXPECT_EQ(queue.get(), "high");
+  EXPECT_EQ(first_of_two(queue), "high");
 }
 
-TEST_F(DelayingQueueTest, AShutdownDropsWhatIsNotDue) {
+TEST_F(DelayingQueueTest, KeepsTheHighestPriorityOfADelayedItem) {
+  DelayingQueue<std::string> queue(with_priorities());
+  queue.add_after("raised", 2s);
+  queue.add_after("raised", 3s, 5);
+  queue.add_after("raised", 3s, 1);
+  queue.add_after("other", 1s, 4);
+  EXPECT_EQ(first_of_two(queue), "raised");
+}
+
+TEST_F(DelayingQueueTest, AShutdownDropsItemsThatAreNotDue) {
   DelayingQueue<std::string> queue(options());
   queue.add_after("a", 1s);
   queue.shut_down();
@@ -143,7 +160,7 @@ TEST_F(DelayingQueueTest, AShutdownDropsWhatIsNotDue) {
   expect_nothing_sleeps();
 }
 
-TEST_F(DelayingQueueTest, LeavesNothingBehind) {
+TEST_F(DelayingQueueTest, ReleasesItsTimers) {
   {
     DelayingQueue<std::string> queue(options());
     queue.add_after("a", 1s);
@@ -152,7 +169,7 @@ TEST_F(DelayingQueueTest, LeavesNothingBehind) {
   expect_nothing_sleeps();
 }
 
-TEST_F(DelayingQueueTest, MayHaveALoopAndAClockOfItsOwn) {
+TEST_F(DelayingQueueTest, AcceptsALoopAndAClock) {
   DelayingQueue<std::string> queue;
   queue.add_after("a", 1ms);
   EXPECT_EQ(queue.get(), "a");
@@ -174,7 +191,7 @@ TEST_F(DelayingQueueTest, CountsRetries) {
   EXPECT_EQ(retries->value, 2);
 }
 
-TEST_F(DelayingQueueTest, ManyAddAtATime) {
+TEST_F(DelayingQueueTest, ManyThreadsAddConcurrently) {
   DelayingQueue<int> queue;
   constexpr int kItems = 500;
   {

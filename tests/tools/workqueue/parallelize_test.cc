@@ -17,7 +17,7 @@ struct Case {
 };
 class ParallelizeTest : public testing::TestWithParam<Case> {};
 
-TEST_P(ParallelizeTest, DoesEveryPieceOnce) {
+TEST_P(ParallelizeTest, ProcessesEveryPieceOnce) {
   const auto [pieces, workers, chunk] = GetParam();
   const auto seen = std::make_unique<std::atomic<int>[]>(pieces + 1);
   parallelize_until(
@@ -30,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(, ParallelizeTest,
                                          Case{999, 13, 13}, Case{5, 50, 2}, Case{0, 4, 1},
                                          Case{10, 1, 3}, Case{10, 2, 0}));
 
-TEST(ParallelizeUntilTest, AStopBeginsNothingMore) {
+TEST(ParallelizeUntilTest, AStopStartsNoFurtherPieces) {
   std::stop_source stop;
   int done = 0;
   parallelize_until(stop.get_token(), 1, 1000, [&](std::size_t) {
@@ -42,7 +42,7 @@ TEST(ParallelizeUntilTest, AStopBeginsNothingMore) {
   EXPECT_EQ(nothing, 0);
 }
 
-TEST(ParallelizeUntilTest, AnExceptionEndsItAndIsThrown) {
+TEST(ParallelizeUntilTest, AnExceptionEndsTheWorkAndIsRethrown) {
   for (const std::size_t workers : {1u, 4u}) {
     std::atomic<int> done{0};
     const auto work = [&](std::size_t) {

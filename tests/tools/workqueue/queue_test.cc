@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -19,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// All that waits, each taken and given back.
+/// Takes all queued items, and marks each as done.
 template <class Q>
 std::vector<std::string> drain(Q& queue) {
   std::vector<std::string> out;
@@ -30,20 +31,20 @@ std::vector<std::string> drain(Q& queue) {
   return out;
 }
 
-TEST(QueueTest, GivesItemsOutInTheOrderInWhichTheyCame) {
+TEST(QueueTest, ReturnsItemsInArrivalOrder) {
   Queue<std::string> queue;
   for (const char* item : {"b", "a", "c"}) queue.add(item);
   EXPECT_EQ(queue.size(), 3u);
   EXPECT_THAT(drain(queue), ElementsAre("b", "a", "c"));
 }
 
-TEST(QueueTest, WhatWaitsWaitsOnce) {
+TEST(QueueTest, QueuesAnItemOnce) {
   Queue<std::string> queue;
   for (const char* item : {"a", "b", "a", "a"}) queue.add(item);
   EXPECT_THAT(drain(queue), ElementsAre("a", "b"));
 }
 
-TEST(QueueTest, WhatIsAddedWhileItIsProcessedIsProcessedOnceMore) {
+TEST(QueueTest, AnItemAddedDuringProcessingIsProcessedAgain) {
   Queue<std::string> queue;
   queue.add("a");
   ASSERT_EQ(queue.get(), "a");
@@ -56,7 +57,7 @@ TEST(QueueTest, WhatIsAddedWhileItIsProcessedIsProcessedOnceMore) {
   EXPECT_THAT(drain(queue), ElementsAre("b", "a"));
 }
 
-TEST(QueueTest, WhatIsDoneCanBeAddedAgain) {
+TEST(QueueTest, ADoneItemCanBeAddedAgain) {
   Queue<std::string> queue;
   queue.add("a");
   queue.done(*queue.get());
@@ -65,7 +66,7 @@ TEST(QueueTest, WhatIsDoneCanBeAddedAgain) {
   EXPECT_THAT(drain(queue), ElementsAre("a"));
 }
 
-TEST(QueueTest, OnlyWhatIsBeingProcessedCanBeDone) {
+TEST(QueueTest, DoneAppliesOnlyToItemsInProcessing) {
   Queue<std::string> queue;
   queue.done("a");
   queue.add("a");
@@ -74,7 +75,7 @@ TEST(QueueTest, OnlyWhatIsBeingProcessedCanBeDone) {
   EXPECT_EQ(queue.get(), "a");
 }
 
-TEST(QueueTest, SizeIsWhatWaits) {
+TEST(QueueTest, SizeCountsQueuedItems) {
   Queue<std::string> queue;
   queue.add("a");
   EXPECT_EQ(queue.size(), 1u);
@@ -85,7 +86,7 @@ TEST(QueueTest, SizeIsWhatWaits) {
   EXPECT_EQ(queue.size(), 1u);
 }
 
-TEST(QueueTest, TakesAnyHashableKey) {
+TEST(QueueTest, AcceptsAnyHashableKey) {
   struct Key {
     std::string ns;
     int shard;
@@ -101,7 +102,7 @@ TEST(QueueTest, TakesAnyHashableKey) {
   EXPECT_EQ(queue.size(), 2u);
 }
 
-TEST(QueueTest, KeepsNothingOfWhatIsDone) {
+TEST(QueueTest, KeepsNothingOfDoneItems) {
   Queue<std::shared_ptr<int>> queue;
   auto item = std::make_shared<int>(7);
   const std::weak_ptr<int> watched = item;
@@ -111,7 +112,7 @@ TEST(QueueTest, KeepsNothingOfWhatIsDone) {
   EXPECT_TRUE(watched.expired());
 }
 
-TEST(QueueTest, WorkGivesItselfBack) {
+TEST(QueueTest, WorkIsDoneAtItsDestruction) {
   Queue<std::string> queue;
   queue.add("a");
   {
@@ -127,7 +128,7 @@ TEST(QueueTest, WorkGivesItselfBack) {
 
 // --------------------------------------------------------------------------------- priorities
 
-TEST(PriorityOrderTest, TheMostImportantComesFirst) {
+TEST(PriorityOrderTest, TheHighestPriorityComesFirst) {
   Queue<std::string> queue({.order = std::make_unique<PriorityOrder<std::string>>()});
   queue.add("low", -1);
   queue.add("a");
@@ -136,7 +137,7 @@ TEST(PriorityOrderTest, TheMostImportantComesFirst) {
   EXPECT_THAT(drain(queue), ElementsAre("high", "a", "b", "low"));
 }
 
-TEST(PriorityOrderTest, AddingAgainMovesForwardNeverBack) {
+TEST(PriorityOrderTest, AddingAgainOnlyRaisesThePriority) {
   Queue<std::string> queue({.order = std::make_unique<PriorityOrder<std::string>>()});
   queue.add("a", 1);
   queue.add("b", 2);
@@ -146,10 +147,19 @@ TEST(PriorityOrderTest, AddingAgainMovesForwardNeverBack) {
   EXPECT_THAT(drain(queue), ElementsAre("a", "c", "b"));
 }
 
-TEST(PriorityOrderTest, WhatWasAddedWhileItWasProcessedKeepsTheHighestPriority) {
+TEST(PriorityOrderTest, AddingAgainWithTheSamePriorityKeepsThePlace) {
+  Queue<std::string> queue({.order = std::make_unique<PriorityOrder<std::string>>()});
+  queue.add("a", 1);
+  queue.add("b", 1);
+  queue.add("a", 1);
+  EXPECT_THAT(drain(queue), ElementsAre("a", "b"));
+}
+
+TEST(PriorityOrderTest, AnItemAddedDuringProcessingKeepsTheHighestPriority) {
   Queue<std::string> queue({.order = std::make_unique<PriorityOrder<std::string>>()});
   queue.add("a", 1);
   ASSERT_TRUE(queue.get());
+  queue.add("a", 2);
   queue.add("a", 7);
   queue.add("a", 2);
   queue.add("b", 5);
@@ -157,7 +167,7 @@ TEST(PriorityOrderTest, WhatWasAddedWhileItWasProcessedKeepsTheHighestPriority) 
   EXPECT_THAT(drain(queue), ElementsAre("a", "b"));
 }
 
-/// Last come, first served; remembers what was touched.
+/// Last in, first out; records touched items.
 class StackOrder : public Order<std::string> {
  public:
   explicit StackOrder(std::vector<std::string>& touched) : touched_(touched) {}
@@ -175,7 +185,7 @@ class StackOrder : public Order<std::string> {
   std::vector<std::string> items_;
 };
 
-TEST(QueueTest, TakesAnyOrder) {
+TEST(QueueTest, AcceptsAnyOrder) {
   std::vector<std::string> touched;
   Queue<std::string> queue({.order = std::make_unique<StackOrder>(touched)});
   queue.add("a");
@@ -187,9 +197,41 @@ TEST(QueueTest, TakesAnyOrder) {
   EXPECT_THAT(touched, ElementsAre("a")) << "what is being processed does not wait";
 }
 
+/// Throws while `fails` is set.
+class FailingOrder : public FifoOrder<std::string> {
+ public:
+  explicit FailingOrder(const bool& fails) : fails_(fails) {}
+  void push(std::string item, int priority) override {
+    if (fails_) throw std::runtime_error("no order");
+    FifoOrder<std::string>::push(std::move(item), priority);
+  }
+
+ private:
+  const bool& fails_;
+};
+
+TEST(QueueTest, AnItemWhoseOrderThrewMayBeAddedAgain) {
+  bool fails = true;
+  Queue<std::string> queue({.order = std::make_unique<FailingOrder>(fails)});
+  EXPECT_THROW(queue.add("a"), std::runtime_error);
+  fails = false;
+  queue.add("a");
+  ASSERT_EQ(queue.size(), 1u);
+  ASSERT_EQ(queue.get(), "a");
+  queue.add("a");
+  fails = true;
+  EXPECT_THROW(queue.done("a"), std::runtime_error);
+  fails = false;
+  queue.add("a");
+  ASSERT_EQ(queue.size(), 1u) << "it is not being processed";
+  ASSERT_EQ(queue.get(), "a");
+  queue.done("a");
+  EXPECT_TRUE(queue.shut_down_with_drain());
+}
+
 // ------------------------------------------------------------------------------------ the end
 
-TEST(QueueTest, AfterAShutdownNothingIsAddedAndWhatWaitsIsGivenOut) {
+TEST(QueueTest, AfterAShutdownNothingIsAddedAndQueuedItemsAreReturned) {
   Queue<std::string> queue;
   queue.add("a");
   EXPECT_FALSE(queue.shutting_down());
@@ -209,6 +251,37 @@ TEST(QueueTest, AShutdownEndsAllWaiting) {
   for (auto& result : waiting) EXPECT_EQ(lookout::test::get(result), std::nullopt);
 }
 
+/// Reports the calls of size(), which a thread makes before it waits for an item.
+class ReportingOrder : public FifoOrder<std::string> {
+ public:
+  explicit ReportingOrder(std::function<void()> on_size) : on_size_(std::move(on_size)) {}
+  std::size_t size() const override {
+    on_size_();
+    return FifoOrder<std::string>::size();
+  }
+
+ private:
+  const std::function<void()> on_size_;
+};
+
+TEST(QueueTest, AnItemAddedDuringProcessingWakesAWorker) {
+  const auto main_thread = std::this_thread::get_id();
+  std::atomic<bool> waits{false};
+  Queue<std::string> queue({.order = std::make_unique<ReportingOrder>([&] {
+                              if (std::this_thread::get_id() != main_thread) waits = true;
+                            })});
+  queue.add("a");
+  ASSERT_EQ(queue.get(), "a");
+  queue.add("a");
+  auto other = std::async(std::launch::async, [&] { return queue.get(); });
+  // It holds the mutex from that call until it waits.
+  ASSERT_TRUE(test::eventually([&] { return waits.load(); }));
+  queue.done("a");
+  EXPECT_TRUE(test::eventually([&] { return queue.size() == 0; }, 10s));
+  queue.shut_down();
+  EXPECT_EQ(lookout::test::get(other), "a");
+}
+
 TEST(QueueTest, AStopEndsAWait) {
   Queue<std::string> queue;
   std::stop_source stop;
@@ -220,7 +293,17 @@ TEST(QueueTest, AStopEndsAWait) {
   EXPECT_EQ(queue.get(), "a") << "it was left for others";
 }
 
-TEST(QueueTest, ADrainWaitsForWhatIsBeingProcessed) {
+TEST(QueueTest, ADrainWaitsForWaitingItems) {
+  Queue<std::string> queue;
+  queue.add("a");
+  std::stop_source stopped;
+  stopped.request_stop();
+  EXPECT_FALSE(queue.shut_down_with_drain(stopped.get_token()));
+  queue.done(*queue.get());
+  EXPECT_TRUE(queue.shut_down_with_drain(stopped.get_token()));
+}
+
+TEST(QueueTest, ADrainWaitsForItemsInProcessing) {
   Queue<std::string> queue;
   queue.add("a");
   queue.add("b");
@@ -236,7 +319,7 @@ TEST(QueueTest, ADrainWaitsForWhatIsBeingProcessed) {
   EXPECT_TRUE(lookout::test::get(drained));
 }
 
-TEST(QueueTest, ADrainWaitsForWhatIsToBeProcessedOnceMore) {
+TEST(QueueTest, ADrainWaitsForItemsToBeProcessedAgain) {
   Queue<std::string> queue;
   queue.add("a");
   ASSERT_TRUE(queue.get());
@@ -269,7 +352,7 @@ TEST(QueueTest, AShutdownOrAStopEndsADrain) {
   EXPECT_FALSE(lookout::test::get(drained));
 }
 
-TEST(QueueTest, ADrainOfNothingIsShort) {
+TEST(QueueTest, ADrainOfAnEmptyQueueReturnsAtOnce) {
   Queue<std::string> queue;
   EXPECT_TRUE(queue.shut_down_with_drain());
 }
@@ -306,7 +389,7 @@ TEST_F(QueueMetricsTest, FollowAnItem) {
   EXPECT_EQ(sample("workqueue_queue_duration_seconds").count, 1u);
   EXPECT_DOUBLE_EQ(sample("workqueue_queue_duration_seconds").sum, 5e-5);
 
-  // It comes again before it is done: that is another piece of work.
+  // The item is added again before it is done: another unit of work.
   queue_.add("a");
   queue_.add("a");
   EXPECT_EQ(value("workqueue_adds_total"), 2);
@@ -324,7 +407,7 @@ TEST_F(QueueMetricsTest, FollowAnItem) {
       << "it waited from the moment it was added again";
 }
 
-TEST_F(QueueMetricsTest, AddUpWhatManyWorkOn) {
+TEST_F(QueueMetricsTest, SumUpConcurrentWork) {
   queue_.add("a");
   queue_.add("b");
   ASSERT_TRUE(queue_.get());
@@ -335,7 +418,7 @@ TEST_F(QueueMetricsTest, AddUpWhatManyWorkOn) {
   EXPECT_DOUBLE_EQ(value("workqueue_longest_running_processor_seconds"), 4);
 }
 
-TEST_F(QueueMetricsTest, CountDurationsByTheirSize) {
+TEST_F(QueueMetricsTest, CountDurationsInBuckets) {
   queue_.add("a");
   clock_->advance(50us);
   ASSERT_TRUE(queue_.get());
@@ -354,7 +437,7 @@ TEST(QueueTest, WithoutANameThereAreNoMetrics) {
 
 // ---------------------------------------------------------------------------------- at a time
 
-TEST(QueueTest, ManyAddAndManyWork) {
+TEST(QueueTest, ManyThreadsAddAndProcess) {
   constexpr int kWorkers = 4;
   constexpr int kAdders = 4;
   constexpr int kItems = 50;

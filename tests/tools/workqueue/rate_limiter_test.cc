@@ -20,12 +20,12 @@ TEST(RateLimiterTest, ExponentialDoublesForEachItem) {
   EXPECT_EQ(limiter.when("one"), 1ms);
 }
 
-TEST(RateLimiterTest, ExponentialOfNothingIsNothing) {
+TEST(RateLimiterTest, ExponentialOfZeroIsZero) {
   ItemExponentialFailureRateLimiter<std::string> limiter(0s, 1h);
   for (int i = 0; i < 2000; ++i) ASSERT_EQ(limiter.when("a"), 0s) << i;
 }
 
-TEST(RateLimiterTest, ExponentialHasALimitThatHolds) {
+TEST(RateLimiterTest, ExponentialIsLimited) {
   ItemExponentialFailureRateLimiter<std::string> limiter(1ms, 1000s);
   for (int i = 0; i < 5; ++i) limiter.when("one");
   EXPECT_EQ(limiter.when("one"), 32ms);
@@ -40,7 +40,7 @@ TEST(RateLimiterTest, ExponentialHasALimitThatHolds) {
   EXPECT_EQ(minutes.when("two"), 4min);
 }
 
-/// That an item waits 5 ms three times, and `slow` from then on until it is forgotten.
+/// Expects an item to wait 5 ms three times, and `slow` from then on until it is forgotten.
 void expect_fast_then_slow(RateLimiter<std::string>& limiter, Clock::Duration slow) {
   for (const auto wait :
        {Clock::Duration(5ms), Clock::Duration(5ms), Clock::Duration(5ms), slow, slow})
@@ -57,7 +57,7 @@ TEST(RateLimiterTest, FastSlowIsFastAFewTimes) {
   EXPECT_EQ(limiter.when("one"), 5ms);
 }
 
-TEST(RateLimiterTest, ABucketIsForAllItems) {
+TEST(RateLimiterTest, ABucketIsSharedByAllItems) {
   const auto clock = std::make_shared<test::FakeClock>();
   BucketRateLimiter<std::string> limiter(10, 3, clock);
   for (const char* item : {"a", "b", "c"}) EXPECT_EQ(limiter.when(item), 0s);
@@ -72,13 +72,13 @@ TEST(RateLimiterTest, ABucketIsForAllItems) {
   limiter.forget("a");
 }
 
-TEST(RateLimiterTest, ABucketThatIsNeverFilledAsksForAVeryLongWait) {
+TEST(RateLimiterTest, ABucketThatIsNeverFilledReturnsAVeryLongDelay) {
   BucketRateLimiter<std::string> limiter(0, 1);
   EXPECT_EQ(limiter.when("a"), 0s);
   EXPECT_GE(limiter.when("a"), 24h);
 }
 
-TEST(RateLimiterTest, MaxOfIsAsSlowAsTheSlowest) {
+TEST(RateLimiterTest, MaxOfReturnsTheLongestDelay) {
   using Limiters = std::vector<std::shared_ptr<RateLimiter<std::string>>>;
   MaxOfRateLimiter<std::string> limiter(
       Limiters{std::make_shared<ItemFastSlowRateLimiter<std::string>>(5ms, 3s, 3),
@@ -86,14 +86,14 @@ TEST(RateLimiterTest, MaxOfIsAsSlowAsTheSlowest) {
   expect_fast_then_slow(limiter, 3s);
 }
 
-TEST(RateLimiterTest, MaxOfTakesLimitersOfAnyKind) {
+TEST(RateLimiterTest, MaxOfAcceptsAnyLimiters) {
   const auto limiter = std::make_shared<MaxOfRateLimiter<std::string>>(
       std::make_shared<ItemFastSlowRateLimiter<std::string>>(5ms, 3s, 3),
       std::make_shared<ItemExponentialFailureRateLimiter<std::string>>(1ms, 1s));
   expect_fast_then_slow(*limiter, 3s);
 }
 
-TEST(RateLimiterTest, NoneIsSlowerThanItsMaximum) {
+TEST(RateLimiterTest, NoDelayExceedsItsMaximum) {
   WithMaxWaitRateLimiter<std::string> limiter(
       std::make_shared<ItemExponentialFailureRateLimiter<std::string>>(1s, 1000s), 3s);
   for (const auto wait : {1s, 2s, 3s, 3s}) EXPECT_EQ(limiter.when("one"), wait);
@@ -102,7 +102,7 @@ TEST(RateLimiterTest, NoneIsSlowerThanItsMaximum) {
   EXPECT_EQ(limiter.when("one"), 1s);
 }
 
-TEST(RateLimiterTest, TheOneForControllers) {
+TEST(RateLimiterTest, HasADefaultForControllers) {
   const auto clock = std::make_shared<test::FakeClock>();
   const auto limiter = default_controller_rate_limiter<std::string>(clock);
   EXPECT_EQ(limiter->when("one"), 5ms);

@@ -42,9 +42,9 @@ class BusyEtcd {
   int probes() const { return probes_; }
   int watches() const { return watches_; }
   int progress_requests() const { return progress_requests_; }
-  /// Whether requests for progress are answered, by one of a version that does so.
+  /// True: progress requests are answered, by a version that supports them.
   void tell_progress(bool tell) { tells_progress_ = tell; }
-  /// From now on, requests change nothing: only this does.
+  /// Requests change nothing after this call; only change_something_else() does.
   void be_quiet() { busy_ = false; }
   void change_something_else() { ++revision_; }
   int revision() const { return revision_; }
@@ -54,7 +54,7 @@ class BusyEtcd {
   void refuse_status(int times) { refused_status_ = times; }
   /// Ranges of changes since a revision fail, as in kine.
   void know_no_filters() { knows_filters_ = false; }
-  /// Whether what there is can be read.
+  /// Whether lists succeed.
   void answer_lists(bool answer) { answers_lists_ = answer; }
 
  private:
@@ -98,7 +98,7 @@ class BusyEtcd {
       if (!test::field_of(*more, 3)) continue;
       ++progress_requests_;
       if (!tells_progress_) continue;
-      // Of no watch: it is for all that the stream has.
+      // Without a watch ID: for all watches of the stream.
       const int behind = progress_;
       const auto at = static_cast<std::uint64_t>(behind != 0 ? behind : revision_.load());
       call.send(test::answer(at).number(2, ~std::uint64_t{0}).text());
@@ -141,7 +141,7 @@ class CacherTest : public testing::Test {
   std::unique_ptr<StorageClient> pods_;
 };
 
-TEST_F(CacherTest, ASilentWatchIsSeldomAReasonToLookAtEverything) {
+TEST_F(CacherTest, ASilentWatchRarelyCausesAFullRead) {
   cache(std::chrono::milliseconds(10));
   EXPECT_TRUE(eventually([&] { return etcd_.probes() >= 40; }));
   const int scans = etcd_.scans();
@@ -150,7 +150,7 @@ TEST_F(CacherTest, ASilentWatchIsSeldomAReasonToLookAtEverything) {
   EXPECT_EQ(etcd_.watches(), 1) << "and it goes on";
 }
 
-TEST_F(CacherTest, TheNewestStateOfALittlePartIsReadItself) {
+TEST_F(CacherTest, TheNewestStateOfASmallPartIsReadFromEtcd) {
   cache(std::chrono::hours(1));
   ASSERT_TRUE(pods_->wait_until_served());
   const int before = etcd_.scans();
@@ -166,7 +166,7 @@ TEST_F(CacherTest, TheNewestStateOfALittlePartIsReadItself) {
   EXPECT_EQ(etcd_.scans(), before + 2);
 }
 
-TEST_F(CacherTest, WhereNobodyKnowsWhetherSomethingHasChangedEtcdIsAsked) {
+TEST_F(CacherTest, WithoutChangeInformationReadsFromEtcd) {
   etcd_.know_no_filters();
   cache(std::chrono::hours(1));
   ASSERT_TRUE(pods_->wait_until_served());
@@ -189,7 +189,7 @@ class ProgressTest : public CacherTest {
   }
 };
 
-TEST_F(ProgressTest, TheNewestStateIsThatOfTheCacheOnceItsWatchHasComeSoFar) {
+TEST_F(ProgressTest, TheNewestStateComesFromTheCacheAfterProgress) {
   cache(std::chrono::hours(1));
   be_ready();
   const int before = etcd_.scans();
@@ -202,7 +202,7 @@ TEST_F(ProgressTest, TheNewestStateIsThatOfTheCacheOnceItsWatchHasComeSoFar) {
   EXPECT_EQ(etcd_.scans(), before) << "etcd need not look at what there is";
 }
 
-TEST_F(ProgressTest, AListOfAnIdleResourceCostsOneRequestForProgress) {
+TEST_F(ProgressTest, AListOfAnIdleResourceMakesOneProgressRequest) {
   cacher::Options options;
   options.progress_patience = std::chrono::hours(1);  // late responses do not cause another one
   cache(std::chrono::hours(1), options);
@@ -221,14 +221,14 @@ TEST_F(ProgressTest, AListOfAnIdleResourceCostsOneRequestForProgress) {
 }
 
 // Otherwise etcd would read everything for each list, for the lifetime of the watch.
-TEST_F(ProgressTest, AMemberThatDoesNotTellItsVersionIsAskedAgain) {
+TEST_F(ProgressTest, AFailedVersionRequestIsRetried) {
   etcd_.refuse_status(2);
   cache(std::chrono::hours(1));
   be_ready();
   EXPECT_EQ(etcd_.watches(), 3);
 }
 
-TEST_F(ProgressTest, AMemberThatIsBehindIsNotAskedWithoutAPause) {
+TEST_F(ProgressTest, ALaggingMemberIsAskedWithPauses) {
   cache(std::chrono::hours(1));
   be_ready();
   etcd_.be_quiet();
@@ -241,7 +241,7 @@ TEST_F(ProgressTest, AMemberThatIsBehindIsNotAskedWithoutAPause) {
   EXPECT_LE(etcd_.progress_requests(), asked + 8);
 }
 
-TEST_F(ProgressTest, ASilentWatchIsAskedAndReplacedIfItDoesNotAnswer) {
+TEST_F(ProgressTest, ASilentWatchIsProbedAndReplaced) {
   cache(std::chrono::milliseconds(10));
   EXPECT_TRUE(eventually([&] { return etcd_.progress_requests() >= 5; }));
   EXPECT_EQ(etcd_.watches(), 1);
@@ -250,7 +250,7 @@ TEST_F(ProgressTest, ASilentWatchIsAskedAndReplacedIfItDoesNotAnswer) {
   EXPECT_TRUE(eventually([&] { return etcd_.watches() >= 2; }));
 }
 
-TEST(ProgressVersionTest, IsOneThatKeepsProgressBehindEvents) {
+TEST(ProgressVersionTest, SendsProgressAfterEvents) {
   for (const char* sound : {"3.4.31", "3.4.40", "3.5.13", "3.5.16", "3.6.0", "3.6.0-rc.1", "4.0.0"})
     EXPECT_TRUE(has_sound_progress(sound)) << sound;
   for (const char* other :
@@ -258,7 +258,7 @@ TEST(ProgressVersionTest, IsOneThatKeepsProgressBehindEvents) {
     EXPECT_FALSE(has_sound_progress(other)) << other;
 }
 
-TEST_F(CacherTest, WithoutAStateListsAndWatchesAreRefused) {
+TEST_F(CacherTest, WithoutAStateListsAndWatchesAreRejected) {
   etcd_.answer_lists(false);
   cache(std::chrono::hours(1));
   const auto refused = [](const std::function<void()>& call) {
@@ -346,13 +346,13 @@ class UnreadableTest : public testing::Test {
   std::vector<std::unique_ptr<WatchReader>> watches_;
 };
 
-TEST_F(UnreadableTest, TheOthersAreServed) {
+TEST_F(UnreadableTest, OtherObjectsAreServed) {
   const Revision begin = put_pod("n/a");
   put_pod("m/b");
   EXPECT_EQ(listed(""), "b a");
   WatchReader& here = watch("n/", begin);
   WatchReader& elsewhere = watch("m/", begin);
-  // (All say that they are of "n".)
+  // (All values name the namespace "n".)
   EXPECT_THAT(elsewhere.take(1), ElementsAre("ADDED n/b"));
   put("n/bad", "{\"secret");
 
@@ -376,7 +376,7 @@ TEST_F(UnreadableTest, TheOthersAreServed) {
   EXPECT_THAT(listed("n/", at(later)), HasSubstr(bad_)) << "then it was not";
 }
 
-TEST_F(UnreadableTest, AValueThatIsNoObjectIsUnreadable) {
+TEST_F(UnreadableTest, AnInvalidObjectIsUnreadable) {
   put_pod("n/a");
   EXPECT_EQ(listed("n/"), "a");
   for (const char* value :
@@ -388,12 +388,12 @@ TEST_F(UnreadableTest, AValueThatIsNoObjectIsUnreadable) {
   }
   put_pod("n/bad");
   EXPECT_EQ(listed("n/"), "a bad");
-  // As kube-apiserver writes them.
+  // The form that kube-apiserver writes.
   put("n/range", R"({"kind":"RangeAllocation","apiVersion":"v1","metadata":{},"range":"1-2"})");
   EXPECT_TRUE(pods_->get("n/range"));
 }
 
-TEST_F(UnreadableTest, NothingIsToldAsDeletedThatCannotBeRead) {
+TEST_F(UnreadableTest, UnreadableObjectsAreNotReportedAsDeleted) {
   const Revision begin = put_pod("n/bad");
   EXPECT_EQ(listed(""), "bad");
   WatchReader& first = watch("n/", begin);
@@ -411,7 +411,7 @@ TEST_F(UnreadableTest, NothingIsToldAsDeletedThatCannotBeRead) {
   EXPECT_THAT(listed("", at(bad)), HasSubstr(bad_));
 }
 
-TEST_F(UnreadableTest, ItIsSoFromTheBeginning) {
+TEST_F(UnreadableTest, AppliesToTheInitialState) {
   put("q/a", "nonsense");
   put_pod("q/b");
   backend_.reset();

@@ -1,4 +1,4 @@
-// The etcd client: failing members, users, certificates, and malformed responses.
+// The etcd client against servers of the test: failing members, users, and malformed responses.
 #include "apiserver/storage/etcd3/client.h"
 
 #include <atomic>
@@ -12,14 +12,13 @@
 #include "lookout/apiserver/storage/etcd3.h"
 #include "tests/apiserver/grpc/grpc_server.h"
 #include "tests/apiserver/storage/etcd3/etcd_answers.h"
-#include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
-#include "tests/apiserver/storage/etcd3/tested_etcd.h"
 #include "tests/rest/certificates.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
 #include "tests/support/http_server.h"
 #include "tests/support/matchers.h"
+#include "tests/support/process.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
@@ -42,7 +41,7 @@ GrpcServer::Script refuses(int code, std::string message) {
   return [code, message](GrpcCall& call) { call.end(code, message); };
 }
 
-TEST(EtcdClientTest, GoesOnToAMemberThatIsThereAndStays) {
+TEST(EtcdClientTest, UsesAReachableMemberAndStays) {
   std::atomic<int> requests{0};
   GrpcServer server([&](GrpcCall& call) {
     ++requests;
@@ -59,7 +58,7 @@ TEST(EtcdClientTest, GoesOnToAMemberThatIsThereAndStays) {
   EXPECT_EQ(server.connections(), 1);
 }
 
-TEST(EtcdClientTest, AReadThatGotNoAnswerIsSentAgain) {
+TEST(EtcdClientTest, AnUnansweredReadIsRetried) {
   std::atomic<int> requests{0};
   GrpcServer server([&](GrpcCall& call) {
     if (++requests == 1) {
@@ -73,7 +72,7 @@ TEST(EtcdClientTest, AReadThatGotNoAnswerIsSentAgain) {
   EXPECT_EQ(requests, 2);
 }
 
-TEST(EtcdClientTest, AReadThatAMemberAbandonsIsSentAgain) {
+TEST(EtcdClientTest, AnAbandonedReadIsRetried) {
   for (const int code : {1, 4, 13, 14}) {
     std::atomic<int> requests{0};
     GrpcServer server([&](GrpcCall& call) {
@@ -86,8 +85,8 @@ TEST(EtcdClientTest, AReadThatAMemberAbandonsIsSentAgain) {
   }
 }
 
-// kine's revisions go back a little now and then.
-TEST(EtcdClientTest, WithoutAClusterIDALowerRevisionIsNoOtherHistory) {
+// kine's revisions sometimes decrease a little.
+TEST(EtcdClientTest, WithoutAClusterIdALowerRevisionIsAccepted) {
   std::atomic<std::uint64_t> revision{10};
   GrpcServer server([&](GrpcCall& call) { call.send(test::answer(revision).text()); });
   EtcdClient client(options_for({server.url()}));
@@ -99,7 +98,7 @@ TEST(EtcdClientTest, WithoutAClusterIDALowerRevisionIsNoOtherHistory) {
   EXPECT_EQ(client->newest_known(), 10u);
 }
 
-TEST(EtcdClientTest, NoticesThatAnotherHistoryIsTold) {
+TEST(EtcdClientTest, NoticesAnotherHistory) {
   std::atomic<std::uint64_t> cluster{5};
   std::atomic<std::uint64_t> revision{10};
   GrpcServer server([&](GrpcCall& call) { call.send(test::answer(revision, cluster).text()); });
@@ -123,7 +122,7 @@ TEST(EtcdClientTest, NoticesThatAnotherHistoryIsTold) {
   EXPECT_TRUE(second.ends.stop_requested());
 }
 
-TEST(EtcdClientTest, AWriteThatGotNoAnswerIsNotSentAgain) {
+TEST(EtcdClientTest, AnUnansweredWriteIsNotRetried) {
   const std::vector<GrpcServer::Script> endings = {
       [](GrpcCall& call) { call.reset_connection(); },
       [](GrpcCall& call) { call.reset(Http2Error::kInternal); },
@@ -142,7 +141,7 @@ TEST(EtcdClientTest, AWriteThatGotNoAnswerIsNotSentAgain) {
   }
 }
 
-TEST(EtcdClientTest, AWriteGoesToAnotherMemberIfNobodyTookIt) {
+TEST(EtcdClientTest, AnUnprocessedWriteIsSentToAnotherMember) {
   const test::Proto done = test::answer(8).number(2, 1);
   GrpcServer server(answers(done));
   GrpcServer refusing([](GrpcCall& call) { call.reset(Http2Error::kRefusedStream); });
@@ -161,7 +160,7 @@ TEST(EtcdClientTest, AWriteGoesToAnotherMemberIfNobodyTookIt) {
   EXPECT_EQ(answer.revision, 8u);
 }
 
-TEST(EtcdClientTest, AMemberWithoutALeaderIsLeft) {
+TEST(EtcdClientTest, AMemberWithoutALeaderIsReplaced) {
   GrpcServer lonely(refuses(EtcdError::kUnavailable, "etcdserver: no leader"));
   GrpcServer server(answers(test::answer(7)));
   EtcdClient client(options_for({lonely.url(), server.url()}));
@@ -179,7 +178,7 @@ rest::TransportError failure_of(EtcdClient& client) {
   return {rest::TransportError::Kind::kOther, ""};
 }
 
-TEST(EtcdClientTest, GivesUpWhenTheTimeIsOver) {
+TEST(EtcdClientTest, GivesUpAtTheDeadline) {
   GrpcServer silent([](GrpcCall& call) { call.wait_for_end(); });
   EtcdOptions options = options_for({silent.url()});
   options.request_timeout = std::chrono::seconds(2);
@@ -190,7 +189,7 @@ TEST(EtcdClientTest, GivesUpWhenTheTimeIsOver) {
   EXPECT_TRUE(test::eventually([&] { return silent.open_calls() == 0; })) << "and says so";
 }
 
-TEST(EtcdClientTest, ARequestWhoseCallerGoesIsCancelled) {
+TEST(EtcdClientTest, ARequestIsCancelledWithItsCaller) {
   GrpcServer silent([](GrpcCall& call) { call.wait_for_end(); });
   EtcdClient client(options_for({silent.url()}));
   {
@@ -206,18 +205,18 @@ TEST(EtcdClientTest, ARequestWhoseCallerGoesIsCancelled) {
   EXPECT_TRUE(test::eventually([&] { return silent.open_calls() == 0; }));
 }
 
-TEST(EtcdClientTest, WithNobodyThereSaysSo) {
+TEST(EtcdClientTest, ReportsUnreachableMembers) {
   EtcdOptions options = options_for({gone(), gone()});
   options.request_timeout = std::chrono::seconds(2);
   EtcdClient client(options);
   const rest::TransportError e = failure_of(client);
   EXPECT_THAT(e.what(), HasSubstr("Connection refused"));
-  // The second one if the time ends while a connection is made.
+  // The second kind if the deadline passes during a connection attempt.
   EXPECT_THAT(e.kind(), testing::AnyOf(rest::TransportError::Kind::kRefused,
                                        rest::TransportError::Kind::kUnreachable));
 }
 
-TEST(EtcdClientTest, WhenTheTimeIsOverItSaysWhatWentWrongBefore) {
+TEST(EtcdClientTest, AtTheDeadlineReportsTheLastFailure) {
   std::atomic<int> calls{0};
   GrpcServer server([&](GrpcCall& call) {
     if (++calls == 1)
@@ -296,7 +295,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"Refused", refuses(3, "etcdserver: key is%20not provided%"), "key is not provided%"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(EtcdClientTest, SomebodyWhoSpeaksAnotherProtocolIsToldApart) {
+TEST(EtcdClientTest, AnotherProtocolIsRecognised) {
   test::HttpServer web([](test::HttpConnection& connection) {
     connection.write("HTTP/1.1 400 Bad Request\r\n\r\n");
     connection.wait_for_close();
@@ -307,7 +306,7 @@ TEST(EtcdClientTest, SomebodyWhoSpeaksAnotherProtocolIsToldApart) {
   EXPECT_THAT(e.what(), HasSubstr("the server's HTTP/2 is wrong"));
 }
 
-TEST(EtcdClientTest, AMemberThatCannotBeUsedIsLeft) {
+TEST(EtcdClientTest, AnUnusableMemberIsReplaced) {
   const test::TempDir dir;
   const test::CertificateAuthority authority;
   test::write_file(dir / "ca.crt", authority.certificate());
@@ -363,7 +362,7 @@ TEST(EtcdClientTest, AUserWithoutAPasswordDoesNotAuthenticate) {
   EXPECT_EQ(EtcdClient(options_of_user({server.url()}, "ann", "")).range("/a").revision, 7u);
 }
 
-TEST(EtcdClientTest, ShowsATokenAndAsksForAnotherOneWhenItIsNoLongerGood) {
+TEST(EtcdClientTest, SendsATokenAndRenewsIt) {
   std::atomic<int> tokens{0};
   GrpcServer server([&](GrpcCall& call) {
     if (call.path() == "/etcdserverpb.Auth/Authenticate") {
@@ -383,7 +382,7 @@ TEST(EtcdClientTest, ShowsATokenAndAsksForAnotherOneWhenItIsNoLongerGood) {
   EXPECT_EQ(tokens, 2);
 }
 
-TEST(EtcdClientTest, ARevisionThatIsForgottenIsExpired) {
+TEST(EtcdClientTest, ACompactedRevisionIsExpired) {
   GrpcServer server([&](GrpcCall& call) {
     if (test::number_of(call.message().value_or(""), 4) != 3)
       return static_cast<void>(call.send(test::answer(7).text()));
@@ -404,7 +403,7 @@ TEST(EtcdClientTest, ARevisionThatIsForgottenIsExpired) {
   }
 }
 
-TEST(EtcdClientTest, AMemberThatTakesFewCallsGetsAnotherConnection) {
+TEST(EtcdClientTest, AMemberWithFewStreamsGetsAnotherConnection) {
   // A proxy may allow only 100 of the 200 watches, which need a stream each.
   std::atomic<int> open{0};
   GrpcServer server(
@@ -430,7 +429,7 @@ TEST(EtcdClientTest, AMemberThatTakesFewCallsGetsAnotherConnection) {
   EXPECT_EQ(server.connections(), 3);
 }
 
-TEST(EtcdClientTest, AnAnswerThatIsWrongIsNotQuoted) {
+TEST(EtcdClientTest, AMalformedResponseIsNotQuoted) {
   test::Proto secret = test::answer(7).bytes(2, "\x0asecret");
   GrpcServer server(answers(secret));
   EtcdClient client(options_for({server.url()}));
@@ -442,7 +441,7 @@ TEST(EtcdClientTest, AnAnswerThatIsWrongIsNotQuoted) {
   }
 }
 
-TEST(EtcdClientTest, ARequestThatIsTooLargeIsNotSent) {
+TEST(EtcdClientTest, AnOversizedRequestIsNotSent) {
   std::atomic<int> requests{0};
   GrpcServer server([&](GrpcCall& call) {
     ++requests;
@@ -474,8 +473,8 @@ TEST(EtcdClientTest, ARequestThatIsTooLargeIsNotSent) {
   EXPECT_EQ(requests, 1);
 }
 
-// The words of grpc-go, for a request of more than --max-request-bytes and 512 KiB.
-TEST(EtcdClientTest, ARequestThatEtcdDoesNotReadIsTooLarge) {
+// The message of grpc-go for a request larger than --max-request-bytes plus 512 KiB.
+TEST(EtcdClientTest, ARequestThatEtcdRejectsUnreadIsTooLarge) {
   std::atomic<bool> is_full{false};
   GrpcServer server([&](GrpcCall& call) {
     call.message();
@@ -497,12 +496,12 @@ TEST(EtcdClientTest, ARequestThatEtcdDoesNotReadIsTooLarge) {
     return 0;
   };
   EXPECT_EQ(status(), 413);
-  // Not everything that is exhausted is the request's fault.
+  // Other exhausted resources are not the request's fault.
   is_full = true;
   EXPECT_EQ(status(), 500);
 }
 
-TEST(EtcdClientTest, AnAnswerThatIsTooLargeIsRefused) {
+TEST(EtcdClientTest, AnOversizedResponseIsRejected) {
   GrpcServer server([](GrpcCall& call) {
     const bool large = test::bytes_of(call.message().value_or(""), 1) == "/large";
     const auto kv = test::key_value("/a", std::string(large ? 2000 : 900, 'x'), 5, 5);
@@ -550,7 +549,7 @@ class ListedEtcd {
   GrpcServer server_{[this](GrpcCall& call) { serve(call); }};
 };
 
-TEST(EtcdClientTest, GoesWhereTheListOfMembersSays) {
+TEST(EtcdClientTest, FollowsTheListOfMembers) {
   ListedEtcd first;
   ListedEtcd second;
   ListedEtcd learner;
@@ -575,14 +574,14 @@ TEST(EtcdClientTest, GoesWhereTheListOfMembersSays) {
   }
   EXPECT_EQ(second.ranges(), 5) << "a list without a usable member changes nothing";
 
-  // The one in use stays in use, wherever it is in the list.
+  // The current member stays in use, at any position in the list.
   second.list({gone(), second.url()});
   client.run(client->sync_members());
   client.range("/a");
   EXPECT_EQ(second.ranges(), 6);
 }
 
-TEST(EtcdClientTest, ABackendKeepsToTheListOfMembers) {
+TEST(EtcdClientTest, ABackendFollowsTheListOfMembers) {
   ListedEtcd first;
   ListedEtcd second;
   first.list({second.url()});
@@ -603,7 +602,7 @@ TEST(EtcdClientTest, ABackendKeepsToTheListOfMembers) {
   })) << "again and again";
 }
 
-TEST(EtcdClientTest, RefusesOptionsThatMakeNoSense) {
+TEST(EtcdClientTest, RejectsInvalidOptions) {
   EventLoop loop(1);
   EXPECT_THROW(Client(options_for(std::vector<std::string>()), loop), Error);
   EXPECT_THROW(Client(options_for({"ftp://x"}), loop), Error);
@@ -611,260 +610,10 @@ TEST(EtcdClientTest, RefusesOptionsThatMakeNoSense) {
   half.cert_file = "/dev/null";
   half.ca_file = "/none";
   EXPECT_THROW(Client(half, loop), Error);
-  // No authorities: those of the system are not meant.
+  // Without authorities; the system's must not be used.
   EtcdOptions empty = options_for({"https://127.0.0.1:1"});
   empty.ca_file = "/dev/null";
   EXPECT_THROW(Client(empty, loop), Error);
-}
-
-// --- with a real one
-
-class RealEtcdTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!test::etcd_is_there()) GTEST_SKIP() << "*** no etcd here ***";
-  }
-};
-
-/// The same with the model of one.
-class AnyEtcdTest : public testing::TestWithParam<test::TestedEtcd> {
- protected:
-  void SetUp() override {
-    const std::string missing = GetParam().missing();
-    if (!missing.empty()) GTEST_SKIP() << missing;
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(Etcds, AnyEtcdTest,
-                         testing::Values(test::kRealEtcd, test::kModel34, test::kModel35),
-                         [](const auto& test) { return std::string(test.param.name); });
-
-TEST_P(AnyEtcdTest, PutsRangesDeletesAndCompacts) {
-  EtcdClient client(options_for(test::reach_shared(GetParam())));
-  const std::string prefix = test::unique_etcd_prefix();
-  std::string value(3000, '\0');
-  for (std::size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i * 7);
-  const Revision first = client.put(prefix + "/a", value);
-  const Revision second = client.put(prefix + "/b", "b");
-  EXPECT_EQ(second, first + 1);
-  const RangeResponse all = client.range(prefix, true);
-  ASSERT_THAT(all.kvs, SizeIs(2));
-  EXPECT_EQ(all.kvs[0].value, value) << "any bytes";
-  EXPECT_EQ(all.count, 2u);
-  client.run(client->remove(prefix + "/a"));
-  EXPECT_THAT(client.range(prefix, true).kvs, SizeIs(1));
-  client.run(client->compact(second));
-  RangeRequest past;
-  past.key = prefix + "/a";
-  past.revision = first;
-  try {
-    client.run(client->range(past));
-    FAIL();
-  } catch (const EtcdError& e) {
-    EXPECT_TRUE(e.is_compacted()) << e.what();
-  }
-  past.revision = second + 1000;
-  try {
-    client.run(client->range(past));
-    FAIL();
-  } catch (const EtcdError& e) {
-    EXPECT_TRUE(e.is_future_revision()) << e.what();
-  }
-}
-
-TEST_P(AnyEtcdTest, LeasesEndWithTheirKeys) {
-  EtcdClient client(options_for(test::reach_shared(GetParam())));
-  const std::string key = test::unique_etcd_prefix() + "/a";
-  const Lease lease = client.run(client->grant_lease(std::chrono::seconds(100)));
-  EXPECT_EQ(lease.ttl, std::chrono::seconds(100));
-  client.run(client->put(key, "x", lease.id));
-  EXPECT_EQ(client.range(key).kvs.at(0).lease, lease.id);
-  EXPECT_EQ(client.run(client->keep_alive(lease.id)), std::chrono::seconds(100));
-  client.run(client->revoke_lease(lease.id));
-  EXPECT_THAT(client.range(key).kvs, SizeIs(0));
-  EXPECT_EQ(client.run(client->keep_alive(lease.id)), std::chrono::seconds(0));
-}
-
-TEST_P(AnyEtcdTest, SaysWhatItIs) {
-  const EtcdOptions options = options_for(test::reach_shared(GetParam()));
-  EtcdClient client(options);
-  EXPECT_THAT(client.run(client->status()).version, HasSubstr("3."));
-  EXPECT_EQ(client.run(client->member_urls()), options.endpoints);
-}
-
-TEST_F(RealEtcdTest, AWatchLeavesAMemberThatCannotBeUsed) {
-  test::HttpServer web([](test::HttpConnection& connection) {
-    connection.write("HTTP/1.1 400 Bad Request\r\n\r\n");
-    connection.wait_for_close();
-  });
-  const std::string prefix = test::unique_etcd_prefix();
-  EtcdStore good(options_for(test::shared_etcd().endpoints()), prefix);
-  good->create("n/a", pod("a"));
-  std::vector<std::string> endpoints = test::shared_etcd().endpoints();
-  endpoints.insert(endpoints.begin(), web.url());
-  EtcdStore both(options_for(endpoints), prefix);
-  auto watch = both->watch("", from_revision(good->current_revision()));
-  good->create("n/b", pod("b"));
-  EXPECT_EQ(watch->take(1), std::vector<std::string>{"ADDED n/b"});
-}
-
-TEST_F(RealEtcdTest, UsersAndPasswords) {
-  test::EtcdCluster etcd;
-  etcd.etcdctl({"user", "add", "root:pass word"});
-  etcd.etcdctl({"user", "grant-role", "root", "root"});
-  etcd.etcdctl({"auth", "enable"});
-  EtcdClient nobody(options_for(etcd.endpoints()));
-  EXPECT_THROW(nobody.range("/a"), EtcdError);
-  EtcdOptions options = options_of_user(etcd.endpoints(), "root", "wrong");
-  EtcdClient wrong(options);
-  EXPECT_THROW(wrong.range("/a"), EtcdError);
-  options.password = "pass word";
-  EtcdClient root(options);
-  const Revision revision = root.put("/a", "x");
-  EXPECT_EQ(root.range("/a").revision, revision);
-  // Watches have tokens, too; a restart of etcd invalidates them.
-  options.future_wait = std::chrono::seconds(30);  // etcd's password check is slow
-  EtcdBackend backend(options);
-  StorageClient pods(backend.resource("pods"));
-  auto watch = pods.watch("", {});
-  pods.create("n/a", pod("a"));
-  EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
-  etcd.kill(0);
-  etcd.restart(0);
-  EXPECT_EQ(root.range("/a").revision, revision + 1);
-  pods.remove("n/a");
-  EXPECT_EQ(watch->take(1).at(0), "DELETED n/a");
-}
-
-// A restarted etcd has no tokens. It rejects them within a watch's stream.
-TEST_F(RealEtcdTest, AWatchWhoseTokenIsForgottenGoesOnWithAnotherOne) {
-  test::EtcdCluster etcd;
-  etcd.etcdctl({"user", "add", "root:pw"});
-  etcd.etcdctl({"user", "grant-role", "root", "root"});
-  etcd.etcdctl({"auth", "enable"});
-  EtcdOptions options = options_of_user(etcd.endpoints(), "root", "pw");
-  options.watch_cache = false;
-  EtcdBackend watching(options);
-  EtcdBackend writing(options);
-  StorageClient watched(watching.resource("pods"));
-  StorageClient pods(writing.resource("pods"));
-  auto watch = watched.watch("", {});
-  pods.create("n/a", pod("a"));
-  EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
-  for (const std::string name : {"n/b", "n/c"}) {
-    etcd.kill(0);
-    etcd.restart(0);
-    EXPECT_TRUE(test::eventually([&] {
-      try {
-        pods.create(name, pod(name.substr(2)));
-        return true;
-      } catch (const StorageError& e) {
-        return e.code() == StorageError::Code::kKeyExists;
-      }
-    }));
-    pods.remove(name);
-    EXPECT_EQ(watch->take(2), (std::vector<std::string>{"ADDED " + name, "DELETED " + name}));
-  }
-}
-
-TEST_F(RealEtcdTest, TlsWithClientCertificates) {
-  const test::TempDir dir;
-  const test::CertificateAuthority authority;
-  const auto file = [&](const std::string& name, const std::string& text) {
-    test::write_file(dir / name, text);
-    return (dir / name).string();
-  };
-  const test::KeyPair server = authority.issue_local();
-  const test::KeyPair user = authority.issue({.common_name = "lookout", .names = {}});
-  const std::string ca = file("ca.crt", authority.certificate());
-  test::EtcdCluster::Options cluster;
-  cluster.tls = true;
-  cluster.flags = {"--cert-file",       file("server.crt", server.certificate),
-                   "--key-file",        file("server.key", server.key),
-                   "--trusted-ca-file", ca,
-                   "--client-cert-auth"};
-  test::EtcdCluster etcd(cluster);
-  EtcdOptions options = options_for(etcd.endpoints());
-  options.ca_file = ca;
-  options.cert_file = file("user.crt", user.certificate);
-  options.key_file = file("user.key", user.key);
-  EtcdClient client(options);
-  const Revision revision = client.put("/a", "x");
-  EXPECT_EQ(client.range("/a").revision, revision);
-  {
-    // With HTTP/2, watches share a connection with other requests.
-    EtcdBackend backend(options);
-    StorageClient pods(backend.resource("pods"));
-    auto watch = pods.watch("", {});
-    pods.create("n/a", pod("a"));
-    pods.remove("n/a");
-    EXPECT_EQ(watch->take(2), (std::vector<std::string>{"ADDED n/a", "DELETED n/a"}));
-  }
-  {
-    // A certificate that is rejected until it is replaced.
-    EtcdOptions renewed = options;
-    const test::KeyPair stranger =
-        test::CertificateAuthority().issue({.common_name = "lookout", .names = {}});
-    renewed.cert_file = file("renewed.crt", stranger.certificate);
-    renewed.key_file = file("renewed.key", stranger.key);
-    renewed.request_timeout = std::chrono::milliseconds(2000);
-    EtcdClient other(renewed);
-    EXPECT_THROW(other.range("/a"), rest::TransportError);
-    file("renewed.crt", user.certificate);
-    file("renewed.key", user.key);
-    EXPECT_TRUE(test::eventually([&] {
-      try {
-        return other.range("/a").revision >= revision;
-      } catch (const rest::TransportError&) {
-        return false;
-      }
-    }));
-  }
-  {
-    // Authorities that have not signed the server's certificate, until they are replaced by the right ones.
-    // A file without a certificate changes nothing.
-    EtcdOptions renewed = options;
-    renewed.ca_file = file("renewed-ca.crt", test::CertificateAuthority().certificate());
-    renewed.request_timeout = std::chrono::milliseconds(2000);
-    EtcdClient other(renewed);
-    EXPECT_THROW(other.range("/a"), rest::TransportError);
-    file("renewed-ca.crt", authority.certificate());
-    EXPECT_TRUE(test::eventually([&] {
-      try {
-        return other.range("/a").revision >= revision;
-      } catch (const rest::TransportError&) {
-        return false;
-      }
-    }));
-    file("renewed-ca.crt", "");
-    EXPECT_GE(other.range("/a").revision, revision);
-  }
-  EtcdOptions anonymous = options;
-  anonymous.cert_file.clear();
-  anonymous.key_file.clear();
-  anonymous.request_timeout = std::chrono::milliseconds(2000);
-  EtcdClient nobody(anonymous);
-  EXPECT_THROW(nobody.range("/a"), rest::TransportError);
-
-  // With authentication the common name is the user.
-  const auto control = [&](const std::vector<std::string>& arguments) {
-    std::vector<std::string> all = {"--cacert",        ca,      "--cert",
-                                    options.cert_file, "--key", options.key_file};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    etcd.etcdctl(all);
-  };
-  for (const std::string name : {"root", "lookout"}) {
-    control({"user", "add", name, "--no-password"});
-    control({"user", "grant-role", name, "root"});
-  }
-  control({"auth", "enable"});
-  EXPECT_GT(client.put("/b", "x"), revision);
-  const test::KeyPair other = authority.issue({.common_name = "other", .names = {}});
-  EtcdOptions unknown = options;
-  unknown.cert_file = file("other.crt", other.certificate);
-  unknown.key_file = file("other.key", other.key);
-  EtcdClient refused(unknown);
-  EXPECT_THROW(refused.put("/b", "y"), EtcdError);
 }
 
 }  // namespace

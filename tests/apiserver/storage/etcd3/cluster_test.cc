@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Etcds, AnyClusterTest,
                          testing::Values(test::kRealEtcd, test::kModel34, test::kModel35),
                          [](const auto& test) { return std::string(test.param.name); });
 
-TEST_P(AnyClusterTest, AMemberMayDieAndComeBackAndSoMayTheLeader) {
+TEST_P(AnyClusterTest, SurvivesTheRestartOfAMemberAndOfTheLeader) {
   begin(3);
   const std::size_t leader = etcd_->leader();
   const std::size_t other = (leader + 1) % 3;
@@ -150,7 +150,7 @@ TEST_P(AnyClusterTest, AMemberMayDieAndComeBackAndSoMayTheLeader) {
   end_and_compare();
 }
 
-TEST_P(AnyClusterTest, EachMemberInTurn) {
+TEST_P(AnyClusterTest, SurvivesTheRestartOfEachMember) {
   begin(3);
   for (std::size_t member = 0; member < 3; ++member) {
     etcd_->kill(member);
@@ -161,7 +161,7 @@ TEST_P(AnyClusterTest, EachMemberInTurn) {
   end_and_compare();
 }
 
-TEST_P(AnyClusterTest, WhenAllDieTheyComeBackWithWhatWasAcknowledged) {
+TEST_P(AnyClusterTest, ARestartOfAllMembersKeepsAcknowledgedWrites) {
   begin(3);
   for (std::size_t member = 0; member < 3; ++member) etcd_->kill(member);
   for (std::size_t member = 0; member < 3; ++member) etcd_->restart(member);
@@ -170,7 +170,7 @@ TEST_P(AnyClusterTest, WhenAllDieTheyComeBackWithWhatWasAcknowledged) {
   end_and_compare();
 }
 
-TEST_P(AnyClusterTest, ASingleEtcdMayStartAgain) {
+TEST_P(AnyClusterTest, SurvivesTheRestartOfASingleEtcd) {
   begin(1);
   for (int i = 0; i < 3; ++i) {
     etcd_->kill(0);
@@ -181,7 +181,7 @@ TEST_P(AnyClusterTest, ASingleEtcdMayStartAgain) {
   end_and_compare();
 }
 
-TEST_P(AnyClusterTest, CompactionAndDefragmentationDoNotTroubleWatchers) {
+TEST_P(AnyClusterTest, CompactionAndDefragmentationDoNotAffectWatchers) {
   begin(3);
   for (int i = 0; i < 5; ++i) {
     TestThread thread;
@@ -193,7 +193,7 @@ TEST_P(AnyClusterTest, CompactionAndDefragmentationDoNotTroubleWatchers) {
   end_and_compare();
 }
 
-TEST_F(ClusterTest, AWatcherThatMissedACompactionBeginsWithTheStateAgain) {
+TEST_F(ClusterTest, AWatcherThatMissedACompactionRelists) {
   cluster_ = std::make_unique<test::EtcdCluster>();
   writing_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
   // The others reach etcd through a proxy that can be cut off.
@@ -208,7 +208,7 @@ TEST_F(ClusterTest, AWatcherThatMissedACompactionBeginsWithTheStateAgain) {
   follow(*direct_);
   writers_.push_back(std::make_unique<Writer>(writing_->resource("pods"), 0));
   ASSERT_TRUE(progress());
-  // They are cut off, and the history in the meantime is compacted.
+  // They are disconnected, and the changes in the meantime are compacted.
   open = false;
   gate.reset_all();
   const std::size_t before = writers_[0]->count();
@@ -264,7 +264,7 @@ auto watch_of_a(StorageClient& client) {
   return watch;
 }
 
-TEST_F(ClusterTest, AWatchOfAMemberThatHangsIsReplaced) {
+TEST_F(ClusterTest, AWatchOfAHangingMemberIsReplaced) {
   cluster_ = std::make_unique<test::EtcdCluster>(test::EtcdCluster::Options{.members = 3});
   const std::size_t hung = (cluster_->leader() + 1) % 3;
   std::vector<std::string> endpoints = cluster_->endpoints();
@@ -331,7 +331,7 @@ void expect_a_new_history(WatchReader& watch) {
   EXPECT_EQ(status->reason, "Expired");
 }
 
-TEST_F(ClusterTest, AnotherEtcdInThePlaceOfTheFirstIsNoticed) {
+TEST_F(ClusterTest, AReplacedEtcdIsNoticed) {
   // The second one is ahead of the first, so no revision decreases.
   test::EtcdCluster first;
   test::EtcdCluster second;
@@ -363,7 +363,7 @@ TEST_F(ClusterTest, AnotherEtcdInThePlaceOfTheFirstIsNoticed) {
   EXPECT_EQ(cached.list("").objects.size(), 21u);
 }
 
-TEST_F(ClusterTest, AnEtcdThatWasRestoredToAnOlderStateIsNoticed) {
+TEST_F(ClusterTest, ARestoredEtcdIsNoticed) {
   cluster_ = std::make_unique<test::EtcdCluster>();
   cached_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
   direct_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), false));
@@ -401,7 +401,7 @@ TEST_F(ClusterTest, AnEtcdThatWasRestoredToAnOlderStateIsNoticed) {
   EXPECT_EQ(watch->take(1).at(0), "MODIFIED n/a");
 }
 
-TEST_F(ClusterTest, ARequestThatMeetsAnotherEtcdEndsTheWatchesOfTheFirst) {
+TEST_F(ClusterTest, ARequestToAnotherEtcdEndsWatchesOfTheFirst) {
   test::EtcdCluster first;
   test::EtcdCluster second;
   EtcdOptions options = options_for({first.endpoint(), second.endpoint()}, false);
@@ -427,7 +427,7 @@ TEST_F(ClusterTest, ARequestThatMeetsAnotherEtcdEndsTheWatchesOfTheFirst) {
   store->close();
 }
 
-TEST_P(AnyClusterTest, AServerSeesAtOnceWhatItWroteAndSoonWhatOthersDid) {
+TEST_P(AnyClusterTest, AServerSeesItsOwnWritesAtOnceAndOthersSoon) {
   etcd_ = std::make_unique<test::OwnEtcd>(GetParam());
   writing_ = std::make_unique<EtcdBackend>(options_for(etcd_->reach(), true));
   cached_ = std::make_unique<EtcdBackend>(options_for(etcd_->reach(), true));
@@ -443,7 +443,7 @@ TEST_P(AnyClusterTest, AServerSeesAtOnceWhatItWroteAndSoonWhatOthersDid) {
     EXPECT_EQ(there.get("n/" + name, revision_of(created)), created);
     EXPECT_EQ(there.get("n/" + name), created);
   }
-  // Nothing happens to pods any more, but elsewhere: the newest state is found all the same.
+  // Only other resources change; the newest state is found nevertheless.
   StorageClient others(writing_->resource("services/specs"));
   const api::Object other = others.create("n/x", pod("x", 0));
   EXPECT_GE(there.list("").revision, revision_of(other));

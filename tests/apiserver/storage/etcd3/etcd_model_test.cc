@@ -40,8 +40,8 @@ std::string hex(std::string_view bytes) {
   return out;
 }
 
-/// The numbers and texts of a message, for people. Headers (field 1) are only their revision: the
-/// rest is each cluster's own.
+/// The numbers and texts of a message, in readable form. Of headers (field 1) only the revision,
+/// because the other fields differ between clusters.
 std::string told(std::string_view message, bool is_txn = false) {
   std::string out;
   for_each_field(message, [&](std::uint64_t field, const WireContent& content) {
@@ -62,7 +62,7 @@ std::string told(std::string_view message, bool is_txn = false) {
   return out;
 }
 
-/// A client that says what a test wants it to say.
+/// A client with a test's requests.
 class Peer {
  public:
   explicit Peer(const EtcdOptions& options) {
@@ -161,7 +161,7 @@ class Requests {
     std::string message;
   };
 
-  /// `now` is about the present revision.
+  /// `now` is approximately the current revision.
   Request next(Revision now) {
     switch (below(16)) {
       case 0:
@@ -230,7 +230,8 @@ class Requests {
       case 1:
         return Proto().message(2, put());
       default:
-        // A range without an end would hide from etcd that it takes a key that is put as well.
+        // With a range that has no end, etcd would not notice that the range contains a key that is
+        // also put.
         return Proto().message(3, Proto().bytes(1, key()).number(3, below(2)));
     }
   }
@@ -247,7 +248,7 @@ class Requests {
     return out.number(kFields[target], value);
   }
   std::string txn(Revision now) {
-    // As the store does it, mostly: one comparison and one operation.
+    // Mostly like the store: one comparison and one operation.
     Proto out;
     for (std::uint64_t i = below(3); i > 0; --i) out.message(1, compare(now));
     for (std::uint64_t i = 1 + below(2); i > 0; --i) out.message(2, operation(now));
@@ -278,7 +279,7 @@ class EtcdModelTest : public testing::TestWithParam<unsigned> {
   }
 };
 
-TEST_P(EtcdModelTest, AnswersAsARealOne) {
+TEST_P(EtcdModelTest, RespondsLikeARealEtcd) {
   const test::OwnEtcd real(test::kRealEtcd);
   Peer there(real.reach());
   sim::EtcdModelOptions options;

@@ -41,7 +41,7 @@ Proto header() { return Proto().number(1, 3249525912006).number(2, 33).number(3,
 class MessagesTest : public testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Steps, MessagesTest, testing::Values(1, 2, 3, 7, 64, 100000));
 
-TEST_P(MessagesTest, ARange) {
+TEST_P(MessagesTest, ReadsARange) {
   Proto answer;
   answer.message(1, header()).message(2, test::key_value("/a", "hello", 5, 2));
   Proto leased;
@@ -66,7 +66,7 @@ TEST_P(MessagesTest, ARange) {
   EXPECT_TRUE(got.messages[0].more);
 }
 
-TEST_P(MessagesTest, ARangeInParts) {
+TEST_P(MessagesTest, ReadsARangeInParts) {
   Proto first;
   first.message(2, test::key_value("/a", "hello", 5, 2));
   Proto last;
@@ -87,7 +87,7 @@ TEST_P(MessagesTest, ARangeInParts) {
   EXPECT_FALSE(got.messages[1].more);
 }
 
-TEST_P(MessagesTest, ATransactionGivesItsOwnRevisionAndWhatIsThere) {
+TEST_P(MessagesTest, ReadsTheRevisionAndValuesOfATransaction) {
   Proto range;
   range.message(1, test::header(8)).message(2, test::key_value("/a", "x", 2, 2)).number(4, 1);
   Proto answer = test::answer(9);
@@ -106,7 +106,7 @@ TEST_P(MessagesTest, ATransactionGivesItsOwnRevisionAndWhatIsThere) {
   EXPECT_TRUE(success.messages.at(0).succeeded);
 }
 
-TEST_P(MessagesTest, AWatchIsManyMessages) {
+TEST_P(MessagesTest, ReadsTheMessagesOfAWatch) {
   Proto events = test::answer(6).number(7, 1);
   events.message(11, test::put_event(test::key_value("/a", "x", 5, 5)));
   events.message(11, test::delete_event(Proto().bytes(1, "/a").number(3, 6),
@@ -137,7 +137,7 @@ TEST_P(MessagesTest, AWatchIsManyMessages) {
   EXPECT_TRUE(got.messages[3].failure().is_compacted());
 }
 
-TEST_P(MessagesTest, TheOthers) {
+TEST_P(MessagesTest, ReadsOtherMessages) {
   const Read lease = read(AnswerKind::kLease,
                           framed(test::answer(1).number(2, 77).number(3, 60).text()), GetParam());
   EXPECT_EQ(lease.messages.at(0).id, 77);
@@ -161,7 +161,7 @@ TEST_P(MessagesTest, TheOthers) {
   EXPECT_TRUE(empty.complete);
 }
 
-TEST(MessageSizeTest, AMessageMayNotBeLargerThanItsLimit) {
+TEST(MessageSizeTest, RejectsMessagesBeyondTheLimit) {
   const std::string message = test::answer(1).bytes(2, std::string(500, 'x')).text();
   for (const std::size_t limit : {message.size(), message.size() - 1}) {
     MessageReader reader(AnswerKind::kAuthenticate, {}, MessageReader::kMaxValueBytes, limit);
@@ -172,7 +172,7 @@ TEST(MessageSizeTest, AMessageMayNotBeLargerThanItsLimit) {
   }
 }
 
-TEST_P(MessagesTest, WhatNobodyKnowsIsSteppedOver) {
+TEST_P(MessagesTest, UnknownFieldsAreSkipped) {
   Proto answer;
   answer.message(1, header().bytes(9, "new"));
   answer.bytes(99, std::string(300, 'x')).number(50, ~std::uint64_t{0});
@@ -195,7 +195,7 @@ using Hostile = lookout::test::NamedTextCase;
 
 class HostileMessagesTest : public testing::TestWithParam<Hostile> {};
 
-TEST_P(HostileMessagesTest, AreRefusedInWords) {
+TEST_P(HostileMessagesTest, AreRejectedWithAMessage) {
   for (const std::size_t step : {std::size_t{1}, std::size_t{5}, std::size_t{100000}}) {
     const Read got = read(AnswerKind::kRange, GetParam().text, step, 1000);
     EXPECT_FALSE(got.good && got.complete) << step;
@@ -232,14 +232,14 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"Cut", framed(test::answer(3).text()).substr(0, 8), ""}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(PrefixEndTest, IsTheKeyBehindAllThatBeginWithThePrefix) {
+TEST(PrefixEndTest, IsTheFirstKeyBehindThePrefix) {
   EXPECT_EQ(prefix_end("/registry/pods/"), "/registry/pods0");
   EXPECT_EQ(prefix_end("a\xff"), "b");
   EXPECT_EQ(prefix_end("\xff"), std::string(1, '\0'));
   EXPECT_EQ(prefix_end(""), std::string(1, '\0'));
 }
 
-TEST(RequestTest, SaysWhatIsWanted) {
+TEST(RequestTest, EncodesRequests) {
   RangeRequest range;
   range.key = "/a";
   range.range_end = "/b";

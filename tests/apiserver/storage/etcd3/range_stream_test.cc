@@ -24,7 +24,8 @@ using test::GrpcCall;
 
 constexpr std::uint64_t kRevision = 70;
 
-/// An etcd with pods p1000, p1001 and so on. Pages it gives as etcd does; streams as the script says.
+/// An etcd with pods p1000, p1001 and so on. It returns pages like etcd; the script handles
+/// streams.
 class StreamingEtcd {
  public:
   static constexpr std::size_t kCount = 1300;
@@ -58,6 +59,11 @@ class StreamingEtcd {
   }
   static void send_part(GrpcCall& call, const test::Proto& part) {
     call.send(test::Proto().message(1, part).text());
+  }
+  /// Sends a part without its last bytes.
+  void send_part_without_end(GrpcCall& call, std::size_t first, std::size_t last) const {
+    const std::string bytes = grpc::framed(test::Proto().message(1, part(first, last)).text());
+    call.send_raw(std::string_view(bytes).substr(0, bytes.size() - 20));
   }
   static test::Proto end(std::uint64_t count) {
     return test::Proto().message(1, test::header(kRevision)).number(4, count);
@@ -107,14 +113,14 @@ void send_all(StreamingEtcd& etcd, GrpcCall& call, std::size_t first) {
   call.end();
 }
 
-/// Whether that is every pod, once.
+/// Expects every pod once.
 void expect_all(const std::vector<api::Object>& pods) {
   ASSERT_THAT(pods, SizeIs(StreamingEtcd::kCount));
   for (std::size_t i = 0; i < pods.size(); ++i)
     ASSERT_EQ(pods[i].name(), "p" + std::to_string(1000 + i));
 }
 
-TEST(RangeStreamTest, BringsWhatIsBehindTheFirstPage) {
+TEST(RangeStreamTest, StreamsEverythingAfterTheFirstPage) {
   StreamingEtcd etcd(send_all);
   EtcdStore pods(options_for({etcd.url()}), "/p");
   const auto list = pods->list("n/");
@@ -162,7 +168,7 @@ TEST(RangeStreamTest, TheStateOfAWatchIsStreamed) {
   EXPECT_EQ(etcd.streams(), 1);
 }
 
-TEST(RangeStreamTest, AnEtcdWithoutStreamsIsNotAskedAgain) {
+TEST(RangeStreamTest, AnEtcdWithoutStreamsIsRemembered) {
   StreamingEtcd etcd([](StreamingEtcd&, GrpcCall& call, std::size_t) {
     call.end(EtcdError::kUnimplemented, "unknown method RangeStream for service etcdserverpb.KV");
   });
@@ -171,7 +177,7 @@ TEST(RangeStreamTest, AnEtcdWithoutStreamsIsNotAskedAgain) {
   EXPECT_EQ(etcd.streams(), 1);
 }
 
-/// How a stream ends too early.
+/// A way in which a stream ends too early.
 struct Early {
   const char* name;
   StreamingEtcd::Script script;
@@ -180,7 +186,7 @@ void PrintTo(const Early& early, std::ostream* out) { *out << early.name; }
 
 class EarlyEndTest : public testing::TestWithParam<Early> {};
 
-TEST_P(EarlyEndTest, IsMadeUpForWithPages) {
+TEST_P(EarlyEndTest, FallsBackToPages) {
   StreamingEtcd etcd(GetParam().script);
   EtcdStore pods(options_for({etcd.url()}), "/p");
   for (int i = 1; i <= 2; ++i) {
@@ -216,17 +222,13 @@ INSTANTIATE_TEST_SUITE_P(
         Early{"InAPart",
               [](StreamingEtcd& etcd, GrpcCall& call, std::size_t first) {
                 etcd.send_parts(call, first, first + 100);
-                const std::string part = grpc::framed(
-                    test::Proto().message(1, etcd.part(first + 100, first + 150)).text());
-                call.send_raw(std::string_view(part).substr(0, part.size() - 20));
+                etcd.send_part_without_end(call, first + 100, first + 150);
                 call.end();
               }},
         Early{"InAPartWithItsConnection",
               [](StreamingEtcd& etcd, GrpcCall& call, std::size_t first) {
                 etcd.send_parts(call, first, first + 100);
-                const std::string part = grpc::framed(
-                    test::Proto().message(1, etcd.part(first + 100, first + 150)).text());
-                call.send_raw(std::string_view(part).substr(0, part.size() - 20));
+                etcd.send_part_without_end(call, first + 100, first + 150);
                 call.reset_connection();
               }},
         Early{"WithNothingOfEtcds",
@@ -240,7 +242,7 @@ INSTANTIATE_TEST_SUITE_P(
                                               "etcdserver: revision of auth store is old")}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(RangeStreamTest, OneThatSaysNothingIsGivenUp) {
+TEST(RangeStreamTest, ASilentStreamIsAbandoned) {
   StreamingEtcd etcd([](StreamingEtcd& all, GrpcCall& call, std::size_t first) {
     all.send_parts(call, first, first + 100);
     call.wait_for_end();
@@ -252,7 +254,7 @@ TEST(RangeStreamTest, OneThatSaysNothingIsGivenUp) {
   EXPECT_TRUE(eventually([&] { return etcd.server().open_calls() == 0; }));
 }
 
-TEST(RangeStreamTest, AForgottenRevisionIsExpired) {
+TEST(RangeStreamTest, ACompactedRevisionIsExpired) {
   StreamingEtcd etcd([](StreamingEtcd& all, GrpcCall& call, std::size_t first) {
     all.send_parts(call, first, first + 100);
     all.forget_the_past();
@@ -267,7 +269,7 @@ TEST(RangeStreamTest, AForgottenRevisionIsExpired) {
   }
 }
 
-TEST(RangeStreamTest, WhoDoesNotReadMakesEtcdWait) {
+TEST(RangeStreamTest, AnUnreadStreamHasBackPressure) {
   std::atomic<GrpcCall*> stream{nullptr};
   StreamingEtcd etcd(
       [&](StreamingEtcd& all, GrpcCall& call, std::size_t first) {
@@ -282,14 +284,14 @@ TEST(RangeStreamTest, WhoDoesNotReadMakesEtcdWait) {
     const auto watch = pods->watch("n/", options);
     watch->take(1);
     EXPECT_TRUE(eventually([&] { return stream != nullptr && stream.load()->stalled(); }));
-    // Of 40 MB: what fits into the queues of the stream and of the watch.
+    // A part of 40 MB: the queues of the stream and of the watch.
     EXPECT_LT(stream.load()->written(), 30u << 20);
     EXPECT_THAT(watch->take_events(StreamingEtcd::kCount - 1), SizeIs(StreamingEtcd::kCount - 1));
   }
   EXPECT_TRUE(eventually([&] { return etcd.server().open_calls() == 0; }));
 }
 
-TEST(RangeStreamTest, WhoGoesAwayLeavesNoStream) {
+TEST(RangeStreamTest, ACancelledListEndsItsStream) {
   StreamingEtcd etcd([](StreamingEtcd& all, GrpcCall& call, std::size_t first) {
     test::Proto bad;
     bad.message(2, test::key_value("/p/pods/n/p1600", "garbage", 9, 9));

@@ -20,7 +20,7 @@ api::Object named(const std::string& name, const std::string& revision) {
                             revision + R"("}})");
 }
 
-TEST(RecentWrites, AreFoundByTheEventThatComesLast) {
+TEST(RecentWrites, AreFoundByALaterEvent) {
   RecentWrites writes;
   EXPECT_FALSE(writes.find("a", 7));
   const auto write = writes.begin("a", named("a"));
@@ -31,7 +31,7 @@ TEST(RecentWrites, AreFoundByTheEventThatComesLast) {
   EXPECT_FALSE(writes.find("a", 7)) << "both have it";
 }
 
-TEST(RecentWrites, AreFoundByTheEventThatComesFirst) {
+TEST(RecentWrites, AreFoundByAnEarlierEvent) {
   RecentWrites writes;
   const auto write = writes.begin("a", named("a"));
   const api::Object found = writes.find("a", 7);
@@ -41,8 +41,9 @@ TEST(RecentWrites, AreFoundByTheEventThatComesFirst) {
   EXPECT_FALSE(writes.find("a", 7));
 }
 
-// An etcd that was restored gives a revision to something else, and another server writes the same at another revision.
-TEST(RecentWrites, AreNotTakenForOthers) {
+// A restored etcd may reuse a revision for another value, and another server may write the same
+// value at another revision.
+TEST(RecentWrites, AreNotConfusedWithOthers) {
   RecentWrites writes;
   const auto write = writes.begin("a", named("a"));
   EXPECT_EQ(writes.written(write, 7, named("a")), named("a", "7"));
@@ -57,7 +58,7 @@ TEST(RecentWrites, AreNotTakenForOthers) {
 }
 
 // The response to a write is built from etcd's value.
-TEST(ValuesOfWrites, BecomeTheJsonOfTheObjectsAtTheirRevision) {
+TEST(ValuesOfWrites, BecomeObjectsOfTheirRevision) {
   for (const char* metadata :
        {R"({"name":"a"})", R"({"name":"a","resourceVersion":"6"})", R"({"resourceVersion":"6"})",
         R"({"name":"a","uid":"u","resourceVersion":"6","generation":1,"labels":{"x":"{\"y\""}})",
@@ -70,7 +71,7 @@ TEST(ValuesOfWrites, BecomeTheJsonOfTheObjectsAtTheirRevision) {
   }
 }
 
-TEST(RecentWrites, AreForgotten) {
+TEST(RecentWrites, AreEvicted) {
   RecentWrites writes;
   std::vector<std::uint64_t> all;
   for (int i = 0; i < 100; ++i) all.push_back(writes.begin(std::to_string(i), named("a")));

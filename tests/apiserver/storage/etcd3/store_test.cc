@@ -18,8 +18,6 @@
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
 
-using testing::EndsWith;
-
 class EtcdStoreTest : public testing::TestWithParam<test::TestedEtcd> {
  protected:
   void SetUp() override {
@@ -52,7 +50,7 @@ std::string failure_of(const std::function<void()>& operation) {
 }
 
 // A store's watch uses the object of the store's write instead of decoding the event.
-TEST_P(EtcdStoreTest, WatchesHaveTheObjectsThatWereWritten) {
+TEST_P(EtcdStoreTest, WatchesReuseWrittenObjects) {
   constexpr int kWrites = 50;
   WatchOptions options;
   options.start = WatchOptions::Start::kNow;
@@ -69,7 +67,7 @@ TEST_P(EtcdStoreTest, WatchesHaveTheObjectsThatWereWritten) {
   EXPECT_EQ(watch->take_events(1)[0].object, foreign);
 }
 
-TEST_P(EtcdStoreTest, KeepsObjectsAsAnApiServerDoes) {
+TEST_P(EtcdStoreTest, StoresObjectsLikeAnApiServer) {
   const api::Object created = pods()->create("n/web", pod("web"));
   const KeyValue stored = raw("n/web");
   EXPECT_EQ(stored.mod_revision, revision_of(created));
@@ -80,7 +78,7 @@ TEST_P(EtcdStoreTest, KeepsObjectsAsAnApiServerDoes) {
             "\n");
 }
 
-TEST_P(EtcdStoreTest, ReadsWhatAnApiServerWrote) {
+TEST_P(EtcdStoreTest, ReadsObjectsOfAnApiServer) {
   const Revision revision = pods().etcd().put(
       prefix_ + "/pods/n/x",
       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","namespace":"n","creationTimestamp":null},"spec":{"new":1}})"
@@ -91,19 +89,19 @@ TEST_P(EtcdStoreTest, ReadsWhatAnApiServerWrote) {
   EXPECT_EQ(read["spec"]["new"].as_int(), 1);
 }
 
-TEST_P(EtcdStoreTest, AResourceKeepsToItsOwnKeys) {
+TEST_P(EtcdStoreTest, AResourceReadsOnlyItsOwnKeys) {
   pods()->create("n/a", pod("a"));
   pods().etcd().put(prefix_ + "/podsecurity/n/b", "{}");
   pods().etcd().put(prefix_ + "/pods", "{}");
   EXPECT_THAT(pods()->list("").objects, SizeIs(1));
 }
 
-TEST_P(EtcdStoreTest, KeysThatLeadElsewhereAreRefused) {
+TEST_P(EtcdStoreTest, KeysOutsideOfThePrefixAreRejected) {
   for (const char* key : {"", "/", "a/", "a//b", "../secrets/n/x", "n/..", ".", "n/./x"})
     EXPECT_THROW(pods()->get(key), InvalidArgument) << key;
 }
 
-TEST_P(EtcdStoreTest, ValuesThatCannotBeReadAreNamed) {
+TEST_P(EtcdStoreTest, UnreadableValuesAreNamed) {
   pods()->create("n/a", pod("a"));
   pods().etcd().put(prefix_ + "/pods/n/bad", "{\"kind\":");
   pods().etcd().put(prefix_ + "/pods/n/proto", std::string("k8s\0\n\x0c", 6));
@@ -117,7 +115,7 @@ TEST_P(EtcdStoreTest, ValuesThatCannotBeReadAreNamed) {
               HasSubstr("unable to decode key"));
 }
 
-/// Lists of several pages, where something happens between them.
+/// Lists of several pages, with changes between them.
 class ListTest : public EtcdStoreTest {
  protected:
   static constexpr std::size_t kCount = 700;
@@ -182,7 +180,7 @@ class ListTest : public EtcdStoreTest {
   std::atomic<int> forgotten_{0};
 };
 
-TEST_P(ListTest, OfManyPagesShowsOneMoment) {
+TEST_P(ListTest, OfManyPagesShowsOneRevision) {
   std::atomic<int> times{0};
   const auto shown = list([&] {
     if (times++ > 0) return;
@@ -195,7 +193,7 @@ TEST_P(ListTest, OfManyPagesShowsOneMoment) {
     EXPECT_EQ(shown.objects[i].name(), "p" + std::to_string(1000 + i));
 }
 
-TEST_P(ListTest, BeginsAgainIfItsMomentIsForgotten) {
+TEST_P(ListTest, RestartsIfItsRevisionIsCompacted) {
   std::atomic<int> times{0};
   const auto shown = list([&] {
     if (times++ == 0) forget_the_past();
@@ -205,7 +203,7 @@ TEST_P(ListTest, BeginsAgainIfItsMomentIsForgotten) {
   EXPECT_EQ(begun_, 2);
 }
 
-TEST_P(ListTest, IsRefusedIfItIsForgottenAllTheTime) {
+TEST_P(ListTest, IsRejectedIfCompactedRepeatedly) {
   try {
     list([&] { forget_the_past(); });
     FAIL();
@@ -215,7 +213,7 @@ TEST_P(ListTest, IsRefusedIfItIsForgottenAllTheTime) {
   EXPECT_EQ(begun_, 5);
 }
 
-TEST_P(ListTest, OfAMomentThatWasAskedForIsRefusedWhenThatIsForgotten) {
+TEST_P(ListTest, OfAnExactRevisionExpiresIfCompacted) {
   ListOptions options;
   options.match = VersionMatch::kExact;
   options.revision = pods()->current_revision();
@@ -229,7 +227,7 @@ TEST_P(ListTest, OfAMomentThatWasAskedForIsRefusedWhenThatIsForgotten) {
   EXPECT_EQ(begun_, 1);
 }
 
-TEST_P(ListTest, OfSomethingThatCannotBeReadIsAnErrorFromTheBeginning) {
+TEST_P(ListTest, OfAnUnreadableValueIsAnError) {
   pods().etcd().put(prefix_ + "/pods/n/p1690", "garbage");
   TestThread thread;
   ListOptions options;
@@ -256,7 +254,7 @@ TEST_P(EtcdStoreTest, APageOfRareObjectsIsFound) {
   EXPECT_EQ(page.continue_key, "");
 }
 
-TEST_P(EtcdStoreTest, APageOfAMomentThatIsForgottenIsGone) {
+TEST_P(EtcdStoreTest, APageOfACompactedRevisionIsExpired) {
   for (const char* name : {"a", "b", "c"}) pods()->create(std::string("n/") + name, pod(name));
   ListOptions options;
   options.limit = 1;
@@ -276,7 +274,7 @@ TEST_P(EtcdStoreTest, APageOfAMomentThatIsForgottenIsGone) {
   }
 }
 
-// --- beginning with a state that a cache has
+// --- starting from a cached state
 
 class SuggestionTest : public EtcdStoreTest {
  protected:
@@ -307,7 +305,7 @@ std::string app(const api::Object& object) {
   return std::string(object.labels()["app"].as_string());
 }
 
-TEST_P(SuggestionTest, AnUpdateOfAStaleStateBeginsAgainWithTheFreshOne) {
+TEST_P(SuggestionTest, AnUpdateOfAStaleStateRetriesWithTheFreshOne) {
   std::vector<std::string> seen;
   const api::Object updated = update(stale_, [&](const api::Object& present) {
     seen.push_back(app(present));
@@ -317,7 +315,7 @@ TEST_P(SuggestionTest, AnUpdateOfAStaleStateBeginsAgainWithTheFreshOne) {
   EXPECT_EQ(app(updated), "new+");
 }
 
-TEST_P(SuggestionTest, AnUpdateOfTheRightStateAsksOnce) {
+TEST_P(SuggestionTest, AnUpdateOfTheCurrentStateMakesOneRequest) {
   int calls = 0;
   update(fresh_, [&](const api::Object&) {
     ++calls;
@@ -326,7 +324,7 @@ TEST_P(SuggestionTest, AnUpdateOfTheRightStateAsksOnce) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_P(SuggestionTest, WhatIsRefusedOfAStaleStateIsLookedAtAgain) {
+TEST_P(SuggestionTest, ARejectionOfAStaleStateIsRetried) {
   const auto no_old = [](const api::Object& present) {
     if (app(present) == "old") throw InvalidArgument("old");
     return pod("a", "next");
@@ -336,7 +334,7 @@ TEST_P(SuggestionTest, WhatIsRefusedOfAStaleStateIsLookedAtAgain) {
   EXPECT_THROW(update(stale_, never), InvalidArgument);
 }
 
-TEST_P(SuggestionTest, PreconditionsAreThoseOfTheFreshState) {
+TEST_P(SuggestionTest, PreconditionsApplyToTheFreshState) {
   Preconditions right;
   right.resource_version = std::string(fresh_.resource_version());
   EXPECT_EQ(app(update(
@@ -347,21 +345,21 @@ TEST_P(SuggestionTest, PreconditionsAreThoseOfTheFreshState) {
                StorageError);
 }
 
-TEST_P(SuggestionTest, AnUnchangedStaleStateIsNotTakenForTheFreshOne) {
-  // Otherwise it would look like no change.
+TEST_P(SuggestionTest, AnUnchangedStaleStateIsRefreshed) {
+  // Compared with the stale state, the update would look like no change.
   const api::Object updated = update(stale_, [&](const api::Object&) { return pod("a", "old"); });
   EXPECT_EQ(app(updated), "old");
   EXPECT_GT(revision_of(updated), revision_of(fresh_));
 }
 
-TEST_P(SuggestionTest, AnUpdateOfWhatIsGoneSaysSo) {
+TEST_P(SuggestionTest, AnUpdateOfADeletedObjectIsNotFound) {
   pods()->remove("n/a");
   EXPECT_THAT(failure_of([&] { update(fresh_, [](const api::Object&) { return pod("a"); }); }),
               HasSubstr("key not found"));
   EXPECT_THAT(failure_of([&] { remove(fresh_); }), HasSubstr("key not found"));
 }
 
-TEST_P(SuggestionTest, ADeletionOfAStaleStateTakesTheFreshOne) {
+TEST_P(SuggestionTest, ADeletionOfAStaleStateDeletesTheFreshOne) {
   const api::Object last = remove(stale_);
   EXPECT_EQ(app(last), "new");
   EXPECT_GT(revision_of(last), revision_of(fresh_));
@@ -378,7 +376,7 @@ TEST_P(SuggestionTest, ADeletionIsValidatedWithTheFreshState) {
   EXPECT_THAT(seen, ElementsAre("old", "new"));
 }
 
-TEST_P(SuggestionTest, ADeletionThatTheFreshStateForbidsIsRefused) {
+TEST_P(SuggestionTest, ADeletionThatTheFreshStateForbidsIsRejected) {
   const auto only_old = [](const api::Object& present) {
     if (app(present) != "old") throw InvalidArgument("not old");
   };
@@ -406,7 +404,7 @@ TEST_P(EtcdStoreTest, ObjectsWithATimeToLiveShareALease) {
   EXPECT_NE(raw("n/a").lease, 0);
 }
 
-TEST_P(EtcdStoreTest, WhatVanishesTogetherIsToldToTheLast) {
+TEST_P(EtcdStoreTest, ObjectsThatExpireTogetherAreAllReported) {
   const auto events = store(identity_transformer(), std::chrono::hours(1));
   for (const char* name : {"a", "b", "c"}) (*events)->create(std::string("n/") + name, pod(name));
   WatchOptions options;
@@ -423,7 +421,7 @@ TEST_P(EtcdStoreTest, WhatVanishesTogetherIsToldToTheLast) {
 
 // --- encryption
 
-TEST_P(EtcdStoreTest, StaleValuesAreWrittenAgainThoughNothingChanged) {
+TEST_P(EtcdStoreTest, StaleValuesAreRewrittenWithoutAChange) {
   const auto old = store(aes_gcm_encryption({{"old", std::string(32, 'o')}}, true));
   const api::Object created = (*old)->create("n/a", pod("a"));
   EXPECT_THAT(raw("n/a").value, StartsWith("k8s:enc:aesgcm:v1:old:"));
@@ -446,9 +444,9 @@ TEST_P(EtcdStoreTest, AValueMovedToAnotherKeyIsNotRead) {
               HasSubstr("unable to transform key \"" + prefix_ + "/pods/n/b\""));
 }
 
-// --- whether anything has changed
+// --- change detection
 
-TEST_P(EtcdStoreTest, KnowsThatNothingHasChangedSince) {
+TEST_P(EtcdStoreTest, DetectsThatNothingHasChanged) {
   TestThread thread;
   const auto unchanged = [&](Revision revision, std::size_t count) {
     return thread.run(pods().store().unchanged_since(revision, count));
@@ -469,7 +467,7 @@ TEST_P(EtcdStoreTest, KnowsThatNothingHasChangedSince) {
 
 // --- compaction
 
-TEST_P(EtcdStoreTest, OfManyCompactorsOneCompacts) {
+TEST_P(EtcdStoreTest, OneOfManyCompactorsCompacts) {
   // Needs its own cluster, as the key is shared.
   const test::OwnEtcd own(GetParam());
   EtcdClient etcd(options_for(own.reach()));
@@ -488,7 +486,7 @@ TEST_P(EtcdStoreTest, OfManyCompactorsOneCompacts) {
   EXPECT_THROW(etcd.run(etcd->range(past)), EtcdError);
   past.revision = old;
   EXPECT_NO_THROW(etcd.run(etcd->range(past)));
-  // If the first one has ended, the other takes over.
+  // If the first one has ended, the other one takes over.
   etcd.put("/a", "y");
   EXPECT_GT(etcd.run(compact_once(etcd.get(), two)), old);
 }

@@ -61,9 +61,9 @@ INSTANTIATE_TEST_SUITE_P(Etcds, WatcherTest, testing::ValuesIn(test::kAllEtcds),
 
 struct Transition {
   const char* name;
-  const char* before;  // empty: not there
+  const char* before;  // empty: absent
   const char* after;
-  const char* event;  // of a watch of app=x; empty: none
+  const char* event;  // in a watch of app=x; empty: none
 };
 void PrintTo(const Transition& transition, std::ostream* out) { *out << transition.name; }
 
@@ -73,7 +73,7 @@ class TransitionTest
   test::TestedEtcd tested() const override { return std::get<0>(GetParam()); }
 };
 
-TEST_P(TransitionTest, OldAndNewMembershipDecide) {
+TEST_P(TransitionTest, DependsOnOldAndNewMembership) {
   const Transition& t = std::get<1>(GetParam());
   if (*t.before != '\0') pods()->create("n/a", pod("a", t.before));
   WatchOptions options = from_revision(pods()->current_revision());
@@ -142,7 +142,7 @@ TEST_P(WatcherTest, ProgressNotificationsBecomeBookmarks) {
   thread.run(let_go());
 }
 
-TEST_P(WatcherTest, BookmarksAreToldWhenTheyAreAskedFor) {
+TEST_P(WatcherTest, BookmarksAreSentOnRequest) {
   auto watch = pods()->watch("", from_revision(pods()->current_revision()));
   const Revision other = pods().etcd().put(prefix_ + "/other", "x");
   EXPECT_TRUE(eventually([&] {
@@ -153,7 +153,7 @@ TEST_P(WatcherTest, BookmarksAreToldWhenTheyAreAskedFor) {
   }));
 }
 
-TEST_P(WatcherTest, AWatchOfTheForgottenPastGetsOneErrorAndEnds) {
+TEST_P(WatcherTest, AWatchOfACompactedRevisionGetsOneErrorAndEnds) {
   pods()->create("n/a", pod("a"));
   const Revision start = pods()->current_revision();
   for (int i = 0; i < 3; ++i)
@@ -166,9 +166,9 @@ TEST_P(WatcherTest, AWatchOfTheForgottenPastGetsOneErrorAndEnds) {
   EXPECT_EQ(status_of(events[0]).reason, "Expired");
 }
 
-// etcd refuses a watch from before the revision of a compaction. One from that very revision on it
-// takes; but it has forgotten the values before, and up to 3.4.33 and 3.5.15 the deletions, too.
-TEST_P(WatcherTest, WhatWasCompactedRightBehindTheStartIsNotLost) {
+// etcd rejects a watch from before a compacted revision. A watch from that revision on is accepted,
+// but the values before it are lost, and in versions up to 3.4.33 and 3.5.15 the deletions as well.
+TEST_P(WatcherTest, ChangesCompactedRightAfterTheStartAreNotLost) {
   for (const bool deleted : {true, false}) {
     const std::string key = deleted ? "n/a" : "n/b";
     pods()->create(key, pod(key.substr(2)));
@@ -187,7 +187,7 @@ TEST_P(WatcherTest, WhatWasCompactedRightBehindTheStartIsNotLost) {
   }
 }
 
-TEST_P(WatcherTest, ACompactionDoesNotTroubleAWatchThatIsUpToDate) {
+TEST_P(WatcherTest, ACompactionDoesNotAffectACurrentWatch) {
   auto watch = pods()->watch("", {});
   pods()->create("n/a", pod("a"));
   EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
@@ -197,7 +197,7 @@ TEST_P(WatcherTest, ACompactionDoesNotTroubleAWatchThatIsUpToDate) {
   EXPECT_EQ(watch->take(1).at(0), "DELETED n/a");
 }
 
-TEST_P(WatcherTest, AValueThatCannotBeReadEndsTheWatchAndIsNamed) {
+TEST_P(WatcherTest, AnUnreadableValueEndsTheWatchAndIsNamed) {
   auto watch = pods()->watch("", from_revision(pods()->current_revision()));
   pods()->create("n/a", pod("a"));
   pods().etcd().put(whole("n/bad"), "nonsense");
@@ -209,7 +209,7 @@ TEST_P(WatcherTest, AValueThatCannotBeReadEndsTheWatchAndIsNamed) {
   EXPECT_THAT(status_of(events[1]).message, HasSubstr(whole("n/bad")));
 }
 
-TEST_P(WatcherTest, ADeletionOfAValueThatCannotBeReadSaysSo) {
+TEST_P(WatcherTest, ADeletionOfAnUnreadableValueIsReported) {
   auto watch = watch_deletion("n/bad", "nonsense");
   const auto events = watch->take_until_the_end();
   ASSERT_THAT(describe(events), ElementsAre("ERROR"));
@@ -218,12 +218,12 @@ TEST_P(WatcherTest, ADeletionOfAValueThatCannotBeReadSaysSo) {
   EXPECT_THAT(status_of(events[0]).message, HasSubstr(whole("n/bad")));
 }
 
-TEST_P(WatcherTest, ADeletionOfAnEmptyValueSaysSoToo) {
+TEST_P(WatcherTest, ADeletionOfAnEmptyValueIsReported) {
   auto watch = watch_deletion("n/empty", "");
   EXPECT_EQ(watch->take(1).at(0), "ERROR");
 }
 
-TEST_P(WatcherTest, PreviousValuesAreDecodedOnlyWhereTheyDecide) {
+TEST_P(WatcherTest, PreviousValuesAreDecodedOnlyIfNeeded) {
   pods().etcd().put(whole("n/a"), "nonsense");
   const Revision start = pods()->current_revision();
   const std::string good = json_codec()->encode(pod("a", "x"));
@@ -234,7 +234,7 @@ TEST_P(WatcherTest, PreviousValuesAreDecodedOnlyWhereTheyDecide) {
   EXPECT_EQ(pods()->watch("", selecting)->take(1).at(0), "ERROR");
 }
 
-TEST_P(WatcherTest, TheStateComesInTheOrderOfKeysThenWhatFollowsIt) {
+TEST_P(WatcherTest, TheStateIsOrderedByKeyAndPrecedesChanges) {
   for (const char* name : {"c", "a", "b"}) pods()->create(std::string("n/") + name, pod(name));
   WatchOptions options;
   options.initial_events_end = true;
@@ -246,7 +246,7 @@ TEST_P(WatcherTest, TheStateComesInTheOrderOfKeysThenWhatFollowsIt) {
   EXPECT_LT(events[3].revision, events[4].revision);
 }
 
-TEST_P(WatcherTest, AStateOfTheFutureIsRefused) {
+TEST_P(WatcherTest, AStateOfTheFutureIsRejected) {
   WatchOptions options;
   options.revision = pods()->current_revision() + 100;
   try {
@@ -257,7 +257,7 @@ TEST_P(WatcherTest, AStateOfTheFutureIsRefused) {
   }
 }
 
-TEST_P(WatcherTest, ALargeObjectComesWhole) {
+TEST_P(WatcherTest, ALargeObjectArrivesComplete) {
   auto watch = pods()->watch("", {});
   const std::string note(1000000, 'x');
   const api::Object created = pods()->create("n/a", pod("a", "x", note));
@@ -275,7 +275,7 @@ class ScriptedEtcd {
     std::string has_leader = {};
   };
 
-  /// Watches are created at revision `created`: 100 is as far as any watch has come.
+  /// Watches are created at revision `created`: 100 is beyond the revisions of all watches.
   explicit ScriptedEtcd(std::vector<Script> scripts, std::uint64_t created = 100)
       : scripts_(std::move(scripts)),
         created_(created),
@@ -325,10 +325,10 @@ std::string message(std::uint64_t revision, const std::vector<test::Proto>& even
   return out.text();
 }
 
-TEST(ScriptedWatcherTest, ABrokenConnectionIsReplacedByOneThatGoesOnBehindWhatCame) {
+TEST(ScriptedWatcherTest, ABrokenConnectionContinuesAfterTheLastEvent) {
   ScriptedEtcd etcd({[](GrpcCall& c) {
                        c.send(message(6, {event_of("a", 5), event_of("b", 6)}));
-                       // The next one is cut.
+                       // The next message is truncated.
                        const std::string cut = grpc::framed(message(7, {event_of("c", 7)}));
                        c.send_raw(cut.substr(0, cut.size() / 2));
                        c.reset_connection();
@@ -350,7 +350,7 @@ TEST(ScriptedWatcherTest, ABrokenConnectionIsReplacedByOneThatGoesOnBehindWhatCa
   for (const auto& request : requests) EXPECT_EQ(request.has_leader, "true");
 }
 
-TEST(ScriptedWatcherTest, ARevisionThatCameHalfIsCompletedAndNothingIsRepeated) {
+TEST(ScriptedWatcherTest, APartialRevisionIsCompletedWithoutRepetition) {
   const std::vector<test::Proto> all = {event_of("a", 7), event_of("b", 7), event_of("c", 7)};
   ScriptedEtcd etcd({[&](GrpcCall& c) {
                        c.send(message(7, {all[0], all[1]}, true));
@@ -370,7 +370,7 @@ TEST(ScriptedWatcherTest, ARevisionThatCameHalfIsCompletedAndNothingIsRepeated) 
   EXPECT_EQ(etcd.requests().at(1).start, 5u);
 }
 
-TEST(ScriptedWatcherTest, AFragmentedAnswerIsOneRevision) {
+TEST(ScriptedWatcherTest, AFragmentedResponseIsOneRevision) {
   ScriptedEtcd etcd({[](GrpcCall& c) {
     c.send(message(7, {event_of("a", 7)}, true));
     c.send(message(7, {event_of("b", 7)}, false));
@@ -381,7 +381,7 @@ TEST(ScriptedWatcherTest, AFragmentedAnswerIsOneRevision) {
   EXPECT_FALSE(events.at(1).revision_continues);
 }
 
-/// How etcd ends a watch.
+/// A way in which etcd ends a watch.
 using Ending = std::function<void(GrpcCall&)>;
 Ending says(test::Proto message) {
   return [text = message.text()](GrpcCall& call) { call.send(text); };
@@ -390,7 +390,7 @@ Ending ends(int code, std::string message) {
   return [code, message](GrpcCall& call) { call.end(code, message); };
 }
 
-/// An etcd whose watches know only the token that was given out last, once `good` have been.
+/// An etcd whose watches accept only the latest token, after `good` tokens have been issued.
 class EtcdWithUsers {
  public:
   EtcdWithUsers(int good, Ending refusal)
@@ -421,7 +421,7 @@ class EtcdWithUsers {
     } else {
       call.send(test::created(100).text());
       call.send(message(revision, {event_of("pod" + std::to_string(revision), revision)}));
-      // And the next one needs another token.
+      // The next watch needs another token.
       ++good_;
       refusal_(call);
     }
@@ -442,7 +442,7 @@ void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.name; 
 
 class RefusedTokenTest : public testing::TestWithParam<Refusal> {};
 
-TEST_P(RefusedTokenTest, IsRenewedAndTheWatchGoesOn) {
+TEST_P(RefusedTokenTest, IsRenewedAndTheWatchContinues) {
   EtcdWithUsers etcd(2, GetParam().how);
   EtcdBackend backend(etcd.options());
   StorageClient pods(backend.resource("pods"));
@@ -466,7 +466,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Error", ends(EtcdError::kUnauthenticated, "etcdserver: invalid auth token")}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(ScriptedWatcherTest, ATokenThatIsNeverTakenEndsTheWatch) {
+TEST(ScriptedWatcherTest, ATokenThatIsAlwaysRejectedEndsTheWatch) {
   for (const bool bad : {true, false}) {
     EtcdWithUsers etcd(1000,
                        bad ? ends(EtcdError::kUnauthenticated, "etcdserver: invalid auth token")
@@ -489,7 +489,7 @@ void PrintTo(const End& end, std::ostream* out) { *out << end.name; }
 
 class EndingTest : public testing::TestWithParam<End> {};
 
-TEST_P(EndingTest, IsOneErrorBehindWhatCameBefore) {
+TEST_P(EndingTest, IsOneErrorAfterEarlierEvents) {
   ScriptedEtcd etcd({[](GrpcCall& c) {
     c.send(message(5, {event_of("a", 5)}));
     GetParam().how(c);
@@ -523,7 +523,7 @@ INSTANTIATE_TEST_SUITE_P(
             "did not answer as an etcd does"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(ScriptedWatcherTest, AnEventBehindTheProgressThatContainsItEndsTheWatch) {
+TEST(ScriptedWatcherTest, AnEventOlderThanAProgressNotificationEndsTheWatch) {
   ScriptedEtcd etcd({[](GrpcCall& c) {
     c.send(message(6, {event_of("a", 6)}));
     c.send(message(8, {}));
@@ -536,17 +536,17 @@ TEST(ScriptedWatcherTest, AnEventBehindTheProgressThatContainsItEndsTheWatch) {
   ASSERT_EQ(events.back().type, api::EventType::kError);
   const auto status = api::Status::from(events.back().object);
   EXPECT_EQ(status->code, 410);
-  EXPECT_EQ(status->message, "too old resource version: etcd told of its progress too early");
+  EXPECT_EQ(status->message, "too old resource version: etcd reported its progress too early");
 }
 
-TEST(ScriptedWatcherTest, AnEtcdThatDoesNotSayHowFarItHasComeIsBelieved) {
+TEST(ScriptedWatcherTest, AnEtcdWithoutRevisionsInHeadersIsAccepted) {
   // Like kine: no cluster ID, no revision in the first response, and old ones in others.
   ScriptedEtcd etcd({[](GrpcCall& c) { c.send(message(105, {event_of("a", 105)})); }}, 0);
   EtcdStore pods(options_for({etcd.url()}), "/p");
   EXPECT_EQ(pods->watch("", from_revision(104))->take(1).at(0), "ADDED n/a");
 }
 
-TEST(ScriptedWatcherTest, WhoDoesNotReadMakesEtcdWaitAndNobodyElse) {
+TEST(ScriptedWatcherTest, AnUnreadWatchHasBackPressureAndDoesNotBlockOthers) {
   std::atomic<GrpcCall*> slow{nullptr};
   ScriptedEtcd etcd({[&](GrpcCall& c) {
                        slow = &c;
@@ -589,9 +589,9 @@ TEST(ScriptedWatcherTest, CancellingEndsItWithoutAnError) {
   EXPECT_TRUE(eventually([&] { return etcd.server().open_calls() == 0; }));
 }
 
-// --- saying that it is slow
+// --- reports of slow watchers
 
-TEST(BlockLoggerTest, SaysNowAndThenHowLongSomebodyWaited) {
+TEST(BlockLoggerTest, LogsLongWaitsAtIntervals) {
   static std::vector<std::string> lines;
   lines.clear();
   const auto start = BlockLogger::Clock::time_point();

@@ -1,18 +1,23 @@
-#include "lookout/testing/self_signed_certificate.h"
+#include "lookout/base/self_signed_certificate.h"
 
 #include <gtest/gtest.h>
 
 #include "lookout/base/base64.h"
 #include "lookout/base/error.h"
-#include "lookout/k8s/admissionregistration/v1_draft.h"
 #include "tests/support/files.h"
 #include "tests/support/matchers.h"
 #include "tests/support/thrown.h"
 
-namespace lookout::test {
+namespace lookout {
 namespace {
 
-TEST(SelfSignedCertificateTest, IsWrittenAsASecretIsMounted) {
+using test::read_file;
+using test::TempDir;
+using test::thrown;
+using test::write_file;
+using testing::HasSubstr;
+
+TEST(SelfSignedCertificateTest, IsWrittenLikeAMountedSecret) {
   const TempDir dir;
   const SelfSignedCertificate certificate;
   certificate.write_to(dir.path());
@@ -24,7 +29,7 @@ TEST(SelfSignedCertificateTest, IsWrittenAsASecretIsMounted) {
   EXPECT_NE(SelfSignedCertificate().certificate(), certificate.certificate());
 }
 
-TEST(SelfSignedCertificateTest, SaysWhatItCannotDo) {
+TEST(SelfSignedCertificateTest, ReportsInvalidInput) {
   EXPECT_THROW(SelfSignedCertificate({"127.0.0.1"}), Error);
   const TempDir dir;
   const auto error = thrown<Error>([&] {
@@ -42,15 +47,5 @@ TEST(SelfSignedCertificateTest, CreatesItsFolder) {
   EXPECT_EQ(read_file(dir / "a" / "b" / "tls.crt"), certificate.certificate());
 }
 
-// As the header says.
-TEST(SelfSignedCertificateTest, IsACaBundleOfTypedAndUntypedDrafts) {
-  using k8s::admissionregistration::v1::ValidatingWebhookConfiguration;
-  const SelfSignedCertificate certificate;
-  auto typed = ValidatingWebhookConfiguration::draft("a");
-  const auto webhook = typed.webhooks().append("a.example.com");
-  webhook.client_config().set_ca_bundle(certificate.certificate());
-  EXPECT_EQ(webhook["clientConfig"]["caBundle"].as<std::string_view>(), certificate.ca_bundle());
-}
-
 }  // namespace
-}  // namespace lookout::test
+}  // namespace lookout
