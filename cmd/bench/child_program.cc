@@ -7,6 +7,7 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
 #include "cmd/bench/processor_time.h"
 #include "cmd/bench/usage.h"
@@ -38,8 +39,11 @@ std::int64_t ChildProgram::status(const char* name) const { return process_statu
 std::chrono::duration<double> ChildProgram::cpu() const { return processor_time_of(child_); }
 
 std::string served_url(const std::string& output) {
-  const std::size_t begin = output.find("http://");
-  const std::size_t end = begin == std::string::npos ? begin : output.find_first_of(" \n", begin);
+  constexpr std::string_view kBefore = "Serving the Kubernetes API at ";
+  const std::size_t found = output.find(kBefore);
+  if (found == std::string::npos) return {};
+  const std::size_t begin = found + kBefore.size();
+  const std::size_t end = output.find_first_of(" \n", begin);
   return end == std::string::npos ? std::string() : output.substr(begin, end - begin);
 }
 
