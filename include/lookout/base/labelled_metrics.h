@@ -93,7 +93,7 @@ class MetricVec : public Source {
     return with(std::span(values.begin(), values.size()));
   }
 
-  /// Returns false if there is no such metric. Who has kept it can use it, but it is not collected.
+  /// Returns false if there is no such metric. A kept result stays usable, but is not collected.
   bool remove(std::span<const std::string_view> values);
   bool remove(std::initializer_list<std::string_view> values) {
     return remove(std::span(values.begin(), values.size()));
