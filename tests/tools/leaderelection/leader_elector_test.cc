@@ -258,6 +258,26 @@ TEST_F(LeaderElectorTest, TheWorkIsStoppedBeforeAnotherCandidateLeads) {
   EXPECT_EQ(b.leadership->fencing_token(), 1);
 }
 
+TEST_F(LeaderElectorTest, ThePauseAfterAFailureEndsAtTheRenewDeadline) {
+  test::TcpRelay relay(server_.port());
+  Options slow = options("a");
+  slow.renew_deadline = 10s;
+  slow.retry_period = 8s;
+  Leader a(client_of(relay), slow);
+  relay.cut();
+  const auto await_pause = [&] {
+    return eventually([&] { return clock_->sleepers() >= 2; });
+  };
+  ASSERT_TRUE(await_pause());
+  clock_->advance(8s);
+  // The renewal fails. The next one is due after 2 s, not 8 s.
+  ASSERT_TRUE(await_pause());
+  EXPECT_TRUE(a.leadership->valid());
+  clock_->advance(2s);
+  EXPECT_TRUE(eventually([&] { return a.leadership->stop().stop_requested(); }));
+  EXPECT_EQ(a.end_work(), End::kLost);
+}
+
 /// A server that never responds and keeps its connections open: requests end only at their
 /// deadlines.
 class HangingServerTest : public LeaderElectorTest {
