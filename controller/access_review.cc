@@ -4,7 +4,6 @@
 #include <openssl/sha.h>
 
 #include <exception>
-#include <stop_token>
 #include <string_view>
 
 #include "lookout/base/ascii.h"

@@ -335,6 +335,9 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     if (!options_.secure_metrics) return out;
     const SecureMetrics& secure = *options_.secure_metrics;
     if (secure.cert_dir.empty()) {
+      if (!secure.client_ca_name.empty())
+        throw InvalidArgument(
+            "ManagerOptions::secure_metrics: client_ca_name is a file in cert_dir");
       out.tls = http::make_self_signed_context();
     } else {
       const std::filesystem::path folder = secure.cert_dir;

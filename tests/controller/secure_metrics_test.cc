@@ -145,6 +145,9 @@ TEST_F(SecureMetricsTest, ReportsMissingCertificates) {
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), HasSubstr("tls.crt"));
   }
+  how = SecureMetrics();
+  how.client_ca_name = "ca.crt";
+  EXPECT_THROW(Manager(client_of("manager"), secure(how)), InvalidArgument);
 }
 
 }  // namespace
