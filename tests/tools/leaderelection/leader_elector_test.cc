@@ -265,9 +265,7 @@ TEST_F(LeaderElectorTest, ThePauseAfterAFailureEndsAtTheRenewDeadline) {
   slow.retry_period = 8s;
   Leader a(client_of(relay), slow);
   relay.cut();
-  const auto await_pause = [&] {
-    return eventually([&] { return clock_->sleepers() >= 2; });
-  };
+  const auto await_pause = [&] { return eventually([&] { return clock_->sleepers() >= 2; }); };
   ASSERT_TRUE(await_pause());
   clock_->advance(8s);
   // The renewal fails. The next one is due after 2 s, not 8 s.
