@@ -209,7 +209,7 @@ class ProtobufListWork final : public ListDecoder, private ProtobufStream {
     kSize,    // inside the size of a value that is bytes
     kBytes,   // inside such a value
   };
-  // Of runtime.Unknown, around the list.
+  // The fields of runtime.Unknown, which contains the list.
   enum OuterField : std::uint64_t {
     kTypeMeta = 1,
     kRaw = 2,

@@ -1,4 +1,4 @@
-// AccessReview: asks the API server who a client is, and what it may do.
+// AccessReview: authenticates and authorizes clients through the API server.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace lookout::controller::detail {
 
-/// Results that are valid for a limited time. Thread-safe.
+/// Results that are valid for a limited time; at most kMost of them. Thread-safe.
 template <class Value>
 class ExpiringMap {
  public:

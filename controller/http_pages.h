@@ -37,7 +37,7 @@ class HealthPage {
   std::vector<Check> checks_;  // guarded by mutex_
 };
 
-/// Who may connect to a listener.
+/// The protection of a listener.
 struct PageAccess {
   /// Null: plain HTTP.
   std::shared_ptr<boost::asio::ssl::context> tls = nullptr;

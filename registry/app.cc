@@ -40,7 +40,7 @@ struct App::Core {
   /// Waits for the stop, and shuts down. Runs on its own thread.
   void end_in_peace(std::stop_source serving);
   void drain();
-  /// What options.in_flight returns; empty if it throws, which is logged once.
+  /// Calls options.in_flight. Empty if it throws; the first exception is logged.
   std::optional<std::size_t> in_flight();
   /// Waits. False if serve() has returned in the meantime.
   bool serves_for(milliseconds time);

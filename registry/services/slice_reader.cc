@@ -21,11 +21,12 @@ std::string protocol_of(const k8s::discovery::v1::EndpointPort& port) {
   return std::string(port.protocol().empty() ? "TCP" : port.protocol());
 }
 
-/// What read() returns.
+/// The instances of a SliceReader, until choose() has selected those that are announced.
 struct SliceInstance : ServiceInstance {
   bool serves_to_the_end = false;  // it terminates, but still serves
 };
 
+/// `instance` comes from SliceReader::read() or merged().
 const SliceInstance& details(const InstancePtr& instance) {
   return static_cast<const SliceInstance&>(*instance);
 }

@@ -221,7 +221,7 @@ TEST_F(Answers, ThatAreListsAreNotConvertedToObjects) {
             "you requested PartialObjectMetadataList, but the requested object is not a list "
             "(*core.ConfigMap)");
   EXPECT_EQ(get(configs_ + "/none", {{"Accept", kMany}}).code, 404);
-  // What changes something has done so by then.
+  // Writes take effect before the response is converted.
   const HttpAnswer created = http(server_.port(), "POST", configs_, config_map_text("d"),
                                   {{"Content-Type", "application/json"}, {"Accept", kMany}});
   EXPECT_EQ(created.code, 406);
