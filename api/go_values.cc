@@ -13,8 +13,6 @@
 namespace lookout::api::detail {
 namespace {
 
-using JsonValue = rapidjson::Value;
-
 /// For fewer members, a linear search is faster than hashing.
 constexpr std::size_t kWide = 12;
 

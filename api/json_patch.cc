@@ -57,7 +57,7 @@ std::size_t size_of(const JsonValue& value) {
 }
 
 /// Compares JSON, ignoring the order of members. Takes linear time, unlike RapidJSON's comparison.
-bool equal(const JsonValue& a, const JsonValue& b) {
+bool equal_as_objects(const JsonValue& a, const JsonValue& b) {
   const auto flat = [](const JsonValue& value) {
     rapidjson::Document holder(rapidjson::kObjectType);
     holder.AddMember("value", detail::deep_copy(value, holder.GetAllocator()),
@@ -160,7 +160,7 @@ class Patcher {
       if (at == nullptr && !is_member(path)) fail("test", path);
       const bool absent = at == nullptr || at->IsNull();
       const bool expects_absent = expected == nullptr || expected->IsNull();
-      if (absent || expects_absent ? absent != expects_absent : !equal(*at, *expected))
+      if (absent || expects_absent ? absent != expects_absent : !equal_as_objects(*at, *expected))
         throw PatchError(fmt::format("testing value {} failed", path));
     }
   }

@@ -9,9 +9,6 @@
 namespace lookout::api::detail {
 namespace {
 
-using Allocator = rapidjson::Document::AllocatorType;
-using JsonValue = rapidjson::Value;
-
 JsonValue* find(JsonValue& object, std::string_view name) {
   for (auto& member : object.GetObject()) {
     if (text_of(member.name) == name) return &member.value;

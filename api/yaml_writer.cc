@@ -9,6 +9,7 @@
 
 #include "lookout/api/detail/json_values.h"
 #include "lookout/api/detail/json_writer.h"
+#include "lookout/api/detail/limits.h"
 #include "lookout/api/error.h"
 #include "lookout/base/ascii.h"
 #include "lookout/base/yaml_tree.h"
@@ -17,9 +18,6 @@ namespace lookout::api::detail {
 namespace {
 
 using api::detail::text_of;
-using rapidjson::Value;
-
-constexpr std::size_t kMaxDepth = 1000;
 
 using base::is_digit;
 
@@ -92,7 +90,7 @@ class Writer {
   explicit Writer(std::string& out) : out_(out) {}
 
   /// Writes a value on its own line, or after "-".
-  void value(const Value& value, std::size_t indent, std::size_t depth, bool behind_dash) {
+  void value(const JsonValue& value, std::size_t indent, std::size_t depth, bool behind_dash) {
     if (value.IsObject() && !value.ObjectEmpty()) {
       object(value, indent, depth, behind_dash);
     } else if (value.IsArray() && !value.Empty()) {
@@ -111,9 +109,9 @@ class Writer {
 
   void line(std::size_t indent) { out_.append(indent, ' '); }
 
-  void object(const Value& value, std::size_t indent, std::size_t depth, bool first_is_placed) {
+  void object(const JsonValue& value, std::size_t indent, std::size_t depth, bool first_is_placed) {
     check(depth);
-    std::vector<std::pair<std::string_view, const Value*>> members;
+    std::vector<std::pair<std::string_view, const JsonValue*>> members;
     for (const auto& member : value.GetObject())
       members.emplace_back(text_of(member.name), &member.value);
     std::sort(members.begin(), members.end(),
@@ -136,16 +134,16 @@ class Writer {
     }
   }
 
-  void array(const Value& value_, std::size_t indent, std::size_t depth, bool first_is_placed) {
+  void array(const JsonValue& value_, std::size_t indent, std::size_t depth, bool first_is_placed) {
     check(depth);
-    for (const Value& element : value_.GetArray()) {
+    for (const JsonValue& element : value_.GetArray()) {
       if (!std::exchange(first_is_placed, false)) line(indent);
       out_ += "- ";
       value(element, indent + 2, depth + 1, true);
     }
   }
 
-  void scalar(const Value& value, std::size_t indent) {
+  void scalar(const JsonValue& value, std::size_t indent) {
     if (value.IsString()) {
       text(text_of(value), indent, true);
     } else {

@@ -23,8 +23,8 @@
 namespace lookout::rest::detail {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
 /// How often to check for the program's end and for timeouts.
 constexpr milliseconds kSlice{50};
@@ -248,7 +248,7 @@ ChildResult run_child(const ChildRequest& request) {
   pipe.close_write_end();
   Child child(pid, own_group);
 
-  const Clock::time_point deadline = Clock::now() + request.timeout;
+  const steady_clock::time_point deadline = steady_clock::now() + request.timeout;
   const StopSignal stop_signal(request.stop);
   bool open = true;
   while (open || !child.ended()) {
@@ -256,7 +256,7 @@ ChildResult run_child(const ChildRequest& request) {
       result.end = End::kStopped;
       return result;
     }
-    if (Clock::now() >= deadline) {
+    if (steady_clock::now() >= deadline) {
       result.end = End::kTimedOut;
       return result;
     }

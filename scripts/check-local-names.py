@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the names that are local to a source (in an unnamed namespace).
 
-Several sources of the server, the controllers, the registry and the programs may be compiled as one (LOOKOUT_UNITY).
+Several sources of a library may be compiled as one (LOOKOUT_UNITY).
 A local name of one of them must not hide a name that another one means. In the same namespace the compiler finds two
 of a name; this finds local names that hide a header's, or those of a source in a namespace around it.
 
@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 # Each is compiled into separate libraries.
-FOLDERS = ("apiserver/", "cmd/", "controller/", "registry/", "testing/")
+FOLDERS = ("api/", "apiserver/", "base/", "cmd/", "controller/", "informer/", "registry/", "rest/", "testing/", "tools/")
 
 # Declarations at the start of a line, in a namespace (clang-format does not indent them).
 DECLARATIONS = (
