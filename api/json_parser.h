@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout::api::detail {
 
 class FlatWriter;
@@ -12,13 +14,11 @@ struct ProjectionNode;
 
 /// Parses a JSON object into a FlatWriter, without fields that the projection drops. Reusable, not
 /// thread-safe.
-class JsonParser {
+class JsonParser : public base::Pinned {
  public:
   /// Both must outlive the parser; a null projection keeps everything.
   JsonParser(FlatWriter& writer, const ProjectionNode* projection);
   ~JsonParser();
-  JsonParser(const JsonParser&) = delete;
-  JsonParser& operator=(const JsonParser&) = delete;
 
   /// Rejects deeper nesting; kMaxDepth by default.
   void set_max_depth(std::size_t depth);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lookout/api/detail/encoding.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::api::detail {
 namespace {
@@ -64,11 +65,9 @@ bool is_plain(std::string_view text) {
 }
 
 /// Writes compact JSON, with the interface of RapidJSON's writer. Call finish() at the end.
-class CompactWriter {
+class CompactWriter : public base::Pinned {
  public:
   explicit CompactWriter(std::string& out) : out_(out) {}
-  CompactWriter(const CompactWriter&) = delete;
-  CompactWriter& operator=(const CompactWriter&) = delete;
 
   void Null() { RawValue("null", 4); }
   void Bool(bool value) { value ? RawValue("true", 4) : RawValue("false", 5); }

@@ -534,14 +534,7 @@ bool ProtobufParser::value(Place place, const WireSlot& slot, const Content& con
       return time(place, slot, content.bytes);
     case WireKind::kQuantity: {
       std::string_view quantity;
-      if (!each_field(place, content.bytes,
-                      [&](std::uint32_t number, const Content& part, const std::uint8_t*) {
-                        if (number != 1) return true;
-                        if (part.wire_type != kBytes) return fail(place, "wrong wire type");
-                        quantity = part.bytes;
-                        return true;
-                      }))
-        return false;
+      if (!only_field(place, content.bytes, quantity)) return false;
       text(quantity.empty() ? std::string_view("0") : quantity);
       return true;
     }
@@ -557,6 +550,16 @@ bool ProtobufParser::value(Place place, const WireSlot& slot, const Content& con
       return schema_union(place, slot, content.bytes, node);
   }
   return false;
+}
+
+bool ProtobufParser::only_field(Place place, std::string_view bytes, std::string_view& out) {
+  return each_field(place, bytes,
+                    [&](std::uint32_t number, const Content& part, const std::uint8_t*) {
+                      if (number != 1) return true;
+                      if (part.wire_type != kBytes) return fail(place, "wrong wire type");
+                      out = part.bytes;
+                      return true;
+                    });
 }
 
 bool ProtobufParser::time(Place place, const WireSlot& slot, std::string_view bytes) {
@@ -607,14 +610,7 @@ bool ProtobufParser::int_or_string(Place place, std::string_view bytes) {
 
 bool ProtobufParser::json(Place place, std::string_view bytes, const ProjectionNode* node) {
   std::string_view raw;
-  if (!each_field(place, bytes,
-                  [&](std::uint32_t number, const Content& part, const std::uint8_t*) {
-                    if (number != 1) return true;
-                    if (part.wire_type != kBytes) return fail(place, "wrong wire type");
-                    raw = part.bytes;
-                    return true;
-                  }))
-    return false;
+  if (!only_field(place, bytes, raw)) return false;
   if (raw.empty()) {
     writer_.null();
     return true;

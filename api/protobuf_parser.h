@@ -99,6 +99,8 @@ class ProtobufParser {
   bool list(Place place, const WireSlot& slot, Slot found, const ProjectionNode* node);
   bool map(Place place, const WireSlot& slot, Slot found, const ProjectionNode* node);
   bool value(Place place, const WireSlot& slot, const Content& content, const ProjectionNode* node);
+  /// Reads field 1, the only known one, into `out`, which stays as it is without that field.
+  bool only_field(Place place, std::string_view bytes, std::string_view& out);
   bool time(Place place, const WireSlot& slot, std::string_view bytes);
   bool int_or_string(Place place, std::string_view bytes);
   bool json(Place place, std::string_view bytes, const ProjectionNode* node);

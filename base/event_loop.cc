@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lookout/base/error.h"
+#include "lookout/base/pinned.h"
 #include "lookout/base/processors.h"
 
 namespace lookout {
@@ -20,12 +21,10 @@ namespace {
 
 /// The end of a task that a thread waits for. A std::promise makes two system calls more, and a
 /// condition variable one: they wake other threads even if none waits.
-class End {
+class End : public base::Pinned {
  public:
   End() { sem_init(&reached_, 0, 0); }
   ~End() { sem_destroy(&reached_); }
-  End(const End&) = delete;
-  End& operator=(const End&) = delete;
 
   /// Once.
   void set(std::exception_ptr error) {

@@ -9,17 +9,17 @@
 #include <cerrno>
 #include <system_error>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout {
 namespace {
 
-class Descriptor {
+class Descriptor : public base::Pinned {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
 
   int get() const { return fd_; }
 

@@ -26,6 +26,11 @@ spdlog::level::level_enum level_of(Level level) {
 
 }  // namespace
 
+bool enabled(Level level) {
+  const auto* logger = spdlog::default_logger_raw();
+  return logger->should_log(level_of(level)) || logger->should_backtrace();
+}
+
 void write(Level level, fmt::string_view format, fmt::format_args arguments) {
   const auto spdlog_level = level_of(level);
   auto* logger = spdlog::default_logger_raw();

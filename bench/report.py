@@ -14,13 +14,16 @@ COLUMNS = ["lookout json", "lookout protobuf", "client-go json", "client-go prot
            "server json", "server protobuf"]
 
 # For each row: the figures to show, their values in the results, and their factors.
+CPU = ("CPU, s", lambda r: r["cpu_user_s"] + r["cpu_system_s"])
+WALL = ("wall, s", lambda r: r["wall_s"])
+PEAK = ("VmHWM, MB", lambda r: r["vm_hwm"] / 1e6)
 SYNC = [
-    ("CPU, s", lambda r: r["cpu_user_s"] + r["cpu_system_s"]),
+    CPU,
     ("CPU, user, s", lambda r: r["cpu_user_s"]),
-    ("wall, s", lambda r: r["wall_s"]),
+    WALL,
     ("RssAnon, KB an object", lambda r: (r["rss_anon"] - r["rss_anon_before"]) / r["objects"] / 1e3),
     ("  settled, KB an object", lambda r: (r["rss_anon_settled"] - r["rss_anon_before"]) / r["objects"] / 1e3),
-    ("VmHWM, MB", lambda r: r["vm_hwm"] / 1e6),
+    PEAK,
 ]
 EVENTS = [
     ("events/s", lambda r: r["events_per_s"]),
@@ -30,11 +33,11 @@ EVENTS = [
     ("latency max, us", lambda r: r["latency_max_us"]),
 ]
 INFORMERS = [
-    ("wall, s", lambda r: r["wall_s"]),
-    ("CPU, s", lambda r: r["cpu_user_s"] + r["cpu_system_s"]),
+    WALL,
+    CPU,
     ("threads", lambda r: r["threads"]),
     ("RssAnon, MB", lambda r: r["rss_anon"] / 1e6),
-    ("VmHWM, MB", lambda r: r["vm_hwm"] / 1e6),
+    PEAK,
 ]
 CONTROLLER = [
     ("reconciles that do nothing/s", lambda r: r["noop_per_s"]),
@@ -45,7 +48,7 @@ CONTROLLER = [
     ("change to reconcile p50, ms", lambda r: r["latency_p50_ms"]),
     ("change to reconcile p99, ms", lambda r: r["latency_p99_ms"]),
     ("cache, bytes an object", lambda r: r["cache_bytes_per_object"]),
-    ("VmHWM, MB", lambda r: r["vm_hwm"] / 1e6),
+    PEAK,
 ]
 STORE = [
     (name.replace("_", " "), lambda r, name=name: r[name])

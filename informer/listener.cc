@@ -5,6 +5,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::informer::detail {
 
@@ -280,11 +281,9 @@ bool Listener::ended() const {
 template <class Done>
 void Listener::wait(Done done) {
   // If two handlers wait for each other's end, neither waits, to avoid a deadlock.
-  struct Mark {
+  struct Mark : base::Pinned {
     explicit Mark(Listener* waiting) : listener(waiting) { change(1); }
     ~Mark() { change(static_cast<unsigned>(-1)); }
-    Mark(const Mark&) = delete;
-    Mark& operator=(const Mark&) = delete;
     void change(unsigned by) const {
       if (listener == nullptr) return;
       const std::lock_guard lock(listener->mutex_);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lookout/base/async_event.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::test {
 
@@ -27,7 +28,7 @@ struct FakeClock::Sleeper {
 };
 
 /// A sleeper's entry in the list, removed even if the coroutine is destroyed while it sleeps.
-class FakeClock::Entry {
+class FakeClock::Entry : public base::Pinned {
  public:
   Entry(FakeClock& clock, std::shared_ptr<Sleeper> sleeper) : clock_(clock), sleeper_(sleeper) {
     const std::lock_guard lock(clock_.mutex_);
@@ -37,8 +38,6 @@ class FakeClock::Entry {
     const std::lock_guard lock(clock_.mutex_);
     clock_.sleepers_.remove(sleeper_);
   }
-  Entry(const Entry&) = delete;
-  Entry& operator=(const Entry&) = delete;
 
  private:
   FakeClock& clock_;

@@ -11,6 +11,7 @@
 
 #include "lookout/api/status.h"
 #include "lookout/base/async_event.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::test {
 namespace {
@@ -38,7 +39,7 @@ api::Object with_version(const api::Object& object, std::uint64_t version) {
 }  // namespace
 
 /// A request that waits.
-class FakeControllerSource::Waiter {
+class FakeControllerSource::Waiter : public base::Pinned {
  public:
   Waiter(FakeControllerSource& owner, boost::asio::any_io_executor executor)
       : event(std::move(executor)), source_(owner) {
@@ -49,8 +50,6 @@ class FakeControllerSource::Waiter {
     const std::lock_guard lock(source_.mutex_);
     source_.waiters_.remove(this);
   }
-  Waiter(const Waiter&) = delete;
-  Waiter& operator=(const Waiter&) = delete;
 
   AsyncEvent event;
 
@@ -59,15 +58,13 @@ class FakeControllerSource::Waiter {
 };
 
 /// A request that waits for the end of a pause.
-class FakeControllerSource::HeldUp {
+class FakeControllerSource::HeldUp : public base::Pinned {
  public:
   explicit HeldUp(FakeControllerSource& source) : source_(source) {}
   ~HeldUp() {
     const std::lock_guard lock(source_.mutex_);
     if (held_) --source_.held_up_;
   }
-  HeldUp(const HeldUp&) = delete;
-  HeldUp& operator=(const HeldUp&) = delete;
 
   /// Under the mutex.
   void note() {

@@ -12,25 +12,18 @@
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/json_patch.h"
 #include "lookout/base/base64.h"
+#include "lookout/base/json_text.h"
 
 namespace lookout::apiserver::admission {
 namespace {
 
 using api::detail::quote;
+using base::write_text;
 using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
-
-void write_text(Writer& writer, std::string_view text) {
-  writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
-}
-
-void write_member(Writer& writer, const char* name, std::string_view text) {
-  writer.Key(name);
-  write_text(writer, text);
-}
 
 /// Omits an empty text, like Go's omitempty.
 void write_optional(Writer& writer, const char* name, std::string_view text) {
-  if (!text.empty()) write_member(writer, name, text);
+  if (!text.empty()) write_text(writer, name, text);
 }
 
 void write_raw(Writer& writer, const char* name, std::string_view json) {
@@ -43,9 +36,9 @@ void write_type(Writer& writer, const char* name, std::string_view group, std::s
                 const char* last, std::string_view text) {
   writer.Key(name);
   writer.StartObject();
-  write_member(writer, "group", group);
-  write_member(writer, "version", version);
-  write_member(writer, last, text);
+  write_text(writer, "group", group);
+  write_text(writer, "version", version);
+  write_text(writer, last, text);
   writer.EndObject();
 }
 
@@ -153,11 +146,11 @@ std::string make_review(const Hook& hook, const std::string& uid, const RequestF
   rapidjson::StringBuffer buffer;
   Writer writer(buffer);
   writer.StartObject();
-  write_member(writer, "kind", "AdmissionReview");
-  write_member(writer, "apiVersion", fmt::format("admission.k8s.io/{}", review_version(hook)));
+  write_text(writer, "kind", "AdmissionReview");
+  write_text(writer, "apiVersion", fmt::format("admission.k8s.io/{}", review_version(hook)));
   writer.Key("request");
   writer.StartObject();
-  write_member(writer, "uid", uid);
+  write_text(writer, "uid", uid);
   write_kind(writer, "kind", seen.kind);
   write_resource(writer, "resource", seen);
   write_optional(writer, "subResource", facts.subresource);
@@ -166,7 +159,7 @@ std::string make_review(const Hook& hook, const std::string& uid, const RequestF
   write_optional(writer, "requestSubResource", facts.subresource);
   write_optional(writer, "name", facts.name);
   write_optional(writer, "namespace", facts.ns);
-  write_member(writer, "operation", facts.operation);
+  write_text(writer, "operation", facts.operation);
   write_user(writer, facts.user);
   write_raw(writer, "object", object ? object.to_json() : "null");
   write_raw(writer, "oldObject", old ? old.to_json() : "null");

@@ -19,6 +19,7 @@
 #include "lookout/api/validation.h"
 #include "lookout/base/ascii.h"
 #include "lookout/base/base64.h"
+#include "lookout/base/json_text.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -260,14 +261,11 @@ std::string encode_continue(std::string_view start_key, std::string_view prefix,
                             std::int64_t revision) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-  const std::string_view start = start_key.substr(prefix.size());
   writer.StartObject();
-  writer.Key("v");
-  writer.String(kTokenVersion.data(), static_cast<rapidjson::SizeType>(kTokenVersion.size()));
+  base::write_text(writer, "v", kTokenVersion);
   writer.Key("rv");
   writer.Int64(revision);
-  writer.Key("start");
-  writer.String(start.data(), static_cast<rapidjson::SizeType>(start.size()));
+  base::write_text(writer, "start", start_key.substr(prefix.size()));
   writer.EndObject();
   return encode_base64_url({buffer.GetString(), buffer.GetSize()});
 }

@@ -16,6 +16,7 @@
 #include "lookout/base/ascii.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/http/web_guard.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::http {
 namespace {
@@ -39,12 +40,10 @@ std::string http_date() {
 }
 
 /// Points to a stream while it is being sent.
-class StreamInUse {
+class StreamInUse : public base::Pinned {
  public:
   StreamInUse(BodyStream*& pointer, BodyStream& stream) : pointer_(pointer) { pointer_ = &stream; }
   ~StreamInUse() { pointer_ = nullptr; }
-  StreamInUse(const StreamInUse&) = delete;
-  StreamInUse& operator=(const StreamInUse&) = delete;
 
  private:
   BodyStream*& pointer_;
@@ -104,7 +103,10 @@ void Connection::drain() {
   draining_ = true;
   if (stream_ != nullptr && stream_->is_open_ended()) stream_->end();
   if (idle_) bell_.ring_here();
-  if (!has_head_) deadline_ = std::min(deadline_, Clock::now() + limits_.drain_header_timeout);
+  if (has_head_) return;
+  const auto before = deadline_;
+  deadline_in(limits_.drain_header_timeout);
+  deadline_ = std::min(deadline_, before);
 }
 
 void Connection::header_deadline() {

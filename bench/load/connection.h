@@ -6,15 +6,15 @@
 #include <chrono>
 #include <string_view>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout::bench {
 
-class Connection {
+class Connection : public base::Pinned {
  public:
   /// Takes ownership of the descriptor. A null `tls` means plain.
   Connection(int fd, SSL_CTX* tls);
   ~Connection();
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
 
   /// Whether the connection is usable.
   bool good() const { return good_; }

@@ -53,27 +53,20 @@ milliseconds duration_of(FaultKind kind, const FaultOptions& options, Random& ra
   }
 }
 
-}  // namespace
-
-bool fits(FaultKind kind, const RequestNote& request) {
+/// The faults of requests to both servers.
+template <class Request>
+bool fits_both(FaultKind kind, const Request& request) {
   switch (kind) {
     case FaultKind::kLoseAnswer:
     case FaultKind::kFailAfter:
-    case FaultKind::kCrashAfter:
       return request.writes();
     case FaultKind::kCutStream:
     case FaultKind::kStallStream:
     case FaultKind::kExpireWatch:
-    case FaultKind::kLateEvents:
-    case FaultKind::kRepeatEvents:
       return request.watches();
-    case FaultKind::kStaleRead:
-      return request.asks_any_version() || request.asks_first_state();
     case FaultKind::kLoseRequest:
     case FaultKind::kRefuse:
     case FaultKind::kDelay:
-    case FaultKind::kCrashBefore:
-    case FaultKind::kEdit:
       return true;
     case FaultKind::kHang:
       return !request.watches();
@@ -82,25 +75,26 @@ bool fits(FaultKind kind, const RequestNote& request) {
   }
 }
 
-bool fits(FaultKind kind, const EtcdCall& call) {
+}  // namespace
+
+bool fits(FaultKind kind, const RequestNote& request) {
   switch (kind) {
-    case FaultKind::kLoseAnswer:
-    case FaultKind::kFailAfter:
-      return call.writes();
-    case FaultKind::kCutStream:
-    case FaultKind::kStallStream:
-    case FaultKind::kExpireWatch:
-      return call.watches();
-    case FaultKind::kLoseRequest:
-    case FaultKind::kRefuse:
-    case FaultKind::kDelay:
+    case FaultKind::kCrashAfter:
+      return request.writes();
+    case FaultKind::kLateEvents:
+    case FaultKind::kRepeatEvents:
+      return request.watches();
+    case FaultKind::kStaleRead:
+      return request.asks_any_version() || request.asks_first_state();
+    case FaultKind::kCrashBefore:
+    case FaultKind::kEdit:
       return true;
-    case FaultKind::kHang:
-      return !call.watches();
     default:
-      return false;
+      return fits_both(kind, request);
   }
 }
+
+bool fits(FaultKind kind, const EtcdCall& call) { return fits_both(kind, call); }
 
 std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed, const EtcdCall& call) {
   Random random(mix(seed ^ hash_of(call.who())) ^ mix(call.number));

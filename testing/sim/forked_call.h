@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout::sim {
 
 /// Forks, runs the function in the child, and waits for its end. The parent sees only the function's
@@ -26,13 +28,11 @@ class ForkedCall {
 };
 
 /// Text that a process shares with its children. It survives the death of a child.
-class SharedText {
+class SharedText : public base::Pinned {
  public:
   /// Throws std::system_error if there is no memory.
   SharedText();
   ~SharedText();
-  SharedText(const SharedText&) = delete;
-  SharedText& operator=(const SharedText&) = delete;
 
   /// Does nothing if the text is full.
   void add(std::string_view text);

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "lookout/base/pinned.h"
 #include "testing/sim/random.h"
 
 struct epoll_event;
@@ -62,14 +63,12 @@ struct Thread {
 /// The threads are real, with stacks, thread-local storage and names that a debugger shows. C library
 /// functions that wait, read clocks or make random bytes call the kernel (interpose.cc). A process has
 /// at most one kernel. Only the running thread accesses it, so it needs no lock.
-class Kernel {
+class Kernel : public base::Pinned {
  public:
   /// The calling thread becomes the first thread of the world.
   explicit Kernel(std::uint64_t seed);
   /// All other threads must have ended.
   ~Kernel();
-  Kernel(const Kernel&) = delete;
-  Kernel& operator=(const Kernel&) = delete;
 
   /// Null if the calling thread does not belong to a world.
   static Thread* current();
@@ -82,12 +81,10 @@ class Kernel {
 
   /// While it exists, the calling thread is outside of its world and uses the C library's functions. For
   /// short operations that wait for no other thread of the world and may differ between runs.
-  class Apart {
+  class Apart : public base::Pinned {
    public:
     Apart();
     ~Apart();
-    Apart(const Apart&) = delete;
-    Apart& operator=(const Apart&) = delete;
 
    private:
     Thread* const thread_;

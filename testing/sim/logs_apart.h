@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/base/pinned.h"
+
 namespace spdlog {
 class logger;
 namespace sinks {
@@ -15,12 +17,10 @@ class sink;
 namespace lookout::sim {
 
 /// The sinks of spdlog's loggers, to be restored.
-class LogSinks {
+class LogSinks : public base::Pinned {
  public:
   LogSinks();
   ~LogSinks();
-  LogSinks(const LogSinks&) = delete;
-  LogSinks& operator=(const LogSinks&) = delete;
 
  private:
   using Sinks = std::vector<std::shared_ptr<spdlog::sinks::sink>>;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/thrown.h"
+
 namespace lookout::api {
 namespace {
 
@@ -21,12 +23,7 @@ std::vector<std::string> names(std::string_view text) {
 }
 
 std::string refusal(std::string_view text) {
-  try {
-    parse_manifests(text);
-  } catch (const DecodeError& e) {
-    return e.what();
-  }
-  return {};
+  return lookout::test::refusal<DecodeError>([&] { parse_manifests(text); });
 }
 
 TEST(ManifestTest, ReadsDocumentsListsAndJson) {

@@ -13,6 +13,7 @@
 #include "tests/apiserver/admission_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/bounded_wait.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -23,7 +24,7 @@ TEST_F(AdmissionTest, AHangingWebhookTimesOut) {
   const TestWebhook hook([](const auto&) { return std::nullopt; });
   validate_with(hook, kMaps, R"("timeoutSeconds":1)");
   const auto begin = std::chrono::steady_clock::now();
-  const api::Status status = status_of([&] { maps().create(config_map("a")); });
+  const api::Status status = refused_write();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s);
   EXPECT_EQ(status.code, 500);
   EXPECT_EQ(status.message,
@@ -82,12 +83,12 @@ TEST_F(AdmissionTest, AWebhookOfAnotherAuthorityIsNotTrusted) {
   const std::string config =
       fmt::format(R"("url":"{}","caBundle":"{}")", hook.url(), encode_base64(other.certificate()));
   all(kValidating).create(configuration("a", webhook("a.example.com", config, kMaps)));
-  const api::Status status = status_of([&] { maps().create(config_map("a")); });
+  const api::Status status = refused_write();
   EXPECT_EQ(status.code, 500);
-  EXPECT_TRUE(
-      status.message.starts_with("Internal error occurred: failed calling webhook "
-                                 "\"a.example.com\": failed to call webhook: Post "))
-      << status.message;
+  EXPECT_THAT(
+      status.message,
+      StartsWith("Internal error occurred: failed calling webhook \"a.example.com\": failed "
+                 "to call webhook: Post "));
   EXPECT_TRUE(hook.reviews().empty());
 }
 
@@ -95,19 +96,18 @@ TEST_F(AdmissionTest, ACertificateForAnotherNameIsNotTrusted) {
   const TestWebhook hook([](const auto& review) { return allowed(review); },
                          {"DNS:elsewhere.test"});
   validate_with(hook);
-  EXPECT_EQ(status_of([&] { maps().create(config_map("a")); }).code, 500);
+  EXPECT_EQ(refused_write().code, 500);
   EXPECT_TRUE(hook.reviews().empty());
 }
 
 TEST_F(AdmissionTest, GarbageIsAFailureOfTheCall) {
   const TestWebhook hook([](const auto&) { return "garbage"; });
   validate_with(hook);
-  const api::Status status = status_of([&] { maps().create(config_map("a")); });
+  const api::Status status = refused_write();
   EXPECT_EQ(status.code, 500);
-  EXPECT_TRUE(
-      status.message.starts_with("Internal error occurred: failed calling webhook "
-                                 "\"check.example.com\": failed to call webhook: "))
-      << status.message;
+  EXPECT_THAT(status.message,
+              StartsWith("Internal error occurred: failed calling webhook \"check.example.com\": "
+                         "failed to call webhook: "));
 }
 
 TEST_F(AdmissionTest, AResponseWithAnotherUidIsAFailureOfTheCall) {
@@ -116,11 +116,10 @@ TEST_F(AdmissionTest, AResponseWithAnotherUidIsAFailureOfTheCall) {
            R"("response":{"uid":"other","allowed":true}})";
   });
   validate_with(hook, kMaps, R"("failurePolicy":"Fail")");
-  const api::Status status = status_of([&] { maps().create(config_map("a")); });
+  const api::Status status = refused_write();
   EXPECT_EQ(status.code, 500);
-  EXPECT_NE(status.message.find("received invalid webhook response: expected response.uid="),
-            std::string::npos)
-      << status.message;
+  EXPECT_THAT(status.message,
+              HasSubstr("received invalid webhook response: expected response.uid="));
 }
 
 TEST_F(AdmissionTest, AnUnreachableWebhookIsAFailureOfTheCall) {
@@ -130,7 +129,7 @@ TEST_F(AdmissionTest, AnUnreachableWebhookIsAFailureOfTheCall) {
     config = gone.client_config();
   }
   all(kMutating).create(configuration("a", webhook("a.example.com", config, kMaps)));
-  EXPECT_EQ(status_of([&] { maps().create(config_map("a")); }).code, 500);
+  EXPECT_EQ(refused_write().code, 500);
 }
 
 TEST_F(AdmissionTest, AConcurrentChangeRepeatsTheCall) {
@@ -231,7 +230,7 @@ TEST_F(AdmissionTest, AServiceIsFoundByItsEndpoints) {
   const std::string config = fmt::format(
       R"("service":{{"namespace":"default","name":"hook"}},"caBundle":"{}")", hook.ca_bundle());
   all(kValidating).create(configuration("a", webhook("a.example.com", config, kMaps)));
-  const auto message = [&] { return status_of([&] { maps().create(config_map("a")); }).message; };
+  const auto message = [&] { return refused_write().message; };
   const std::string failed =
       "Internal error occurred: failed calling webhook \"a.example.com\": failed to call webhook: ";
   EXPECT_EQ(message(), failed + "service \"hook\" not found");

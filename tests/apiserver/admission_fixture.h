@@ -61,6 +61,10 @@ class AdmissionTest : public ClientTest {
   rest::ResourceClient maps(std::string ns = "default") const {
     return in(kConfigMaps, std::move(ns));
   }
+  /// The answer to a creation that is refused.
+  api::Status refused_write() const {
+    return status_of([&] { maps().create(config_map("a")); });
+  }
   std::string item(const std::string& name, const std::string& key) const {
     return std::string(lookout::test::held(maps().get(name))["data"][key].as_string());
   }

@@ -92,7 +92,7 @@ TEST_F(AdmissionMetricsTest, ARejectionWithACodeOutsideHttpIs400) {
     return review_answer(review, R"("allowed":false,"status":{"code":31337})");
   });
   validate_with(check);
-  EXPECT_EQ(status_of([&] { maps().create(config_map("a")); }).code, 400);
+  EXPECT_EQ(refused_write().code, 400);
 }
 
 TEST_F(AdmissionMetricsTest, FailuresRejectOrAreIgnored) {
@@ -124,7 +124,7 @@ TEST_F(AdmissionMetricsTest, APatchThatDoesNotFitIsAnErrorOfTheServer) {
     return patched(review, R"([{"op":"remove","path":"/data/nothing"}])");
   });
   mutate_with(change);
-  EXPECT_EQ(status_of([&] { maps().create(config_map("a")); }).code, 500);
+  EXPECT_EQ(refused_write().code, 500);
   EXPECT_EQ(metric("rejection_count", with(kChange, {R"(error_type="apiserver_internal_error")",
                                                      R"(rejection_code="0")"})),
             1);

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 TEST_F(AdmissionTest, ARejectionIsReturned) {
   const TestWebhook hook([](const auto& review) { return denied(review, "not today"); });
   validate_with(hook);
-  const api::Status status = status_of([&] { maps().create(config_map("a")); });
+  const api::Status status = refused_write();
   EXPECT_EQ(status.code, 403);
   EXPECT_EQ(status.message,
             "admission webhook \"check.example.com\" denied the request: not today");
@@ -142,7 +142,7 @@ TEST_F(AdmissionTest, ThePatchedObjectIsValidated) {
     return patched(review, R"([{"op":"add","path":"/metadata/labels","value":{"a b":"c"}}])");
   });
   mutate_with(hook);
-  EXPECT_EQ(status_of([&] { maps().create(config_map("a")); }).code, 422);
+  EXPECT_EQ(refused_write().code, 422);
 }
 
 struct BadPatch {
@@ -155,7 +155,7 @@ class BadPatches : public AdmissionTest, public testing::WithParamInterface<BadP
 TEST_P(BadPatches, FailTheRequestWithAnyPolicy) {
   const TestWebhook hook([](const auto& review) { return patched(review, GetParam().patch); });
   mutate_with(hook, kMaps, R"("failurePolicy":"Ignore")");
-  const api::Status status = status_of([&] { maps().create(config_map("a")); });
+  const api::Status status = refused_write();
   EXPECT_EQ(status.code, 500);
   EXPECT_TRUE(status.message.starts_with("Internal error occurred: ")) << status.message;
   EXPECT_EQ(status_of([&] { maps().get("a"); }).code, 404);
@@ -187,7 +187,7 @@ TEST_F(AdmissionTest, ADeletionCannotBePatched) {
 TEST_F(AdmissionTest, WebhookConfigurationsAreNotReviewed) {
   const TestWebhook hook([](const auto& review) { return denied(review, "no"); });
   validate_with(hook, rule("*", "*", "*/*"));
-  EXPECT_EQ(status_of([&] { maps().create(config_map("a")); }).code, 403);
+  EXPECT_EQ(refused_write().code, 403);
   all(kValidating).remove("validating");
   EXPECT_NO_THROW(maps().create(config_map("a")));
 }

@@ -2,13 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/support/text_case.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -162,40 +162,38 @@ TEST_F(Defaults, AVariableFromAFileIsNotOptional) {
   EXPECT_EQ(source["optional"].to_json(), "false");
 }
 
-struct ImageName {
-  const char* image;
-  const char* policy;
-};
-void PrintTo(const ImageName& one, std::ostream* out) { *out << one.image; }
-
-class PullPolicies : public Defaults, public testing::WithParamInterface<ImageName> {};
-
-TEST_P(PullPolicies, DependOnTheTag) {
-  const auto& [image, policy] = GetParam();
-  const Object set = created(
-      kStatefulSetsPath,
-      workload_of("", R"("containers":[{"name":"c","image":")" + std::string(image) + R"("}])"));
-  EXPECT_EQ(set["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"].as_string(),
-            policy);
+TEST_F(Defaults, ThePullPolicyDependsOnTheTag) {
+  constexpr const char* kImageWithBoth =
+      "nginx:latest@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+  constexpr const char* kImageWithDigest =
+      "nginx@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+  const test::TextCase cases[] = {
+      {"nginx", "Always"},
+      {"nginx:latest", "Always"},
+      {"nginx:1", "IfNotPresent"},
+      {"localhost:5000/nginx", "Always"},
+      {"Registry/a/b__c.d---e", "Always"},
+      {"r.io:5000/a/b:v1", "IfNotPresent"},
+      {kImageWithDigest, "IfNotPresent"},
+      {kImageWithBoth, "Always"},
+      // Not valid image references.
+      {"IMAGE", "IfNotPresent"},
+      {"${IMAGE}", "IfNotPresent"},
+      {"r.io/A", "IfNotPresent"},
+      {"a//b", "IfNotPresent"},
+      {"a:", "IfNotPresent"},
+      {"a_-b", "IfNotPresent"},
+      {"a-", "IfNotPresent"},
+  };
+  for (const auto& [image, policy] : cases) {
+    const Object set = created(
+        kStatefulSetsPath,
+        workload_of("", R"("containers":[{"name":"c","image":")" + std::string(image) + R"("}])"));
+    EXPECT_EQ(set["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"].as_string(),
+              policy)
+        << image;
+  }
 }
-
-constexpr const char* kImageWithBoth =
-    "nginx:latest@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-constexpr const char* kImageWithDigest =
-    "nginx@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-
-INSTANTIATE_TEST_SUITE_P(
-    Server, PullPolicies,
-    testing::Values(
-        ImageName{"nginx", "Always"}, ImageName{"nginx:latest", "Always"},
-        ImageName{"nginx:1", "IfNotPresent"}, ImageName{"localhost:5000/nginx", "Always"},
-        ImageName{"Registry/a/b__c.d---e", "Always"}, ImageName{"r.io:5000/a/b:v1", "IfNotPresent"},
-        ImageName{kImageWithDigest, "IfNotPresent"}, ImageName{kImageWithBoth, "Always"},
-        // Not valid image references.
-        ImageName{"IMAGE", "IfNotPresent"}, ImageName{"${IMAGE}", "IfNotPresent"},
-        ImageName{"r.io/A", "IfNotPresent"}, ImageName{"a//b", "IfNotPresent"},
-        ImageName{"a:", "IfNotPresent"}, ImageName{"a_-b", "IfNotPresent"},
-        ImageName{"a-", "IfNotPresent"}));
 
 }  // namespace
 }  // namespace lookout::apiserver

@@ -21,6 +21,7 @@
 
 #include "lookout/api/object.h"
 #include "lookout/apiserver/server.h"
+#include "lookout/base/pinned.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
@@ -44,7 +45,7 @@ void raise_descriptor_limit(rlim_t wanted) {
 }
 
 /// A connection with a watch on it, read without waiting.
-class RawWatch {
+class RawWatch : public base::Pinned {
  public:
   /// `receive_buffer`: the kernel's buffer size for a client that does not read; 0: the default.
   RawWatch(std::uint16_t port, const std::string& target, int receive_buffer = 0)
@@ -64,8 +65,6 @@ class RawWatch {
     fcntl(fd_, F_SETFL, O_NONBLOCK);
   }
   ~RawWatch() { close(fd_); }
-  RawWatch(const RawWatch&) = delete;
-  RawWatch& operator=(const RawWatch&) = delete;
 
   int fd() const { return fd_; }
   /// The body so far.

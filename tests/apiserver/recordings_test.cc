@@ -11,6 +11,7 @@
 #include "lookout/api/object.h"
 #include "lookout/api/status.h"
 #include "lookout/apiserver/server.h"
+#include "lookout/base/ascii.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/files.h"
 
@@ -165,22 +166,6 @@ struct SelectorKind {
 
 class RecordedSelectors : public testing::TestWithParam<SelectorKind> {};
 
-std::string percent_encode(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    constexpr char kHex[] = "0123456789ABCDEF";
-    const auto code = static_cast<unsigned char>(c);
-    if (std::isalnum(code) != 0) {
-      out += c;
-    } else {
-      out += '%';
-      out += kHex[code >> 4];
-      out += kHex[code & 15];
-    }
-  }
-  return out;
-}
-
 TEST_P(RecordedSelectors, SelectTheSameObjectsAsARealServer) {
   Server server;
   load(server);
@@ -192,7 +177,7 @@ TEST_P(RecordedSelectors, SelectTheSameObjectsAsARealServer) {
     SCOPED_TRACE(selector);
     const auto answer =
         client.get("/api/v1/namespaces/shop2/pods?" + std::string(GetParam().parameter) + "=" +
-                   percent_encode(selector));
+                   base::percent_encode(selector));
     EXPECT_EQ(answer.code, recording["code"].as_int());
     const Object body = Object::parse(answer.body);
     if (answer.code != 200) {

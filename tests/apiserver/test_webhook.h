@@ -12,6 +12,7 @@
 
 #include "lookout/api/object.h"
 #include "lookout/base/http/server.h"
+#include "lookout/base/pinned.h"
 #include "tests/rest/certificates.h"
 #include "tests/support/files.h"
 
@@ -25,7 +26,7 @@ inline std::string allowed(const api::Object& review) {
 /// A response with a JSON patch.
 std::string patched(const api::Object& review, const std::string& operations);
 
-class TestWebhook {
+class TestWebhook : public base::Pinned {
  public:
   /// Returns the body of the response; nullopt: no response. Runs on separate threads, and may block.
   using Answer = std::function<std::optional<std::string>(const api::Object& review)>;
@@ -33,8 +34,6 @@ class TestWebhook {
   /// `names` are the names in its certificate: "DNS:hook.shop.svc".
   explicit TestWebhook(Answer answer, std::vector<std::string> names = {"IP:127.0.0.1"});
   ~TestWebhook();
-  TestWebhook(const TestWebhook&) = delete;
-  TestWebhook& operator=(const TestWebhook&) = delete;
 
   std::uint16_t port() const { return server_->port(); }
   std::string url(const std::string& path = "/hook") const;

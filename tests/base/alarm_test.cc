@@ -15,6 +15,7 @@
 #include "lookout/tools/workqueue/rate_limiting_queue.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
+#include "tests/support/gate.h"
 
 namespace lookout {
 namespace {
@@ -92,6 +93,23 @@ TEST_F(AlarmTest, ItsEndEndsTheSleepAndReleasesTheCallback) {
     expect_sleepers(1);
   }
   EXPECT_TRUE(test::eventually([&] { return captured.use_count() == 1; }));
+}
+
+TEST_F(AlarmTest, DoesNotRingAfterItsEnd) {
+  std::atomic<int> rung{0};
+  test::Gate ended;
+  {
+    Alarm alarm(loop_, clock_, [&] { ++rung; });
+    alarm.set(clock_->now() + 1s);
+    expect_sleepers(1);
+    boost::asio::post(loop_->context(), [&] { EXPECT_TRUE(ended.wait()); });
+    // Its time has come, but the loop is busy until its end.
+    clock_->advance(1s);
+  }
+  ended.open();
+  expect_sleepers(0);
+  on_loop([] {});
+  EXPECT_EQ(rung, 0);
 }
 
 TEST_F(AlarmTest, RingsAgainAfterAnException) {

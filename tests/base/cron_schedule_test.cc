@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "tests/support/text_case.h"
+#include "tests/support/thrown.h"
 
 namespace lookout {
 namespace {
@@ -158,13 +159,8 @@ TEST(CronScheduleTest, AppliesTheTimeZone) {
 }
 
 TEST(CronScheduleTest, ReportsErrors) {
-  const auto error = [](std::string_view text) -> std::string {
-    try {
-      CronSchedule::parse(text);
-    } catch (const CronScheduleError& e) {
-      return e.what();
-    }
-    return "none";
+  const auto error = [](std::string_view text) {
+    return test::refusal<CronScheduleError>([&] { CronSchedule::parse(text); });
   };
   const test::TextCase cases[] = {
       {"", "empty spec string"},

@@ -10,6 +10,9 @@
 namespace lookout {
 namespace {
 
+constexpr const char* kMountV2 =
+    "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+
 /// A folder with a container's view of /proc and cgroups.
 class ProcessorsTest : public testing::Test {
  protected:
@@ -18,6 +21,11 @@ class ProcessorsTest : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     test::write_file(file, text);
   }
+  /// The process is in this group of cgroups v2.
+  void in_group(const std::string& path) {
+    put("proc/self/cgroup", "0::" + path + "\n");
+    put("proc/self/mountinfo", kMountV2);
+  }
   unsigned usable() const { return usable_processors(root_.path()); }
 
   /// The quotas exceed the machine's processors by a half, so that the tests also work with one processor.
@@ -25,21 +33,16 @@ class ProcessorsTest : public testing::Test {
   const test::TempDir root_;
 };
 
-constexpr const char* kMountV2 =
-    "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
-
 TEST_F(ProcessorsTest, WithoutAQuotaCountsAllProcessors) {
   EXPECT_EQ(usable(), all_);
-  put("proc/self/cgroup", "0::/\n");
-  put("proc/self/mountinfo", kMountV2);
+  in_group("/");
   EXPECT_EQ(usable(), all_);
   put("sys/fs/cgroup/cpu.max", "max 100000\n");
   EXPECT_EQ(usable(), all_);
 }
 
 TEST_F(ProcessorsTest, RoundsTheQuotaOfAContainerUp) {
-  put("proc/self/cgroup", "0::/\n");
-  put("proc/self/mountinfo", kMountV2);
+  in_group("/");
   put("sys/fs/cgroup/cpu.max", "20000 100000\n");
   EXPECT_EQ(usable(), 1u);
   put("sys/fs/cgroup/cpu.max", std::to_string(all_ * 100000 - 50000) + " 100000\n");
@@ -49,8 +52,7 @@ TEST_F(ProcessorsTest, RoundsTheQuotaOfAContainerUp) {
 }
 
 TEST_F(ProcessorsTest, AppliesQuotasOfParentGroups) {
-  put("proc/self/cgroup", "0::/kubepods/burstable/pod1\n");
-  put("proc/self/mountinfo", kMountV2);
+  in_group("/kubepods/burstable/pod1");
   put("sys/fs/cgroup/kubepods/burstable/pod1/cpu.max", "max 100000\n");
   put("sys/fs/cgroup/kubepods/cpu.max", "100000 100000\n");
   EXPECT_EQ(usable(), 1u);

@@ -36,6 +36,14 @@ class CoalescingTest : public test::InformerTest {
     source_->put("a/first");  // 101
     ASSERT_TRUE(held_up_.wait());
   }
+  /// The same, but the handler has been told of "a/x" before.
+  void begin_with_x() {
+    source_->put("a/x");  // 101
+    registration_ = add_slow(run());
+    EXPECT_THAT(recorder_.wait(1), ElementsAre("+a/x@101i"));
+    source_->put("a/first");  // 102
+    ASSERT_TRUE(held_up_.wait());
+  }
   /// The notifications after it continues.
   Recorder::Events rest() {
     settle();
@@ -64,11 +72,7 @@ TEST_F(CoalescingTest, CoalescesManyUpdatesToOne) {
 }
 
 TEST_F(CoalescingTest, AnUpdateStartsFromTheLastDeliveredState) {
-  source_->put("a/x");  // 101
-  registration_ = add_slow(run());
-  EXPECT_THAT(recorder_.wait(1), ElementsAre("+a/x@101i"));
-  source_->put("a/first");  // 102
-  ASSERT_TRUE(held_up_.wait());
+  begin_with_x();
   source_->put("a/x");
   source_->put("a/x");
   source_->put("a/x");  // 105
@@ -108,11 +112,7 @@ TEST_F(CoalescingTest, ADeletionAfterUpdatesIsADeletion) {
 }
 
 TEST_F(CoalescingTest, AMissedDeletionAfterUpdatesHasAnUnknownFinalState) {
-  source_->put("a/x");  // 101
-  registration_ = add_slow(run());
-  EXPECT_THAT(recorder_.wait(1), ElementsAre("+a/x@101i"));
-  source_->put("a/first");  // 102
-  ASSERT_TRUE(held_up_.wait());
+  begin_with_x();
   source_->put("a/x");  // 103
   settle();
   while_away([&] { source_->remove("a/x"); });

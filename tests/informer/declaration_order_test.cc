@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "lookout/base/pinned.h"
 #include "lookout/informer/enqueue.h"
 #include "lookout/informer/shared_informer.h"
 #include "lookout/tools/workqueue/rate_limiting_queue.h"
@@ -26,12 +27,10 @@ using lookout::test::get;
 using Work = workqueue::RateLimitingQueue<std::string>;
 
 /// Records whether it exists.
-class Mortal {
+class Mortal : public base::Pinned {
  public:
   ~Mortal() { *alive_ = false; }
   Mortal() = default;
-  Mortal(const Mortal&) = delete;
-  Mortal& operator=(const Mortal&) = delete;
   void touch() const { EXPECT_TRUE(*alive_) << "used after its destructor"; }
   std::shared_ptr<std::atomic<bool>> alive() const { return alive_; }
 

@@ -291,7 +291,9 @@ TEST_F(HandlerEndTest, HandlersHaveMetrics) {
   go_on_.open();
   EXPECT_TRUE(lookout::test::eventually(
       [&] { return samples("informer_handler_duration_seconds").count >= 1; }));
-  EXPECT_EQ(samples("informer_handler_exceptions_total").value, 0);
+  const auto exceptions = samples("informer_handler_exceptions_total");
+  EXPECT_EQ(exceptions.name, "informer_handler_exceptions_total");
+  EXPECT_EQ(exceptions.value, 0);
 }
 
 }  // namespace

@@ -50,28 +50,38 @@ TEST_F(HandlerPoolTest, RunsEveryTaskOnce) {
   EXPECT_EQ(runs, 1000);
 }
 
-void post_three_that_wait(HandlerPool& pool, std::promise<void>& go_on) {
-  const auto gate = go_on.get_future().share();
+void post_three_that_wait(HandlerPool& pool, const std::shared_future<void>& gate) {
   for (int i = 0; i < 3; ++i) pool.post([gate] { lookout::test::wait_for(gate); });
 }
 
 TEST_F(HandlerPoolTest, NeverGrowsWithAnInfiniteGrowDelay) {
   options_.grow_after = std::chrono::milliseconds::max();
   auto& pool = make(1);
+  options_.grow_after = 20ms;
+  HandlerPool other(loop_, options_);
   std::promise<void> go_on;
-  post_three_that_wait(pool, go_on);
-  EXPECT_FALSE(eventually([&] { return pool.threads() > 1; }, 1s));
+  const auto gate = go_on.get_future().share();
+  post_three_that_wait(pool, gate);
+  post_three_that_wait(other, gate);
+  // Its timer runs on the same loop, and expires after one that has overflowed.
+  EXPECT_TRUE(eventually([&] { return other.threads() == 3; }));
+  EXPECT_EQ(pool.threads(), 1u);
   go_on.set_value();
 }
 
 TEST_F(HandlerPoolTest, NeverShrinksWithAnInfiniteIdleTime) {
   options_.shrink_after = std::chrono::milliseconds::max();
   auto& pool = make(1);
+  options_.shrink_after = 50ms;
+  HandlerPool other(loop_, options_);
   std::promise<void> go_on;
-  post_three_that_wait(pool, go_on);
-  EXPECT_TRUE(eventually([&] { return pool.threads() == 3; }));
+  const auto gate = go_on.get_future().share();
+  post_three_that_wait(pool, gate);
+  post_three_that_wait(other, gate);
+  EXPECT_TRUE(eventually([&] { return pool.threads() == 3 && other.threads() == 3; }));
   go_on.set_value();
-  EXPECT_FALSE(eventually([&] { return pool.threads() < 3; }, 1s));
+  EXPECT_TRUE(eventually([&] { return other.threads() == 1; }));
+  EXPECT_EQ(pool.threads(), 3u);
 }
 
 TEST_F(HandlerPoolTest, AFewThreadsServeManyTasks) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "lookout/base/pinned.h"
 #include "tests/informer/informer_fixture.h"
 #include "tests/support/model.h"
 #include "tests/support/sanitizers.h"
@@ -18,7 +19,7 @@ using lookout::test::Fate;
 using lookout::test::Told;
 
 /// A handler that checks its notifications.
-class Witness {
+class Witness : public base::Pinned {
  public:
   Witness(SharedIndexInformer& informer, std::string only_on_node, bool dawdles,
           HandlerOptions options)
@@ -41,8 +42,6 @@ class Witness {
     registration_.remove();
     removed_ = true;
   }
-  Witness(const Witness&) = delete;
-  Witness& operator=(const Witness&) = delete;
 
   void expect_to_know(const std::map<std::string, api::Object>& objects) {
     EXPECT_TRUE(registration_.wait_for_sync());

@@ -20,6 +20,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
+#include "lookout/base/pinned.h"
 #include "lookout/informer/multi_namespace_informer.h"
 #include "lookout/k8s/core/v1.h"
 #include "tests/informer/informer_fixture.h"
@@ -50,15 +51,13 @@ rest::TransportError refused(const std::string& message) {
 }
 
 /// Records the warnings that begin with a text, during its lifetime.
-class WarningLines {
+class WarningLines : public base::Pinned {
  public:
   explicit WarningLines(std::string beginning)
       : sink_(std::make_shared<Sink>(std::move(beginning))) {
     spdlog::default_logger()->sinks().push_back(sink_);
   }
   ~WarningLines() { spdlog::default_logger()->sinks().pop_back(); }
-  WarningLines(const WarningLines&) = delete;
-  WarningLines& operator=(const WarningLines&) = delete;
 
   std::vector<std::string> lines() const { return sink_->lines(); }
 
@@ -95,6 +94,12 @@ class MultiNamespaceTest : public test::InformerTest {
     if (!source) source = std::make_shared<FakeSource>();
     return *source;
   }
+  /// The namespace's next watch list fails, and the list after it.
+  template <class E>
+  void fail_next(const std::string& name, const E& error) {
+    ns(name).fail_watch(error);
+    ns(name).fail_list(error);
+  }
 
   MultiNamespaceInformer<Pod> make(std::set<std::string> namespaces) {
     cache::ReflectorOptions each = options_.reflector;
@@ -121,6 +126,15 @@ class MultiNamespaceTest : public test::InformerTest {
   }
   bool knows(const std::set<std::string>& keys) {
     return eventually([&] { return known() == keys; });
+  }
+  /// It has not synced, but does at the next attempts, and then holds "bank/y".
+  void expect_later_sync(const MultiNamespaceInformer<Pod>& pods) {
+    EXPECT_FALSE(pods.has_synced());
+    EXPECT_TRUE(eventually([&] {
+      clock_->advance(60s);
+      return pods.has_synced();
+    }));
+    EXPECT_TRUE(knows({"bank/y"}));
   }
 
   double informer_live() const {
@@ -201,10 +215,7 @@ TEST_F(MultiNamespaceTest, AForbiddenNamespaceDoesNotAffectOthers) {
   ns("shop").put("shop/x");
   ns("bank").put("bank/y");
   // The watch list fails, then the list.
-  for (int i = 0; i < 2; ++i) {
-    ns("bank").fail_watch(forbidden());
-    ns("bank").fail_list(forbidden());
-  }
+  for (int i = 0; i < 2; ++i) fail_next("bank", forbidden());
   ns("bank").pause();
   const auto pods = make({"shop", "bank"});
   const auto handler = pods.untyped_informer().add_handler(recorder_.handler());
@@ -222,8 +233,7 @@ TEST_F(MultiNamespaceTest, AForbiddenNamespaceDoesNotAffectOthers) {
 
 TEST_F(MultiNamespaceTest, NamesMissingNamespacesAndTheirErrors) {
   clock_->skip_sleeps_below(0s);  // no second attempt
-  ns("bank").fail_watch(forbidden());
-  ns("bank").fail_list(forbidden());
+  fail_next("bank", forbidden());
   const auto pods = make({"shop", "bank"});
   EXPECT_THAT(pods.unsynced(), ElementsAre(Pair("bank", ""), Pair("shop", "")));
   pods.start();
@@ -234,29 +244,21 @@ TEST_F(MultiNamespaceTest, NamesMissingNamespacesAndTheirErrors) {
 TEST_F(MultiNamespaceTest, IsNotSyncedWhileANamespaceIsUnreachable) {
   clock_->skip_sleeps_below(0s);  // no second attempt before the clock moves
   ns("bank").put("bank/y");
-  ns("bank").fail_watch(rest::TransportError(rest::TransportError::Kind::kRefused, "no"));
-  ns("bank").fail_list(rest::TransportError(rest::TransportError::Kind::kRefused, "no"));
+  fail_next("bank", refused("no"));
   const auto pods = make({"shop", "bank"});
   pods.start();
   ASSERT_TRUE(eventually([&] {
     return pods.unsynced() == std::map<std::string, std::string>{{"bank", "no"}};
   }));
-  EXPECT_FALSE(pods.has_synced());
-  EXPECT_TRUE(eventually([&] {
-    clock_->advance(60s);
-    return pods.has_synced();
-  }));
-  EXPECT_TRUE(knows({"bank/y"}));
+  expect_later_sync(pods);
 }
 
 // A rejected token or a proxy's error page is no statement about the namespace.
 TEST_F(MultiNamespaceTest, IsNotSyncedWhenAForbiddenNamespaceIsUnreachable) {
   clock_->skip_sleeps_below(0s);  // an attempt each time the clock moves
-  ns("bank").fail_watch(forbidden());
-  ns("bank").fail_list(forbidden());
+  fail_next("bank", forbidden());
   for (int i = 0; i < 10; ++i) {
-    ns("bank").fail_watch(refused("later"));
-    ns("bank").fail_list(refused("later"));
+    fail_next("bank", refused("later"));
   }
   for (int i = 0; i < 2; ++i) ns("shop").fail_watch(refused("no"));
   const auto pods = make({"shop", "bank"});
@@ -279,11 +281,9 @@ TEST_F(MultiNamespaceTest, IsNotSyncedWhenAForbiddenNamespaceIsUnreachable) {
 TEST_F(MultiNamespaceTest, IsNotSyncedWhileANamespaceIsUnreadable) {
   clock_->skip_sleeps_below(0s);  // no second attempt before the clock moves
   ns("bank").put("bank/y");
-  ns("bank").fail_watch(api::StatusError::unauthorized("the token has expired"));
-  ns("bank").fail_list(api::StatusError::unauthorized("the token has expired"));
+  fail_next("bank", api::StatusError::unauthorized("the token has expired"));
   for (int i = 0; i < 10; ++i) {
-    ns("bank").fail_watch(api::StatusError::not_found("", "pods", ""));
-    ns("bank").fail_list(api::StatusError::not_found("", "pods", ""));
+    fail_next("bank", api::StatusError::not_found("", "pods", ""));
   }
   const auto pods = make({"shop", "bank"});
   pods.start();
@@ -296,12 +296,7 @@ TEST_F(MultiNamespaceTest, IsNotSyncedWhileANamespaceIsUnreadable) {
     clock_->advance(1s);
     return failed("not found");
   }));
-  EXPECT_FALSE(pods.has_synced());
-  EXPECT_TRUE(eventually([&] {
-    clock_->advance(60s);
-    return pods.has_synced();
-  }));
-  EXPECT_TRUE(knows({"bank/y"}));
+  expect_later_sync(pods);
 }
 
 TEST_F(MultiNamespaceTest, AMissedDeletionIsATombstone) {
@@ -351,8 +346,7 @@ TEST_F(MultiNamespaceTest, AfterAShutdownNoErrorIsReported) {
     };
     for (const auto* name : {"shop", "bank", "farm"}) {
       for (int i = 0; i < 200; ++i) {
-        ns(name).fail_watch(forbidden());
-        ns(name).fail_list(forbidden());
+        fail_next(name, forbidden());
       }
     }
     const auto pods = make({"shop", "bank", "farm"});
@@ -385,8 +379,7 @@ TEST_F(MultiNamespaceTest, AShutdownWaitsForErrorHandlers) {
       EXPECT_TRUE(apply.wait());
       return object;
     };
-    ns("bank").fail_watch(forbidden());
-    ns("bank").fail_list(forbidden());
+    fail_next("bank", forbidden());
     if (at_first) ns("shop").put("shop/x");
     const auto pods = make({"shop", "bank"});
     pods.start();
@@ -433,6 +426,20 @@ TEST_F(MultiNamespaceTest, AFactoryFunctionThatThrowsOnceIsRetried) {
   EXPECT_TRUE(knows({"bank/y", "shop/x"})) << "nothing is lost of what was listed before";
 }
 
+TEST_F(MultiNamespaceTest, TheErrorOfAFactoryFunctionIsReported) {
+  const auto source = std::make_shared<cache::MultiNamespaceSource>(
+      [&](const std::string& name) -> std::shared_ptr<cache::ListerWatcher> {
+        throw InvalidArgument("no source for " + name);
+      },
+      api::GroupVersionKind{"", "v1", "Pod"}, options_.reflector, loop_,
+      std::set<std::string>{"bank"});
+  options_.reflector.watch_error_handler = [](std::string_view, const std::exception&) {};
+  shared_ = std::make_shared<SharedIndexInformer>(source, options_, loop_, pool_);
+  shared_->start();
+  ASSERT_TRUE(eventually([&] { return shared_->last_failure().has_value(); }));
+  EXPECT_EQ(shared_->last_failure()->message, "no source for bank");
+}
+
 TEST_F(MultiNamespaceTest, AFailedNamespaceDoesNotAffectOthers) {
   ns("bank").put("bank/y");
   ns("farm").put("farm/z");
@@ -462,8 +469,7 @@ TEST_F(MultiNamespaceTest, AFailedNamespaceDoesNotAffectOthers) {
 TEST_F(MultiNamespaceTest, IsSyncedWithoutAnUnreachableNamespaceThatIsRemoved) {
   clock_->skip_sleeps_below(0s);  // no second attempt
   ns("shop").put("shop/x");
-  ns("bank").fail_watch(refused("no"));
-  ns("bank").fail_list(refused("no"));
+  fail_next("bank", refused("no"));
   const auto pods = make({"shop", "bank"});
   pods.start();
   ASSERT_TRUE(eventually([&] {
@@ -523,8 +529,7 @@ TEST_F(MultiNamespaceTest, IsLiveWhileAllItsNamespacesAre) {
 
 TEST_F(MultiNamespaceTest, IsNotLiveWithANamespaceThatIsForbidden) {
   clock_->skip_sleeps_below(0s);
-  ns("bank").fail_watch(forbidden());
-  ns("bank").fail_list(forbidden());
+  fail_next("bank", forbidden());
   const auto pods = make({"shop", "bank"});
   pods.start();
   ASSERT_TRUE(pods.wait_for_sync());

@@ -220,11 +220,11 @@ TEST_F(SharedIndexInformerTest, HandlersAddedInABurstMissNothing) {
     done = true;
   });
   std::deque<Recorder> recorders;
-  while (!done) {
+  do {
     informer.add_handler(recorders.emplace_back().handler()).release();
     if (recorders.size() > 50) std::this_thread::yield();
     if (recorders.size() > 200) break;
-  }
+  } while (!done);
   writer.join();
   settle();
   const auto last = source_->put("a/last");

@@ -37,10 +37,16 @@ std::vector<std::string> lines(std::string_view text) {
   return out;
 }
 
-TempDir::TempDir() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "lookout-test-XXXXXX").string();
+TempDir::TempDir(const std::filesystem::path& parent) {
+  std::string pattern = (parent / "lookout-test-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
   path_ = pattern;
+}
+
+std::string TempDir::file(std::string_view name, std::string_view text) const {
+  const std::filesystem::path path = path_ / name;
+  write_file(path, text);
+  return path.string();
 }
 
 TempDir::~TempDir() {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout::test {
 
 /// The whole file; fails the test if it cannot be read.
@@ -19,15 +21,15 @@ std::filesystem::path testdata(const std::filesystem::path& name);
 std::vector<std::string> lines(std::string_view text);
 
 /// A temporary folder for one test, removed with its content.
-class TempDir {
+class TempDir : public base::Pinned {
  public:
-  TempDir();
+  explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path());
   ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+  /// Writes a file, and returns its path.
+  std::string file(std::string_view name, std::string_view text) const;
 
  private:
   std::filesystem::path path_;

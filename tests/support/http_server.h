@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout::test {
 
 /// A client's request.
@@ -47,11 +49,9 @@ struct HttpServerTls {
 
 /// The server's side of one connection. The script of the connection runs on its own thread; every
 /// function may block until the client acts, and returns when the server is destroyed.
-class HttpConnection {
+class HttpConnection : public base::Pinned {
  public:
   ~HttpConnection();
-  HttpConnection(const HttpConnection&) = delete;
-  HttpConnection& operator=(const HttpConnection&) = delete;
 
   /// The number of the connection, from 0.
   int index() const { return index_; }
@@ -111,7 +111,7 @@ class HttpConnection {
 };
 
 /// Listens on 127.0.0.1 and runs the script for every connection, until it goes out of scope.
-class HttpServer {
+class HttpServer : public base::Pinned {
  public:
   using Script = std::function<void(HttpConnection&)>;
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
@@ -119,8 +119,6 @@ class HttpServer {
   explicit HttpServer(Script script, std::optional<HttpServerTls> tls = {},
                       const std::string& address = "127.0.0.1");
   ~HttpServer();
-  HttpServer(const HttpServer&) = delete;
-  HttpServer& operator=(const HttpServer&) = delete;
 
   /// A script that responds to every request of a connection.
   static Script answering(Handler handler);

@@ -4,15 +4,15 @@
 #include <memory>
 #include <string>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout::test {
 
 /// Forwards a port of 127.0.0.1 to another port.
-class TcpRelay {
+class TcpRelay : public base::Pinned {
  public:
   explicit TcpRelay(int to);
   ~TcpRelay();
-  TcpRelay(const TcpRelay&) = delete;
-  TcpRelay& operator=(const TcpRelay&) = delete;
 
   int port() const;
   /// The URL of an HTTP server without TLS behind it.

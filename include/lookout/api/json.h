@@ -12,16 +12,15 @@
 #include "lookout/api/stream_decoder.h"
 #include "lookout/api/watch.h"
 #include "lookout/base/attributes.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::api {
 
 /// Decodes single objects. Reusable (the buffers stay between calls), not thread-safe.
-class JsonDecoder {
+class JsonDecoder : public base::Pinned {
  public:
   explicit JsonDecoder(Projection projection = {});
   ~JsonDecoder();
-  JsonDecoder(const JsonDecoder&) = delete;
-  JsonDecoder& operator=(const JsonDecoder&) = delete;
 
   /// Sets the apiVersion and kind for objects that have none, such as the items of a typed list.
   void set_default_type(std::string api_version, std::string kind);

@@ -13,6 +13,7 @@
 #include "lookout/api/stream_decoder.h"
 #include "lookout/api/watch.h"
 #include "lookout/base/attributes.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::api {
 
@@ -39,12 +40,10 @@ bool has_protobuf(std::string_view api_version, std::string_view kind);
 /// Bytes that are not UTF-8 become U+FFFD, as in Go. If a scalar occurs several times, the last one
 /// counts. A message that occurs several times is refused: protobuf would merge it, and no
 /// Kubernetes encoder writes it.
-class ProtobufDecoder {
+class ProtobufDecoder : public base::Pinned {
  public:
   explicit ProtobufDecoder(Projection projection = {});
   ~ProtobufDecoder();
-  ProtobufDecoder(const ProtobufDecoder&) = delete;
-  ProtobufDecoder& operator=(const ProtobufDecoder&) = delete;
 
   /// Decodes one object in its envelope: the magic bytes and a runtime.Unknown that names its type.
   /// Returns an empty handle if the bytes are malformed, the kind is not built in, or the object is
@@ -98,12 +97,10 @@ struct ProtobufListMeta {
 /// does not know and values of the wrong type. It then adds a field with a number that no schema
 /// uses: a reader that must not lose data (StreamOptions::lossless) sees it and asks for the object
 /// in JSON; other readers skip it.
-class ProtobufEncoder {
+class ProtobufEncoder : public base::Pinned {
  public:
   ProtobufEncoder();
   ~ProtobufEncoder();
-  ProtobufEncoder(const ProtobufEncoder&) = delete;
-  ProtobufEncoder& operator=(const ProtobufEncoder&) = delete;
 
   /// Appends the object in its envelope. Returns false and appends nothing if its type has no
   /// protobuf encoding.

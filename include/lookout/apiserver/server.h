@@ -12,6 +12,7 @@
 
 #include "lookout/apiserver/storage/interface.h"
 #include "lookout/base/attributes.h"
+#include "lookout/base/pinned.h"
 #include "lookout/rest/config.h"
 
 namespace lookout::http {
@@ -190,15 +191,13 @@ struct ServerStats {
 ///
 /// A process may run any number of servers. All functions may be called from any thread, except
 /// that stop() and the destructor must not be called on a server's own thread.
-class Server {
+class Server : public base::Pinned {
  public:
   /// Starts to serve before it returns. Throws lookout::Error if the address cannot be bound or a
   /// file is not usable.
   explicit Server(ServerOptions options = {});
   /// Calls stop().
   ~Server();
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
 
   /// "http://127.0.0.1:40123".
   std::string url() const;

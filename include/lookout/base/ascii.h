@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lookout::base {
@@ -58,6 +60,19 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
     if (end == std::string_view::npos) return out;
     text.remove_prefix(end + 1);
   }
+}
+
+/// The text with each of these characters replaced.
+inline std::string escape(std::string_view text,
+                          std::initializer_list<std::pair<char, std::string_view>> replacements) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto found = std::find_if(replacements.begin(), replacements.end(),
+                                    [c](const auto& one) { return one.first == c; });
+    found == replacements.end() ? out += c : out += found->second;
+  }
+  return out;
 }
 
 /// Percent-encodes (RFC 3986, 2.1) everything but letters, digits and the characters of `plain`.

@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout {
 
 template <class T>
@@ -26,13 +28,11 @@ using Awaitable = boost::asio::awaitable<T>;
 /// destructor, so cancelled calls complete. Work that waits for a timer or for the network is
 /// dropped. The destructor may run on one of the loop's own threads (if a callback holds the last
 /// reference); that thread then runs the ready work and ends.
-class EventLoop {
+class EventLoop : public base::Pinned {
  public:
   /// 0: one thread per processor that this process may use, considering a container's CPU quota.
   explicit EventLoop(unsigned threads = 0);
   ~EventLoop();
-  EventLoop(const EventLoop&) = delete;
-  EventLoop& operator=(const EventLoop&) = delete;
 
   /// A thread that posts to the context must keep the loop alive until the post has returned: the
   /// posted work may destroy the loop while the post still wakes a thread.

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "lookout/base/event_loop.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::informer {
 
@@ -29,12 +30,10 @@ struct HandlerPoolOptions {
 /// handler that blocks.
 ///
 /// The destructor waits for running tasks and drops pending ones.
-class HandlerPool {
+class HandlerPool : public base::Pinned {
  public:
   explicit HandlerPool(std::shared_ptr<EventLoop> loop, HandlerPoolOptions options = {});
   ~HandlerPool();
-  HandlerPool(const HandlerPool&) = delete;
-  HandlerPool& operator=(const HandlerPool&) = delete;
 
   /// Queues a task; from any thread. An exception from the task terminates the program.
   void post(std::function<void()> task);

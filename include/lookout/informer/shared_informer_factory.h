@@ -18,6 +18,7 @@
 #include "lookout/api/typed_object.h"
 #include "lookout/base/attributes.h"
 #include "lookout/base/backoff.h"
+#include "lookout/base/pinned.h"
 #include "lookout/informer/handler_pool.h"
 #include "lookout/informer/multi_namespace_informer.h"
 #include "lookout/informer/shared_informer.h"
@@ -88,13 +89,11 @@ struct FactoryOptions {
 ///
 /// All functions may be called from any thread, except that shutdown() and wait_for_cache_sync()
 /// must not be called on the event loop.
-class SharedInformerFactory {
+class SharedInformerFactory : public base::Pinned {
  public:
   explicit SharedInformerFactory(rest::Client client, FactoryOptions options = {});
   /// Shuts down. On the event loop it only stops the informers.
   ~SharedInformerFactory();
-  SharedInformerFactory(const SharedInformerFactory&) = delete;
-  SharedInformerFactory& operator=(const SharedInformerFactory&) = delete;
 
   /// The informer of a generated or hand-written type. It does not run before start().
   template <api::ResourceObject T>

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/codegen/crd.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::codegen {
 namespace {
@@ -33,12 +34,7 @@ std::string crd(const std::string& properties) {
 }
 
 std::string error_of(const std::string& text) {
-  try {
-    read_crds(text, "crd.yaml");
-  } catch (const std::runtime_error& e) {
-    return e.what();
-  }
-  return "no error";
+  return lookout::test::refusal<std::runtime_error>([&] { read_crds(text, "crd.yaml"); });
 }
 
 CrdType type_of(const std::string& schema) {

@@ -35,6 +35,11 @@ class Asker {
   rest::TransportError failure() {
     return test::thrown<rest::TransportError>([&] { ask(); }).value();
   }
+  void expect_failure(rest::TransportError::Kind kind, const char* message) {
+    const rest::TransportError error = failure();
+    EXPECT_EQ(error.kind(), kind);
+    EXPECT_THAT(error.what(), HasSubstr(message));
+  }
 
  private:
   static Server server(const std::string& url, milliseconds ping_after) {
@@ -66,9 +71,7 @@ TEST(ChannelTest, ASilentServerIsNoticed) {
     connection.wait_for_close();
   });
   Asker asker(mute.url(), milliseconds(20));
-  const rest::TransportError error = asker.failure();
-  EXPECT_EQ(error.kind(), rest::TransportError::Kind::kBroken);
-  EXPECT_THAT(error.what(), HasSubstr("the server is silent"));
+  asker.expect_failure(rest::TransportError::Kind::kBroken, "the server is silent");
 }
 
 TEST(ChannelTest, ASlowServerThatAnswersPingsKeepsItsConnection) {
@@ -136,18 +139,14 @@ TEST(ChannelTest, AServerWithoutStreamsIsNotReconnectedInALoop) {
     connection.wait_for_close();
   });
   Asker asker(full.url(), milliseconds(5000));
-  const rest::TransportError error = asker.failure();
-  EXPECT_EQ(error.kind(), rest::TransportError::Kind::kUnreachable);
-  EXPECT_THAT(error.what(), HasSubstr("the server takes no calls"));
+  asker.expect_failure(rest::TransportError::Kind::kUnreachable, "the server takes no calls");
   EXPECT_EQ(connections, 1);
 }
 
 TEST(ChannelTest, AnAddressWithAZoneIsRejectedWithTls) {
   // (A certificate cannot contain a zone. Without the comparison, any certificate would do.)
   Asker asker("https://[fe80::1%lo]:1", milliseconds(5000));
-  const rest::TransportError error = asker.failure();
-  EXPECT_EQ(error.kind(), rest::TransportError::Kind::kTls);
-  EXPECT_THAT(error.what(), HasSubstr("cannot be compared"));
+  asker.expect_failure(rest::TransportError::Kind::kTls, "cannot be compared");
 }
 
 TEST(ChannelTest, ALargeMessageArrivesThroughSmallWindows) {

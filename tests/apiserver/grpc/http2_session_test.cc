@@ -64,6 +64,17 @@ class Http2Test : public testing::TestWithParam<std::size_t> {
     for (std::size_t at = 0; at < bytes.size(); at += GetParam())
       ASSERT_TRUE(to.feed(std::string_view(bytes).substr(at, GetParam()))) << to.error();
   }
+  /// Consumes a body of this size as it arrives.
+  void read(Side& side, StreamId id, std::size_t size) {
+    std::size_t consumed = 0;
+    while (consumed < size) {
+      talk();
+      const std::size_t come = side.bodies[id].size();
+      ASSERT_GT(come, consumed);
+      side.session.consumed(id, come - consumed);
+      consumed = come;
+    }
+  }
 
   Side client_{Role::kClient};
   Side server_{Role::kServer};
@@ -102,15 +113,8 @@ TEST_P(Http2Test, AnUnreadStreamFillsItsWindowAndOthersContinue) {
   talk();
   EXPECT_EQ(client_.bodies[slow].size(), Http2Session::kStreamWindow);
   EXPECT_EQ(server_.session.unsent(slow), large.size() - Http2Session::kStreamWindow);
-  std::size_t consumed = 0;
   server_.session.send(fast, large, false);
-  while (consumed < large.size()) {
-    talk();
-    const std::size_t come = client_.bodies[fast].size();
-    ASSERT_GT(come, consumed);
-    client_.session.consumed(fast, come - consumed);
-    consumed = come;
-  }
+  read(client_, fast, large.size());
   client_.session.consumed(slow, Http2Session::kStreamWindow);
   talk();
   EXPECT_EQ(client_.bodies[slow].size(), large.size());
@@ -121,14 +125,7 @@ TEST_P(Http2Test, ARequestThatIsLargerThanAllWindowsArrives) {
   const std::string large(3 * Http2Session::kStreamWindow, 'q');
   const StreamId id = client_.session.open(request("/"));
   client_.session.send(id, large, true);
-  std::size_t consumed = 0;
-  while (consumed < large.size()) {
-    talk();
-    const std::size_t come = server_.bodies[id].size();
-    ASSERT_GT(come, consumed);
-    server_.session.consumed(id, come - consumed);
-    consumed = come;
-  }
+  read(server_, id, large.size());
   EXPECT_TRUE(server_.ended[id]);
 }
 

@@ -153,6 +153,18 @@ TEST_F(ServerTest, ADrainDisconnectsSlowClients) {
   EXPECT_TRUE(server.drain(kLongDrain));
 }
 
+TEST_F(ServerTest, ClientsMayHaveUnlimitedTime) {
+  ServerOptions some = options();
+  some.limits.header_timeout = std::chrono::milliseconds::max();
+  some.limits.idle_timeout = std::chrono::milliseconds::max();
+  Server server(some, &answer, &refuse);
+  server.start();
+  connect(server, "", false);
+  connect(server, "");
+  // The server checks the time limits twice a second.
+  EXPECT_FALSE(test::eventually([&] { return server.connections() < 2; }, 2s));
+}
+
 TEST_F(ServerTest, ADrainWaitsForRunningRequests) {
   ServerOptions some = options();
   some.limits.drain_header_timeout = 0ms;

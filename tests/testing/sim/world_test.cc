@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "lookout/base/detail/log.h"
+#include "lookout/base/pinned.h"
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/testing/sim/explore.h"
 #include "testing/sim/world_impl.h"
@@ -190,13 +191,11 @@ TEST(WorldTest, ASeedDeterminesTheRun) {
 }
 
 /// Restores a logger's sinks.
-class OtherSinks {
+class OtherSinks : public base::Pinned {
  public:
   explicit OtherSinks(std::vector<spdlog::sink_ptr> sinks)
       : before_(std::exchange(spdlog::default_logger_raw()->sinks(), std::move(sinks))) {}
   ~OtherSinks() { spdlog::default_logger_raw()->sinks() = before_; }
-  OtherSinks(const OtherSinks&) = delete;
-  OtherSinks& operator=(const OtherSinks&) = delete;
 
  private:
   const std::vector<spdlog::sink_ptr> before_;

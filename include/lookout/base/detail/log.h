@@ -9,6 +9,9 @@ namespace lookout::log {
 
 enum class Level { kTrace, kDebug, kInfo, kWarn, kError };
 
+/// True if the logger accepts this level.
+bool enabled(Level level);
+
 /// Formats the arguments only if the logger accepts this level. Safe to call from any thread.
 void write(Level level, fmt::string_view format, fmt::format_args arguments);
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lookout/base/async_event.h"
+#include "lookout/base/clock.h"
 #include "lookout/base/http/message.h"
 #include "lookout/base/http/transport.h"
 
@@ -89,7 +90,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Awaitable<void> answer(Response response, bool head_only, bool chunked);
   std::optional<Response> check_head(const Request& head, unsigned version) const;
   Awaitable<void> answer_with_stream(Response& response, std::string head, bool chunked);
-  void deadline_in(std::chrono::milliseconds time) { deadline_ = Clock::now() + time; }
+  void deadline_in(std::chrono::milliseconds time) {
+    deadline_ = Clock::now() + lookout::Clock::limited(time);
+  }
   void header_deadline();
   void no_deadline() { deadline_ = Clock::time_point::max(); }
 

@@ -9,6 +9,7 @@
 
 #include "lookout/base/attributes.h"
 #include "lookout/base/http/connection.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::http {
 
@@ -43,14 +44,12 @@ std::string host_for_clients(const std::string& address);
 std::string counted_address(const std::string& address);
 
 /// Listens, and serves each connection on one of its threads.
-class Server {
+class Server : public base::Pinned {
  public:
   /// Listens immediately, but serves only after start(). Throws lookout::Error if it cannot bind
   /// the address.
   Server(ServerOptions options, Handler handler, ErrorBody error_body, HeadCheck check_head = {});
   ~Server();
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
 
   void start();
   std::uint16_t port() const;

@@ -14,6 +14,7 @@
 
 #include "lookout/base/attributes.h"
 #include "lookout/base/error.h"
+#include "lookout/base/pinned.h"
 #include "lookout/rest/client.h"
 #include "lookout/testing/sim/faults.h"
 
@@ -87,13 +88,11 @@ struct WorldOptions {
 ///     world.run(10min);
 ///
 /// Usually, sim::explore() creates the worlds (lookout/testing/sim/explore.h).
-class World {
+class World : public base::Pinned {
  public:
   explicit World(std::uint64_t seed, WorldOptions options = {});
   /// Ends all processes and the server.
   ~World();
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
 
   std::uint64_t seed() const;
   Time now() const;
