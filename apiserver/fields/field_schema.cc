@@ -101,7 +101,7 @@ bool FieldSchema::takes_any_form() const {
     case Source::kBuiltin:
       return type_->shape() == Shape::kScalar && type_->scalar() == BuiltinScalar::kAny;
     case Source::kCustom:
-      return !schema_.contains("type") && !schema_["x-kubernetes-int-or-string"].as_bool();
+      return !schema_.contains("type");
     case Source::kText:
       break;
   }

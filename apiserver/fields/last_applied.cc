@@ -7,6 +7,7 @@
 #include "apiserver/fields/typed_value.h"
 #include "lookout/api/error.h"
 #include "lookout/api/object.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::fields {
 namespace {
@@ -36,20 +37,10 @@ void sort_members(Value& value) {
 /// JSON as Go prints it.
 std::string go_json(Value& value) {
   sort_members(value);
-  std::string out;
-  for (const char c : json::to_json(value)) {
-    // These characters occur only in strings.
-    if (c == '<') {
-      out += "\\u003c";
-    } else if (c == '>') {
-      out += "\\u003e";
-    } else if (c == '&') {
-      out += "\\u0026";
-    } else {
-      out += c;
-    }
-  }
-  return out + "\n";
+  // These characters occur only in strings.
+  return base::escape(json::to_json(value),
+                      {{'<', "\\u003c"}, {'>', "\\u003e"}, {'&', "\\u0026"}}) +
+         "\n";
 }
 
 }  // namespace

@@ -124,16 +124,16 @@ class Remover {
  public:
   explicit Remover(json::Allocator& allocator) : allocator_(allocator) {}
 
-  /// The value without the members of a set. A map without remaining members is empty, and a list
-  /// without remaining items is null.
+  /// The value without the members of a set. A map without remaining members and a list without
+  /// remaining items are empty, not null.
   Value without(const Value& value, const FieldSet& set, const FieldSchema& schema) {
     const Form form = schema.form_of(value);
     if (form == Form::kScalar) return json::deep_copy(value, allocator_);
     const bool fits = form == Form::kMap ? value.IsObject() : value.IsArray();
-    if (!fits || schema.is_atomic(form)) return {};
-    if (form == Form::kMap) return members(value, set, schema);
-    Value out = items(value, set, schema);
-    return out.Empty() ? Value() : std::move(out);
+    if (!fits) return {};
+    if (schema.is_atomic(form))
+      return Value(form == Form::kMap ? rapidjson::kObjectType : rapidjson::kArrayType);
+    return form == Form::kMap ? members(value, set, schema) : items(value, set, schema);
   }
 
  private:

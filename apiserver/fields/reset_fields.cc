@@ -59,6 +59,8 @@ const std::vector<StatusRule>& status_rules() {
       {"flowcontrol.apiserver.k8s.io", "flowschemas", {{"metadata"}}},
       {"flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", {{"metadata"}}},
       {"storage.k8s.io", "volumeattachments", {{"metadata"}}},
+      {"resource.k8s.io", "resourceclaims", {{"metadata"}}},
+      {"admissionregistration.k8s.io", "validatingadmissionpolicies", {{"metadata"}}},
       {"certificates.k8s.io", "certificatesigningrequests", {{"status", "conditions"}}},
   };
   return kRules;
@@ -82,7 +84,12 @@ OwnableFields OwnableFields::of(std::string_view group, std::string_view plural,
   // The strategy of this kind resets nothing.
   if (group == "networking.k8s.io" && plural == "servicecidrs") return out;
   if (subresource.empty()) {
-    if (has_status) out.reset_ = set_of({{"status"}});
+    Paths reset;
+    if (has_status) reset.push_back({"status"});
+    // The spec of a signing request is immutable.
+    if (!custom && group == "certificates.k8s.io" && plural == "certificatesigningrequests")
+      reset.push_back({"spec"});
+    out.reset_ = set_of(reset);
   } else if (subresource == "status") {
     out.reset_ = set_of(reset_by_status(group, plural, custom));
   } else if (subresource == "approval") {

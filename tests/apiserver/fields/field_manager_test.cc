@@ -214,6 +214,23 @@ TEST(Applying, RemovesAConfigurationOfKubectlThatIsTooLarge) {
   EXPECT_EQ(json::find(object["metadata"], "annotations"), nullptr);
 }
 
+TEST(Applying, RemovesAListThatItEmpties) {
+  constexpr const char* kData = R"({"x":"1"})";
+  const auto live = updated(nullptr, config_map(kData, R"(,"finalizers":["u/u"])"), "u");
+  const auto both = manager("a").apply(&live, config_map(kData, R"(,"finalizers":["a/a"])"), false);
+  // The updater removes its finalizer, but still owns the list.
+  const auto less = updated(&both, config_map(kData, R"(,"finalizers":["a/a"])"), "u");
+  EXPECT_EQ(
+      owners(less),
+      "a Apply {\"f:data\":{\"f:x\":{}},\"f:metadata\":{\"f:finalizers\":{\"v:\\\"a/a\\\"\":{}}}}\n"
+      "u Update {\"f:data\":{\"f:x\":{},\".\":{}},\"f:metadata\":{\"f:finalizers\":{}}}\n");
+  const auto none = manager("a").apply(&less, config_map(kData), false);
+  EXPECT_EQ(json::find(none["metadata"], "finalizers"), nullptr);
+  EXPECT_EQ(owners(none),
+            "a Apply {\"f:data\":{\"f:x\":{}}}\n"
+            "u Update {\"f:data\":{\"f:x\":{},\".\":{}}}\n");
+}
+
 TEST(OwnableFieldsOfARequest, FollowTheSubresource) {
   const auto paths = [](std::string_view group, std::string_view plural,
                         std::string_view subresource) {
@@ -238,6 +255,10 @@ TEST(OwnableFieldsOfARequest, FollowTheSubresource) {
   EXPECT_EQ(paths("", "pods", ""), ".metadata.labels.l .spec.x .spec.ephemeralContainers.e ");
   EXPECT_EQ(paths("", "pods", "status"), ".metadata.labels.l .status.y ");
   EXPECT_EQ(paths("apps", "deployments", "status"), ".status.y ");
+  EXPECT_EQ(paths("resource.k8s.io", "resourceclaims", "status"), ".status.y ");
+  EXPECT_EQ(paths("admissionregistration.k8s.io", "validatingadmissionpolicies", "status"),
+            ".status.y ");
+  EXPECT_EQ(paths("certificates.k8s.io", "certificatesigningrequests", ""), ".metadata.labels.l ");
   EXPECT_EQ(paths("example.com", "things", "status"), ".status.y ");
   EXPECT_EQ(paths("", "pods", "ephemeralcontainers"), ".spec.ephemeralContainers.e ");
 }

@@ -87,6 +87,9 @@ TEST_F(CustomSchema, ChecksValues) {
         type_);
   };
   EXPECT_THAT(problems(R"({"size":null,"free":{"a":[{}]},"any":3,"port":1})"), IsEmpty());
+  // Validation refuses these.
+  EXPECT_THAT(problems(R"({"port":{"a":1}})"), IsEmpty());
+  EXPECT_THAT(problems(R"({"port":[1]})"), IsEmpty());
   EXPECT_THAT(problems(R"({"nonsense":1})"),
               ElementsAre(".spec.nonsense: field not declared in schema"));
   EXPECT_THAT(problems(R"({"size":"x"})"),
@@ -226,6 +229,15 @@ TEST(Removing, RemovesElementsWithTheirChildren) {
       sorted(remove(object, gone, pod(), out.GetAllocator())),
       R"({"metadata":{"labels":{"y":"2"}},"spec":{"containers":[{"name":"b","command":["x"]}],)"
       R"("nodeName":"n"}})");
+}
+
+TEST_F(CustomSchema, RemovesTheLastElements) {
+  const auto object = value(R"({"spec":{"colours":["red"],"labels":{"a":"1"},"size":1}})");
+  const FieldSet gone =
+      field_set(value(R"({"spec":{"colours":["red"],"labels":{"a":"1"}}})"), type_);
+  json::Document out;
+  EXPECT_EQ(sorted(remove(object, gone, type_, out.GetAllocator())),
+            R"({"spec":{"labels":{},"colours":[],"size":1}})");
 }
 
 TEST_F(CustomSchema, APartOfAnAtomicValueOwnsTheWhole) {
