@@ -623,8 +623,10 @@ TEST_F(EtcdChaosTest, AllWatchersReceiveEverythingOnceAndInOrder) {
     }
   });
   phase("users and roles", [&] {
-    const auto control = [&](const std::vector<std::string>& arguments) {
-      etcd_->etcdctl(arguments, etcd_->leader());
+    // Under full load, a command may take long.
+    const auto control = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), {"--command-timeout", "20s"});
+      etcd_->etcdctl(std::move(arguments), etcd_->leader());
     };
     for (const std::string name : {"root", "lookout"})
       control({"user", "add", name, "--no-password"});

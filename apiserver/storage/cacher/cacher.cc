@@ -40,6 +40,10 @@ constexpr std::chrono::milliseconds kReadyPoll{10};
 constexpr std::size_t kShare = 10;
 /// The number of consecutive silent intervals before the watch is verified.
 constexpr int kSilencesToLook = 10;
+constexpr int kInternalError = 500;
+/// After this time without another one, earlier rejections of the watch do not count (client-go's
+/// RetryWithDeadline).
+constexpr std::chrono::minutes kRejectionsForgotten{1};
 
 /// The same message as from resource handlers.
 api::Object unreadable_status(const char* why) {
@@ -341,6 +345,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
       begin_again(items, revision, std::move(unreadable));
     }
     filled_ = lineage;
+    rejected_since_.reset();
     lineage_.store(lineage.number, std::memory_order_release);
     usable_ = true;
     {
@@ -425,10 +430,19 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     return message;
   }
 
-  bool take_error(const Event& event) const {
+  /// Whether the watch continues from here after an error. If etcd has rejected it, it has missed nothing,
+  /// and may succeed at another member or a little later. A rejection that persists needs a relist, as do
+  /// other errors (reflector.go: MaxInternalErrorRetryDuration).
+  bool take_error(const Event& event) {
     const std::string message = warn(event.object);
-    // Without a leader, another member continues from here. Other errors need a relist.
-    return message.find("etcdserver: no leader") != std::string::npos;
+    const auto status = api::Status::from(event.object);
+    if (!status || status->code != kInternalError) return false;
+    if (message.find("etcdserver: no leader") != std::string::npos) return true;
+    if (message.find("etcdserver: ") == std::string::npos) return false;
+    const TimePoint now = steady_clock::now();
+    if (!rejected_since_ || now - last_rejection_ > kRejectionsForgotten) rejected_since_ = now;
+    last_rejection_ = now;
+    return now - *rejected_since_ < options_.rejection_patience;
   }
 
   const std::shared_ptr<etcd3::Client> client_;
@@ -443,7 +457,10 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   std::atomic<Revision> lost_{0};          // the revision that the earlier ones had reached
   // How long the last verification took.
   std::atomic<steady_clock::duration> verification_time_{kShortestLook};
-  etcd3::Lineage filled_;  // of the coroutine that fills it
+  // Of the coroutine that fills it:
+  etcd3::Lineage filled_;
+  std::optional<TimePoint> rejected_since_;
+  TimePoint last_rejection_;
 
   std::mutex mutex_;
   bool verifying_ = false;  // guarded by mutex_, as are those below

@@ -20,6 +20,9 @@ struct Options {
   /// After this time without an event, the storage is queried for missed ones: a member of etcd may hang
   /// with open connections.
   std::chrono::milliseconds silence{30000};
+  /// How long the storage may reject the watch until the cache is filled again, which ends the watches
+  /// of clients.
+  std::chrono::milliseconds rejection_patience{30000};
   /// A progress request without a response within this time is sent again.
   std::chrono::milliseconds progress_patience{20};
 };

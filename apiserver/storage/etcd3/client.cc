@@ -23,6 +23,8 @@ using rest::TransportError;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPause{100};
+// How often a request looks for the token that another one has requested.
+constexpr std::chrono::milliseconds kTokenPoll{5};
 // How long a member without RangeStream is not tried again; it may have been upgraded by then.
 constexpr std::chrono::minutes kStreamsAgain{10};
 
@@ -219,26 +221,71 @@ bool Client::has_user() const { return !options_.username.empty() && !options_.p
 Awaitable<std::string> Client::token(Member member, std::optional<std::string> refused,
                                      steady_clock::time_point deadline) {
   if (!has_user()) co_return std::string();
-  {
-    const std::lock_guard lock(mutex_);
-    if (token_ && token_ != refused) co_return *token_;
+  AsyncEvent bell(co_await boost::asio::this_coro::executor);
+  std::shared_ptr<Authentication> shared;
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (token_ && token_ != refused) co_return *token_;
+      if (shared != nullptr && shared->failure) std::rethrow_exception(shared->failure);
+      if (shared == nullptr || shared->ended) {
+        const auto [running, is_first] = authentications_.try_emplace(member->url());
+        if (is_first) running->second = std::make_shared<Authentication>();
+        shared = running->second;
+        if (is_first) break;
+      }
+    }
+    const auto now = steady_clock::now();
+    if (now >= deadline)
+      throw TransportError(TransportError::Kind::kTimeout, member->url() + ": no token in time");
+    co_await bell.wait(std::min(deadline, now + kTokenPoll));
   }
+  std::string fresh = co_await authenticate(std::move(member), std::move(shared), deadline);
+  co_return fresh;
+}
+
+Awaitable<std::string> Client::authenticate(Member member, std::shared_ptr<Authentication> shared,
+                                            steady_clock::time_point deadline) {
+  // Also if the caller is destroyed: then a waiting one takes over.
+  struct End {
+    ~End() {
+      const std::lock_guard lock(client.mutex_);
+      shared.ended = true;
+      const auto at = client.authentications_.find(url);
+      if (at != client.authentications_.end() && at->second.get() == &shared)
+        client.authentications_.erase(at);
+    }
+    Client& client;
+    Authentication& shared;
+    const std::string url;
+  };
+  const End end{*this, *shared, member->url()};
   Request request;
   request.method = "Auth/Authenticate";
   request.answer = AnswerKind::kAuthenticate;
   request.message = authenticate_request(options_.username, options_.password);
   std::string none;
   std::string fresh;
+  std::exception_ptr failure;
   try {
     const Answer answer = co_await attempt(std::move(member), request, std::move(none), deadline);
     fresh = answer.message.token;
   } catch (const EtcdError& e) {
     // Requests need no token until one is rejected.
-    if (!e.is_auth_not_enabled()) throw;
+    if (!e.is_auth_not_enabled()) failure = std::current_exception();
+  } catch (...) {
+    failure = std::current_exception();
   }
   const std::lock_guard lock(mutex_);
+  shared->failure = failure;
+  if (failure) std::rethrow_exception(failure);
   token_ = fresh;
   co_return fresh;
+}
+
+/// With another token or, for a user with a certificate, with the new users and roles.
+bool Client::is_settled_by_a_retry(const EtcdError& e) const {
+  return e.is_old_auth_revision() || (e.is_bad_token() && has_user());
 }
 
 void Client::forget_token(const std::string& token) {
@@ -278,9 +325,9 @@ Awaitable<Client::Answer> Client::attempt(Member member, const Request& request,
 Awaitable<Client::Answer> Client::call(Request request) {
   const auto timeout = request.timeout.count() != 0 ? request.timeout : options_.request_timeout;
   const auto deadline = steady_clock::now() + timeout;
-  const bool reads = request.kind == Kind::kRead;
+  const bool repeatable = request.kind == Kind::kRepeatable;
   std::optional<std::string> refused;
-  bool renewed = false;
+  int rejections = 0;        // of tokens, and because users or roles have changed
   std::string earlier;       // the error of the previous attempt
   std::size_t unusable = 0;  // the number of consecutive unusable members
   for (std::size_t tries = 1;; ++tries) {
@@ -288,10 +335,12 @@ Awaitable<Client::Answer> Client::call(Request request) {
     std::string shown;
     std::exception_ptr failure;
     std::string why;
+    bool sent = false;
     bool again = false;
     try {
       std::optional<std::string> no_longer = refused;
       shown = co_await token(member, std::move(no_longer), deadline);
+      sent = true;
       std::string copy = shown;
       const Seen before = seen();
       Answer answer = co_await attempt(member, request, std::move(copy), deadline);
@@ -301,15 +350,16 @@ Awaitable<Client::Answer> Client::call(Request request) {
     } catch (const EtcdError& e) {
       failure = std::current_exception();
       why = e.what();
-      unusable = 0;
-      if (e.is_bad_token() && has_user() && !renewed) {
+      unusable = e.is_learner() ? unusable + 1 : 0;
+      if (is_settled_by_a_retry(e) && rejections < kTokenTries) {
         forget_token(shown);
         refused = shown;
-        renewed = true;
+        ++rejections;
         again = true;
       } else if (e.is_transient()) {
         members_.leave(member, e.what());
-        again = reads && request.only == nullptr;
+        again = (repeatable || !sent || e.is_learner()) && request.only == nullptr &&
+                unusable < members_.count();
       }
     } catch (const TransportError& e) {
       failure = std::current_exception();
@@ -322,12 +372,12 @@ Awaitable<Client::Answer> Client::call(Request request) {
       if (is_unavailable(e)) {
         members_.leave(member, e.what());
         // If no member is usable, a retry does not help.
-        again =
-            (reads || was_not_begun(e)) && request.only == nullptr && unusable < members_.count();
+        again = (repeatable || !sent || was_not_begun(e)) && request.only == nullptr &&
+                unusable < members_.count();
       }
     }
     // After trying every member, wait.
-    const bool pause = tries % members_.count() == 0 && !(renewed && tries == 1);
+    const bool pause = tries % members_.count() == 0 && !(rejections == 1 && tries == 1);
     const auto now = steady_clock::now();
     if (!again || now + (pause ? kPause : kPause * 0) >= deadline) std::rethrow_exception(failure);
     earlier = std::move(why);
@@ -419,6 +469,8 @@ Awaitable<void> Client::compact(Revision revision) {
 
 Awaitable<Lease> Client::grant_lease(std::chrono::seconds ttl) {
   Request grant = write("Lease/LeaseGrant", AnswerKind::kLease, grant_request(ttl.count()));
+  // As in clientv3, it is retried: a lease without keys ends by itself.
+  grant.kind = Kind::kRepeatable;
   const Answer answer = co_await call(std::move(grant));
   if (answer.message.id == 0) throw api::DecodeError("etcd: a lease without an ID");
   co_return Lease{answer.message.id, std::chrono::seconds(answer.message.ttl)};
@@ -516,7 +568,7 @@ std::function<void()> WatchConnection::progress_asker() const {
 }
 
 bool WatchConnection::renew_token(const EtcdError& refusal) {
-  if (!client_->has_user()) return false;
+  if (!client_->has_user()) return refusal.is_old_auth_revision();
   // Up to 3.4.21 and 3.5.7, etcd reports invalid tokens as "permission denied", too.
   if (!refusal.is_bad_token() && !refusal.is_permission_denied()) return false;
   client_->forget_token(token_);

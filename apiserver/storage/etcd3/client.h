@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -63,6 +64,10 @@ struct Seen {
   Revision revision = 0;
 };
 
+/// How often in a row etcd may reject a new token, or a request because users or roles have changed: a
+/// lagging member does not know a new token yet.
+constexpr int kTokenTries = 5;
+
 class Client;
 
 /// The incoming messages of a watch, which has its own stream on the shared connection to a member.
@@ -86,8 +91,8 @@ class WatchConnection {
   std::function<void()> progress_asker() const;
   /// The member at the other end of the connection.
   const Member& member() const { return member_; }
-  /// After etcd has rejected the watch in the stream: whether the token may be the reason. The next
-  /// connection uses a new one.
+  /// After etcd has rejected the watch in the stream: whether the token may be the reason, or a change of
+  /// users and roles. The next connection uses a new token.
   bool renew_token(const EtcdError& refusal);
 
  private:
@@ -110,9 +115,10 @@ class WatchConnection {
 /// Thread-safe. Coroutines run on their caller's executor, which may be destroyed together with them;
 /// only the connections are on the loop. Destroying a request's coroutine cancels the request.
 ///
-/// Reads are retried on other members until the timeout. Writes are retried only if the member has not
-/// started them: otherwise they may have been executed. A member with a wrong certificate or protocol
-/// is skipped, too; if there is no other, the request fails immediately.
+/// Reads (and grants of leases) are retried on other members until the timeout. Writes are retried only
+/// if the member has not started them: otherwise they may have been executed. A member with a wrong
+/// certificate or protocol is skipped, and so is a learner; if there is no other, the request fails
+/// immediately.
 ///
 /// Every response has the cluster ID and revision. A different cluster, or a lower revision than
 /// before, is a new history: see lineage(). (kine's responses have no cluster ID: it has one history.)
@@ -173,9 +179,9 @@ class Client : public std::enable_shared_from_this<Client> {
   friend class RangeStream;
   friend class WatchConnection;
 
-  enum class Kind { kRead, kWrite };
+  enum class Kind { kRepeatable, kWrite };
   struct Request {
-    Kind kind = Kind::kRead;
+    Kind kind = Kind::kRepeatable;
     const char* method = "";  // "KV/Range"
     AnswerKind answer = AnswerKind::kRange;
     std::string message;
@@ -198,11 +204,21 @@ class Client : public std::enable_shared_from_this<Client> {
   grpc::CallRequest prepare(const char* method, std::string message, const std::string& token);
   Member connect(std::string url);
   bool has_user() const;
+  /// An Authenticate request, whose result concurrent requests share: etcd needs much time for each.
+  /// Guarded by mutex_.
+  struct Authentication {
+    bool ended = false;
+    std::exception_ptr failure = {};
+  };
   /// The token for requests; empty without a user, or if authentication is disabled in etcd. `refused`
   /// is a token that is no longer valid.
   Awaitable<std::string> token(Member member, std::optional<std::string> refused,
                                std::chrono::steady_clock::time_point deadline);
+  Awaitable<std::string> authenticate(Member member, std::shared_ptr<Authentication> shared,
+                                      std::chrono::steady_clock::time_point deadline);
   void forget_token(const std::string& token);
+  /// Whether a request that was rejected with this error, without being executed, should be repeated.
+  bool is_settled_by_a_retry(const EtcdError& e) const;
 
   /// Whether a member may support RangeStream: false for some time after it has rejected one.
   bool may_stream(const Member& member) const;
@@ -221,6 +237,7 @@ class Client : public std::enable_shared_from_this<Client> {
   std::atomic<std::uint64_t> lineage_{1};  // changed with mutex_ locked
   mutable std::mutex mutex_;
   std::optional<std::string> token_;  // guarded by mutex_, as are those below
+  std::map<std::string, std::shared_ptr<Authentication>> authentications_;  // by URL: running ones
   std::uint64_t cluster_id_ = 0;
   Revision newest_ = 0;
   std::stop_source lineage_ends_;

@@ -30,16 +30,24 @@ bool EtcdError::is_no_leader() const {
   return std::string_view(what()).find("etcdserver: no leader") != std::string_view::npos;
 }
 
+// The code is kUnavailable up to 3.5, and kFailedPrecondition from 3.6 on.
+bool EtcdError::is_learner() const {
+  return std::string_view(what()).find("rpc not supported for learner") != std::string_view::npos;
+}
+
 bool EtcdError::is_transient() const {
   return code_ == kUnavailable || code_ == kCancelled || code_ == kDeadlineExceeded ||
-         code_ == kInternal;
+         code_ == kInternal || is_learner();
 }
 
 bool EtcdError::is_bad_token() const {
   const std::string_view text = what();
   return code_ == kUnauthenticated || text.find("invalid auth token") != std::string_view::npos ||
-         text.find("revision of auth store is old") != std::string_view::npos ||
-         text.find("user name is empty") != std::string_view::npos;
+         text.find("user name is empty") != std::string_view::npos || is_old_auth_revision();
+}
+
+bool EtcdError::is_old_auth_revision() const {
+  return std::string_view(what()).find("revision of auth store is old") != std::string_view::npos;
 }
 
 bool EtcdError::is_permission_denied() const {

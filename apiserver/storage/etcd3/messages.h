@@ -44,10 +44,14 @@ class EtcdError : public Error {
   bool is_compacted() const;
   bool is_future_revision() const;
   bool is_no_leader() const;
-  /// A temporary error of the member, not of the request.
+  /// The member is a learner, which has not started the request.
+  bool is_learner() const;
+  /// An error of the member, not of the request: another member may succeed.
   bool is_transient() const;
-  /// A token that is missing or no longer valid.
+  /// A token that is missing or no longer valid, or is_old_auth_revision().
   bool is_bad_token() const;
+  /// Users or roles have changed during the request, which was not executed.
+  bool is_old_auth_revision() const;
   bool is_permission_denied() const;
   /// Authentication is disabled in etcd, so there are no tokens.
   bool is_auth_not_enabled() const;

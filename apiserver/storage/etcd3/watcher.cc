@@ -31,9 +31,6 @@ constexpr std::size_t kOutgoing = 100;
 constexpr std::size_t kMaxWaitingBytes = 32u << 20;
 constexpr std::size_t kBatch = 16;
 constexpr std::size_t kInitialPage = 500;
-// The maximum number of consecutive new tokens that etcd rejects: a lagging member does not know a new
-// token yet.
-constexpr int kTokenTries = 5;
 constexpr std::chrono::milliseconds kFuturePoll{50};
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};

@@ -41,6 +41,8 @@ class BusyEtcd {
   int scans() const { return scans_; }
   int probes() const { return probes_; }
   int watches() const { return watches_; }
+  /// Lists of more than one object.
+  int lists() const { return lists_; }
   int progress_requests() const { return progress_requests_; }
   /// True: progress requests are answered, by a version that supports them.
   void tell_progress(bool tell) { tells_progress_ = tell; }
@@ -54,6 +56,8 @@ class BusyEtcd {
   void refuse_status(int times) { refused_status_ = times; }
   /// Ranges of changes since a revision fail, as in kine.
   void know_no_filters() { knows_filters_ = false; }
+  /// This many of the next watches are rejected.
+  void reject_watches(int times) { rejected_watches_ = times; }
   /// Whether lists succeed.
   void answer_lists(bool answer) { answers_lists_ = answer; }
 
@@ -86,6 +90,7 @@ class BusyEtcd {
     } else if (test::bytes_of(request, 1) == "/p/pods/n/") {
       answer.message(2, last_).number(4, 1);
     } else if (many) {
+      ++lists_;
       answer.append(all_.text()).number(4, count_);
     }
     call.send(answer.text());
@@ -93,6 +98,10 @@ class BusyEtcd {
 
   void watch(test::GrpcCall& call, test::Proto& created) {
     ++watches_;
+    if (rejected_watches_-- > 0) {
+      call.send(test::canceled("etcdserver: permission denied", 0, true).text());
+      return call.wait_for_end();
+    }
     call.send(created.number(3, 1).text());
     while (const auto more = call.message()) {
       if (!test::field_of(*more, 3)) continue;
@@ -110,6 +119,8 @@ class BusyEtcd {
   test::Proto last_;
   std::uint64_t count_ = 0;
   std::atomic<int> refused_status_{0};
+  std::atomic<int> rejected_watches_{0};
+  std::atomic<int> lists_{0};
   std::atomic<bool> answers_lists_{true};
   std::atomic<bool> knows_filters_{true};
   std::atomic<bool> tells_progress_{true};
@@ -172,6 +183,22 @@ TEST_F(CacherTest, WithoutChangeInformationReadsFromEtcd) {
   ASSERT_TRUE(pods_->wait_until_served());
   EXPECT_EQ(pods_->list("").objects.size(), 31u);
   EXPECT_GT(etcd_.scans(), 0);
+}
+
+TEST_F(CacherTest, AWatchThatIsRejectedForAShortTimeGoesOn) {
+  etcd_.reject_watches(3);
+  cache(std::chrono::hours(1));
+  ASSERT_TRUE(eventually([&] { return etcd_.watches() >= 4; }));
+  EXPECT_EQ(etcd_.lists(), 1);
+}
+
+TEST_F(CacherTest, AWatchThatIsRejectedForALongTimeCausesARelist) {
+  etcd_.reject_watches(3);
+  cacher::Options options;
+  options.rejection_patience = std::chrono::milliseconds(0);
+  cache(std::chrono::hours(1), options);
+  ASSERT_TRUE(eventually([&] { return etcd_.watches() >= 4; }));
+  EXPECT_EQ(etcd_.lists(), 4);
 }
 
 /// With an etcd that supports progress requests.

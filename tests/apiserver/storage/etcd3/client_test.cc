@@ -167,6 +167,20 @@ TEST(EtcdClientTest, AMemberWithoutALeaderIsReplaced) {
   EXPECT_EQ(client.range("/a").revision, 7u);
 }
 
+TEST(EtcdClientTest, ALearnerIsReplaced) {
+  // Up to 3.5, and from 3.6 on.
+  for (const int code : {EtcdError::kUnavailable, EtcdError::kFailedPrecondition}) {
+    GrpcServer learner(refuses(code, "etcdserver: rpc not supported for learner"));
+    GrpcServer server(answers(test::answer(7)));
+    const auto options = options_for({learner.url(), server.url()});
+    EXPECT_EQ(EtcdClient(options).range("/a").revision, 7u) << code;
+    EXPECT_EQ(EtcdClient(options).put("/a", "x"), 7u) << "a learner does not start writes";
+    EtcdOptions alone = options_for({learner.url()});
+    alone.request_timeout = std::chrono::minutes(10);
+    EXPECT_THROW(EtcdClient(alone).range("/a"), EtcdError) << "immediately";
+  }
+}
+
 /// The result of a read.
 rest::TransportError failure_of(EtcdClient& client) {
   try {
@@ -380,6 +394,108 @@ TEST(EtcdClientTest, SendsATokenAndRenewsIt) {
   EtcdClient client(options_of_user({server.url()}, "ann", "se\"cret"));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.range("/a").revision, 7u);
   EXPECT_EQ(tokens, 2);
+}
+
+// The members of a cluster do not learn a new token at the same time.
+TEST(EtcdClientTest, ATokenMayBeRejectedSeveralTimes) {
+  std::atomic<int> tokens{0};
+  GrpcServer server([&](GrpcCall& call) {
+    if (call.path() == "/etcdserverpb.Auth/Authenticate") {
+      call.send(test::Proto().bytes(2, "t" + std::to_string(++tokens)).text());
+    } else if (call.header("token") != "t3") {
+      call.end(kUnauthenticated, "etcdserver: invalid auth token");
+    } else {
+      call.send(test::answer(7).text());
+    }
+  });
+  EtcdClient client(options_of_user({server.url()}, "ann", "secret"));
+  EXPECT_EQ(client.put("/a", "x"), 7u);
+  EXPECT_EQ(tokens, 3);
+}
+
+TEST(EtcdClientTest, ARequestThatUsersAndRolesOvertakeIsRepeated) {
+  for (const std::string user : {"", "ann"}) {
+    std::atomic<int> requests{0};
+    GrpcServer server([&](GrpcCall& call) {
+      if (call.path() == "/etcdserverpb.Auth/Authenticate")
+        return static_cast<void>(call.send(test::Proto().bytes(2, "t").text()));
+      if (++requests % 3 != 0)
+        return call.end(EtcdError::kInvalidArgument, "etcdserver: revision of auth store is old");
+      call.send(test::answer(7).text());
+    });
+    EtcdClient client(options_of_user({server.url()}, user, user));
+    EXPECT_EQ(client.range("/a").revision, 7u) << user;
+    EXPECT_EQ(client.put("/a", "x"), 7u) << user;
+    EXPECT_EQ(requests, 6);
+  }
+}
+
+TEST(EtcdClientTest, AWriteWithoutATokenIsSentToAnotherMember) {
+  const auto breaks = [](GrpcCall& call) {
+    EXPECT_EQ(call.path(), "/etcdserverpb.Auth/Authenticate");
+    call.reset(Http2Error::kInternal);
+  };
+  const auto refuses_tokens = [](GrpcCall& call) {
+    EXPECT_EQ(call.path(), "/etcdserverpb.Auth/Authenticate");
+    call.end(EtcdError::kUnavailable, "etcdserver: request timed out");
+  };
+  GrpcServer breaking(breaks);
+  GrpcServer leaderless(refuses_tokens);
+  GrpcServer server([](GrpcCall& call) {
+    const bool asks = call.path() == "/etcdserverpb.Auth/Authenticate";
+    call.send(asks ? test::Proto().bytes(2, "t").text() : test::answer(7).text());
+  });
+  EtcdClient client(
+      options_of_user({breaking.url(), leaderless.url(), server.url()}, "ann", "secret"));
+  EXPECT_EQ(client.put("/a", "x"), 7u);
+}
+
+TEST(EtcdClientTest, ConcurrentRequestsShareATokenRequest) {
+  constexpr int kRequests = 8;
+  std::atomic<int> tokens{0};
+  std::atomic<bool> answers_tokens{false};
+  std::atomic<bool> accepts{false};
+  GrpcServer server([&](GrpcCall& call) {
+    if (call.path() != "/etcdserverpb.Auth/Authenticate")
+      return static_cast<void>(call.send(test::answer(7).text()));
+    ++tokens;
+    EXPECT_TRUE(test::eventually([&] { return answers_tokens.load(); }));
+    if (!accepts) return call.end(EtcdError::kInvalidArgument, "etcdserver: authentication failed");
+    call.send(test::Proto().bytes(2, "t").text());
+  });
+  EtcdClient client(options_of_user({server.url()}, "ann", "secret"));
+  for (const bool good : {false, true}) {
+    answers_tokens = false;
+    accepts = good;
+    tokens = 0;
+    std::atomic<int> begun{0};
+    std::atomic<int> answered{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kRequests; ++i) {
+      threads.emplace_back([&] {
+        TestThread thread;
+        RangeRequest request;
+        request.key = "/a";
+        ++begun;
+        try {
+          if (thread.run(client->range(std::move(request))).revision == 7) ++answered;
+        } catch (const EtcdError&) {
+        }
+      });
+    }
+    EXPECT_TRUE(test::eventually([&] { return begun == kRequests && tokens > 0; }));
+    answers_tokens = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(answered, good ? kRequests : 0);
+    EXPECT_LE(tokens, good ? 1 : kRequests - 1);
+  }
+}
+
+TEST(EtcdClientTest, ALeaseIsGrantedByTheNextMember) {
+  GrpcServer breaking([](GrpcCall& call) { call.reset(Http2Error::kInternal); });
+  GrpcServer server(answers(test::answer(7).number(2, 12).number(3, 60)));
+  EtcdClient client(options_for({breaking.url(), server.url()}));
+  EXPECT_EQ(client.run(client->grant_lease(std::chrono::seconds(60))).id, 12);
 }
 
 TEST(EtcdClientTest, ACompactedRevisionIsExpired) {

@@ -466,6 +466,18 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Error", ends(EtcdError::kUnauthenticated, "etcdserver: invalid auth token")}),
     [](const auto& test) { return std::string(test.param.name); });
 
+TEST(ScriptedWatcherTest, ALearnerOrAChangeOfUsersDoesNotEndTheWatch) {
+  ScriptedEtcd etcd(
+      {ends(EtcdError::kFailedPrecondition, "etcdserver: rpc not supported for learner"),
+       says(test::canceled("rpc error: code = InvalidArgument desc = etcdserver: "
+                           "revision of auth store is old",
+                           0, true)),
+       [](GrpcCall& c) { c.send(message(5, {event_of("a", 5)})); }});
+  // The user of a certificate, which has no token.
+  EtcdStore pods(options_for({etcd.url()}), "/p");
+  EXPECT_THAT(pods->watch("", from_revision(4))->take(1), ElementsAre("ADDED n/a"));
+}
+
 TEST(ScriptedWatcherTest, ATokenThatIsAlwaysRejectedEndsTheWatch) {
   for (const bool bad : {true, false}) {
     EtcdWithUsers etcd(1000,
