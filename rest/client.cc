@@ -9,6 +9,7 @@
 
 #include "lookout/api/detail/limits.h"
 #include "lookout/api/protobuf.h"
+#include "lookout/base/ascii.h"
 #include "lookout/base/async_event.h"
 #include "lookout/base/detail/log.h"
 #include "rest/client_impl.h"
@@ -41,7 +42,8 @@ detail::HttpServer server_of(const Config& config) {
       config.proxy_url.empty() ? detail::environment_proxy(config.server) : config.proxy_url;
   // The proxy resolves the server's name, as in client-go. libcurl's scheme for this is socks5h.
   constexpr std::string_view kSocks = "socks5://";
-  if (server.proxy.starts_with(kSocks)) server.proxy.replace(0, kSocks.size(), "socks5h://");
+  if (base::starts_with_ignoring_case(server.proxy, kSocks))
+    server.proxy.replace(0, kSocks.size(), "socks5h://");
   server.compression = !config.disable_compression;
   server.user_agent = config.user_agent;
   server.keepalive = config.keepalive;

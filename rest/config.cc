@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "lookout/base/ascii.h"
+#include "lookout/base/clock.h"
 #include "lookout/base/file_reader.h"
 #include "lookout/rest/kubeconfig.h"
 #include "lookout/version.h"
@@ -119,7 +120,7 @@ std::string normalized_server(const std::string& server, bool tls_by_default) {
 
 void check_proxy(const std::string& proxy) {
   if (proxy.empty()) return;
-  const std::string scheme = proxy.substr(0, proxy.find("://"));
+  const std::string scheme = base::lower_case(proxy.substr(0, proxy.find("://")));
   const bool known = scheme == "http" || scheme == "https" || scheme == "socks5";
   if (!known || !has_scheme(proxy)) {
     throw ConfigError("proxy_url: must begin with http://, https:// or socks5://");
@@ -347,6 +348,10 @@ Config Config::normalized() const {
     throw ConfigError("timeout: must not be negative");
   if (!(qps >= 0) || burst < 1)
     throw ConfigError("qps must not be negative, and burst must be at least 1");
+  // (They are added to times.)
+  out.keepalive.probe_after = Clock::limited(keepalive.probe_after);
+  out.keepalive.probe_timeout = Clock::limited(keepalive.probe_timeout);
+  out.keepalive.stream_silence = Clock::limited(keepalive.stream_silence);
   if (out.default_namespace.empty()) out.default_namespace = "default";
   if (!is_dns_label(out.default_namespace)) {
     throw ConfigError(

@@ -12,6 +12,7 @@
 
 #include "lookout/api/time.h"
 #include "lookout/base/base64.h"
+#include "lookout/base/clock.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/watched_file.h"
 #include "rest/exec_plugin.h"
@@ -237,8 +238,8 @@ class Credentials::Impl {
     std::optional<detail::ExecCredential> credential;
     std::string failure;
     try {
-      credential =
-          detail::run_exec_plugin(config_, {options_.exec_timeout, options_.exec_max_output}, stop);
+      credential = detail::run_exec_plugin(
+          config_, {Clock::limited(options_.exec_timeout), options_.exec_max_output}, stop);
     } catch (const std::exception& e) {
       failure = e.what();
     }

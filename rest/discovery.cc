@@ -34,6 +34,9 @@ void add_aggregated(const api::Object& list, std::vector<ApiResource>& out) {
         continue;
       }
       for (const api::Value r : version["resources"].elements()) {
+        // Only its subresources are served (client-go: "missing GVK"). Another group may serve a
+        // resource of this name.
+        if (r["responseKind"]["kind"].as_string().empty()) continue;
         api::Resource resource(name, std::string(version["version"].as_string()),
                                std::string(r["responseKind"]["kind"].as_string()),
                                std::string(r["resource"].as_string()),

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "lookout/base/base64.h"
+#include "lookout/base/json_text.h"
 #include "rest/child_process.h"
 #include "rest/key_pair.h"
 
@@ -25,12 +26,8 @@ constexpr std::string_view kV1 = "client.authentication.k8s.io/v1";
 constexpr std::string_view kV1beta1 = "client.authentication.k8s.io/v1beta1";
 constexpr std::string_view kInfoVariable = "KUBERNETES_EXEC_INFO";
 
+using base::write_text;
 using JsonWriter = rapidjson::Writer<rapidjson::StringBuffer>;
-
-void write_text(JsonWriter& out, std::string_view key, std::string_view value) {
-  out.Key(key.data(), static_cast<rapidjson::SizeType>(key.size()));
-  out.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
-}
 
 void write_text_if_any(JsonWriter& out, std::string_view key, std::string_view value) {
   if (!value.empty()) write_text(out, key, value);

@@ -10,6 +10,7 @@
 #include "lookout/api/json.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/base/ascii.h"
+#include "lookout/base/json_text.h"
 #include "rest/encodings.h"
 
 namespace lookout::rest::detail {
@@ -169,13 +170,9 @@ void add_write_options(Request& request, bool dry_run, const std::string& field_
 std::string delete_options_body(const DeleteOptions& options) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-  const auto text = [&](const char* key, std::string_view value) {
-    writer.Key(key);
-    writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
-  };
   writer.StartObject();
-  text("kind", "DeleteOptions");
-  text("apiVersion", "v1");
+  base::write_text(writer, "kind", "DeleteOptions");
+  base::write_text(writer, "apiVersion", "v1");
   if (options.grace_period_seconds) {
     writer.Key("gracePeriodSeconds");
     writer.Int64(*options.grace_period_seconds);
@@ -183,22 +180,23 @@ std::string delete_options_body(const DeleteOptions& options) {
   if (!options.precondition_uid.empty() || !options.precondition_resource_version.empty()) {
     writer.Key("preconditions");
     writer.StartObject();
-    if (!options.precondition_uid.empty()) text("uid", options.precondition_uid);
+    if (!options.precondition_uid.empty())
+      base::write_text(writer, "uid", options.precondition_uid);
     if (!options.precondition_resource_version.empty())
-      text("resourceVersion", options.precondition_resource_version);
+      base::write_text(writer, "resourceVersion", options.precondition_resource_version);
     writer.EndObject();
   }
   switch (options.propagation_policy) {
     case PropagationPolicy::kDefault:
       break;
     case PropagationPolicy::kOrphan:
-      text("propagationPolicy", "Orphan");
+      base::write_text(writer, "propagationPolicy", "Orphan");
       break;
     case PropagationPolicy::kBackground:
-      text("propagationPolicy", "Background");
+      base::write_text(writer, "propagationPolicy", "Background");
       break;
     case PropagationPolicy::kForeground:
-      text("propagationPolicy", "Foreground");
+      base::write_text(writer, "propagationPolicy", "Foreground");
       break;
   }
   if (options.dry_run) {

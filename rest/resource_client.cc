@@ -8,6 +8,7 @@
 #include "lookout/api/json.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/base/ascii.h"
+#include "lookout/base/clock.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/detail/run_on.h"
 #include "lookout/base/enum_names.h"
@@ -325,7 +326,7 @@ Awaitable<WatchStream> ResourceClient::async_watch(ListOptions options, DecodeOp
   detail::add_list_options(request, options);
   request.streaming = true;
   request.watch = true;
-  request.lasts = options.timeout;
+  request.lasts = Clock::limited(options.timeout);
   return on_strand(client_, rest::watch(client_->shared_from_this(), resource_, std::move(request),
                                         std::move(decode), BoundCall{std::move(call), binding_}));
 }

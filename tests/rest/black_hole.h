@@ -13,11 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout::test {
 
 /// A port of 127.0.0.1 whose accept queue is full, so that the kernel drops further connection
 /// attempts.
-class BlackHole {
+class BlackHole : public base::Pinned {
  public:
   BlackHole() {
     sockaddr_in at{};
@@ -44,8 +46,6 @@ class BlackHole {
   ~BlackHole() {
     for (const int fd : fds_) close(fd);
   }
-  BlackHole(const BlackHole&) = delete;
-  BlackHole& operator=(const BlackHole&) = delete;
 
   int port() const { return port_; }
   /// Lets the next client connect, without a response. Later ones cannot connect.

@@ -166,6 +166,22 @@ TEST(ConfigTest, AcceptsValidCombinations) {
   EXPECT_EQ(config.normalized(), config);
 }
 
+TEST(ConfigTest, TheSchemeOfAProxyMayBeInUpperCase) {
+  const Config config{.server = "https://host", .proxy_url = "HTTP://proxy:3128"};
+  EXPECT_EQ(config.normalized().proxy_url, config.proxy_url);
+}
+
+TEST(ConfigTest, TimesOfTheKeepAliveMayBeUnlimited) {
+  constexpr auto kNever = std::chrono::milliseconds::max();
+  const Config config{
+      .server = "https://host",
+      .keepalive = {.probe_after = kNever, .probe_timeout = kNever, .stream_silence = kNever}};
+  const rest::KeepAlive used = config.normalized().keepalive;
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_GT(now + used.probe_after + used.probe_timeout, now);
+  EXPECT_GT(now + used.stream_silence, now);
+}
+
 TEST(ConfigTest, SpaceAroundTheTokenIsRemoved) {
   EXPECT_EQ((Config{.server = "https://host", .bearer_token = " abc\n"}.normalized().bearer_token),
             "abc");

@@ -13,6 +13,7 @@
 #include "tests/rest/certificates.h"
 #include "tests/rest/credentials_fixture.h"
 #include "tests/support/files.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::rest {
 namespace {
@@ -272,14 +273,9 @@ TEST_F(CertificateFilesTest, AKeyFileMayComplementCertificateData) {
 }
 
 TEST_F(CertificateFilesTest, ReportsErrors) {
-  const auto error_with = [&](const test::KeyPair& pair) -> std::string {
+  const auto error_with = [&](const test::KeyPair& pair) {
     write(pair);
-    try {
-      (void)Credentials(config(), options()).current();
-    } catch (const ConfigError& e) {
-      return e.what();
-    }
-    return "";
+    return test::refusal<ConfigError>([&] { Credentials(config(), options()).current(); });
   };
   EXPECT_THAT(error_with({one_.certificate, two_.key}), HasSubstr("not that of the certificate"));
   EXPECT_THAT(error_with({"hello", one_.key}), HasSubstr("no certificate in PEM"));

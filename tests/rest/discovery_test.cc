@@ -158,6 +158,26 @@ TEST(DiscoveryTest, AGroupOfAnUnavailableServerIsOmitted) {
               ElementsAre("things.v1.up.test"));
 }
 
+/// As KubeVirt's console and vnc: the aggregated list then has a resource without a kind.
+TEST(DiscoveryTest, AResourceThatHasOnlySubresourcesIsOmitted) {
+  HttpServer server(HttpServer::answering([](const HttpRequest& request) -> HttpResponse {
+    if (request.target != "/apis")
+      return {.status = 404, .body = status_json(404, "NotFound", "no")};
+    const std::string console = R"(,"subresources":[{"subresource":"console","verbs":["get"],)"
+                                R"("responseKind":{"kind":"Console"}}]})";
+    return {.body =
+                R"({"kind":"APIGroupDiscoveryList","items":[)"
+                R"({"metadata":{"name":"subresources.vm.test"},"versions":[{"version":"v1",)"
+                R"("resources":[{"resource":"machines","responseKind":)"
+                R"({"group":"","version":"","kind":""})" +
+                console + R"(,{"resource":"disks")" + console +
+                R"(]}]},{"metadata":{"name":"vm.test"},"versions":[{"version":"v1",)"
+                R"("resources":[{"resource":"machines","responseKind":{"kind":"Machine"}}]}]}]})"};
+  }));
+  const auto found = rest::discover(Client{config_for(server)});
+  EXPECT_THAT(full_names(found), ElementsAre("machines.v1.vm.test"));
+}
+
 TEST(DiscoveryTest, AGroupWithAMalformedResponseIsOmitted) {
   for (const std::string bad : {"html", "nothing", "break", "status", "hang"}) {
     HttpServer server([&](HttpConnection& c) {

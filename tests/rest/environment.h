@@ -6,10 +6,12 @@
 #include <optional>
 #include <string>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout::test {
 
 /// Sets a variable, or unsets it for nullptr, and restores it at the end.
-class ScopedEnv {
+class ScopedEnv : public base::Pinned {
  public:
   ScopedEnv(std::string name, const char* value) : name_(std::move(name)) {
     if (const char* before = ::getenv(name_.c_str())) before_ = before;
@@ -18,8 +20,6 @@ class ScopedEnv {
   ScopedEnv(std::string name, const std::string& value)
       : ScopedEnv(std::move(name), value.c_str()) {}
   ~ScopedEnv() { set(before_ ? before_->c_str() : nullptr); }
-  ScopedEnv(const ScopedEnv&) = delete;
-  ScopedEnv& operator=(const ScopedEnv&) = delete;
 
  private:
   void set(const char* value) {

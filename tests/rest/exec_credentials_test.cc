@@ -12,10 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "lookout/base/pinned.h"
 #include "tests/rest/certificates.h"
 #include "tests/rest/credentials_fixture.h"
 #include "tests/rest/environment.h"
 #include "tests/support/bounded_wait.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::rest {
 namespace {
@@ -23,15 +25,13 @@ namespace {
 using ::testing::Each;
 
 /// Replaces the standard input of this process.
-class ScopedStdin {
+class ScopedStdin : public base::Pinned {
  public:
   explicit ScopedStdin(int fd) : saved_(::dup(STDIN_FILENO)) { ::dup2(fd, STDIN_FILENO); }
   ~ScopedStdin() {
     ::dup2(saved_, STDIN_FILENO);
     ::close(saved_);
   }
-  ScopedStdin(const ScopedStdin&) = delete;
-  ScopedStdin& operator=(const ScopedStdin&) = delete;
 
  private:
   int saved_;
@@ -72,12 +72,7 @@ class ExecTest : public CredentialsTest {
   }
   std::string token() { return credentials().current()->authorization; }
   std::string failure(const Config& config) {
-    try {
-      Credentials(config, options()).current();
-    } catch (const ConfigError& e) {
-      return e.what();
-    }
-    return "";
+    return test::refusal<ConfigError>([&] { Credentials(config, options()).current(); });
   }
   rapidjson::Document info() const {
     rapidjson::Document out;
@@ -85,11 +80,9 @@ class ExecTest : public CredentialsTest {
     return out;
   }
 
-  struct Descriptor {
+  struct Descriptor : base::Pinned {
     explicit Descriptor(int fd_in) : fd(fd_in) {}
     ~Descriptor() { ::close(fd); }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
     int get() const { return fd; }
     int fd;
   };
@@ -269,7 +262,7 @@ TEST_F(ExecTest, SupportsV1beta1) {
 }
 
 /// A terminal as standard input.
-class Terminal {
+class Terminal : public base::Pinned {
  public:
   Terminal() : master_(::posix_openpt(O_RDWR | O_NOCTTY)) {
     ::grantpt(master_);
@@ -280,8 +273,6 @@ class Terminal {
     ::close(slave_);
     ::close(master_);
   }
-  Terminal(const Terminal&) = delete;
-  Terminal& operator=(const Terminal&) = delete;
   int get() const { return slave_; }
 
  private:
@@ -406,6 +397,12 @@ TEST_F(ExecTest, TimeAndOutputAreBounded) {
   options.exec_timeout = 60s;
   EXPECT_THAT([&] { Credentials(config(), options).current(); },
               ThrowsMessage<ConfigError>(HasSubstr("printed more than 1000 bytes")));
+}
+
+TEST_F(ExecTest, TheTimeMayBeUnlimited) {
+  CredentialsOptions options = this->options();
+  options.exec_timeout = std::chrono::milliseconds::max();
+  EXPECT_EQ(Credentials(config(), options).current()->authorization, "Bearer one");
 }
 
 TEST_F(ExecTest, AFailureIsKeptForASecond) {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 
+#include "lookout/base/pinned.h"
 #include "tests/rest/client_testing.h"
 #include "tests/support/eventually.h"
 #include "tests/support/process.h"
@@ -26,7 +27,7 @@ using std::chrono::steady_clock;
 
 /// A second network namespace, joined to this one by a pair of virtual devices. It exists as long
 /// as a thread of this program, so nothing remains when the test ends.
-class SecondNetwork {
+class SecondNetwork : public base::Pinned {
  public:
   SecondNetwork() {
     if (find_program("ip").empty()) {
@@ -50,8 +51,6 @@ class SecondNetwork {
     inside([this] { ip({"link", "delete", far_}); });
     inside_.join();
   }
-  SecondNetwork(const SecondNetwork&) = delete;
-  SecondNetwork& operator=(const SecondNetwork&) = delete;
 
   /// The reason why it could not be created; empty if it was.
   const std::string& obstacle() const { return obstacle_; }

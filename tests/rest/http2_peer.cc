@@ -20,6 +20,8 @@
 #include <thread>
 #include <vector>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout::test {
 namespace {
 
@@ -113,7 +115,7 @@ class Wire : public Http2Peer::Connection {
 
 }  // namespace
 
-class Http2Peer::Impl {
+class Http2Peer::Impl : public base::Pinned {
  public:
   Impl(const KeyPair& pair, Script script)
       : script_(std::move(script)), context_(SSL_CTX_new(TLS_server_method())) {
@@ -153,8 +155,6 @@ class Http2Peer::Impl {
     for (const int fd : fds_) ::close(fd);
     ::close(listener_);
   }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
 
   int port() const { return port_; }
 

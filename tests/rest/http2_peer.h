@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "lookout/base/pinned.h"
 #include "tests/rest/certificates.h"
 
 namespace lookout::test {
@@ -13,7 +14,7 @@ namespace lookout::test {
 /// Listens on 127.0.0.1 with TLS and supports as much HTTP/2 as libcurl needs: it acknowledges
 /// settings and pings, ignores the heads of requests, and passes each complete request to the
 /// script.
-class Http2Peer {
+class Http2Peer : public base::Pinned {
  public:
   /// One connection. Only for the script.
   class Connection {
@@ -37,8 +38,6 @@ class Http2Peer {
 
   Http2Peer(const KeyPair& pair, Script script);
   ~Http2Peer();
-  Http2Peer(const Http2Peer&) = delete;
-  Http2Peer& operator=(const Http2Peer&) = delete;
 
   int port() const;
 

@@ -110,15 +110,15 @@ TEST_F(LogStreamTest, ALineArrivesWhileTheLogIsOpen) {
 }
 
 TEST_F(LogStreamTest, AStopEndsTheWait) {
-  auto log = pods([](HttpConnection& c) {
-               c.begin_chunks(200, "text/plain");
-               c.wait_for_close();
-             }).logs("web", {.follow = true});
+  constexpr std::size_t kMoreThanBuffers = 32'000'000;
   std::stop_source stop;
-  const std::jthread stopper([&] {
-    std::this_thread::sleep_for(20ms);
-    stop.request_stop();
-  });
+  auto log = pods([&](HttpConnection& c) {
+               c.begin_chunks(200, "text/plain");
+               // Unless next() waits, this blocks. The line does not end, so next() waits on.
+               c.chunk(std::string(kMoreThanBuffers, 'x'));
+               stop.request_stop();
+               c.wait_for_close();
+             }).logs("web", {.follow = true, .max_line_bytes = 2 * kMoreThanBuffers});
   EXPECT_EQ(kind_thrown([&] { log.next(stop.get_token()); }), Kind::kCancelled);
   EXPECT_EQ(kind_thrown([&] { log.next(); }), Kind::kCancelled);
 }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "tests/rest/client_testing.h"
 #include "tests/support/bounded_wait.h"
@@ -66,6 +67,21 @@ TEST(WarningsTest, AreReportedOnceEach) {
   EXPECT_EQ(told[0].text, R"(it is "old")");
   EXPECT_EQ(told[0].request, "get pods web");
   EXPECT_EQ(told[1].text, "another");
+}
+
+/// The texts come from outside: the memory of them is limited.
+TEST(WarningsTest, AreReportedAgainAfterAThousandOthers) {
+  int told = 0;
+  rest::detail::Warnings warnings([&](const Warning&) { ++told; });
+  const auto tell = [&](const std::string& text) {
+    warnings.tell({"299 - \"" + text + "\""}, "get pods");
+    return std::exchange(told, 0);
+  };
+  EXPECT_EQ(tell("first"), 1);
+  for (int i = 0; i < 900; ++i) EXPECT_EQ(tell(std::to_string(i)), 1);
+  EXPECT_EQ(tell("first"), 0);
+  for (int i = 900; i < 1100; ++i) EXPECT_EQ(tell(std::to_string(i)), 1);
+  EXPECT_EQ(tell("first"), 1);
 }
 
 TEST(WarningsTest, OfARejectionAreReported) {

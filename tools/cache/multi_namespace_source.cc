@@ -60,6 +60,8 @@ class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
   std::uint64_t open(std::shared_ptr<boost::asio::steady_timer> bell);
   /// Starts the parts of the watch. Throws what the program's Make throws.
   void start();
+  /// Throws what the last start() has thrown, if it has.
+  void rethrow_failed_start() const;
   /// Ends the watch and stops its parts.
   void close(std::uint64_t watch);
   bool all_parts_ended() const {
@@ -105,6 +107,7 @@ class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
   std::string resource_version_ = "1";       // the newest that a part has named
   std::set<std::shared_ptr<Part>> running_;  // those whose reflectors have not returned
   std::uint64_t past_errors_ = 0;            // of those that have
+  std::exception_ptr failed_start_;          // why the open watch could not be started
 };
 
 /// One namespace: its reflector and its objects.
@@ -290,9 +293,27 @@ std::uint64_t MultiNamespaceSource::Hub::open(std::shared_ptr<boost::asio::stead
 }
 
 void MultiNamespaceSource::Hub::start() {
-  start(namespaces());
-  const std::lock_guard lock(mutex_);
-  complete_if_all_listed();  // the set may be empty
+  std::exception_ptr failed;
+  try {
+    start(namespaces());
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    failed_start_ = failed;
+    complete_if_all_listed();  // the set may be empty
+  }
+  if (failed) std::rethrow_exception(failed);
+}
+
+void MultiNamespaceSource::Hub::rethrow_failed_start() const {
+  std::exception_ptr failed;
+  {
+    const std::lock_guard lock(mutex_);
+    failed = failed_start_;
+  }
+  if (failed) std::rethrow_exception(failed);
 }
 
 void MultiNamespaceSource::Hub::close(std::uint64_t watch) {
@@ -479,6 +500,8 @@ std::map<std::string, std::string> MultiNamespaceSource::unsynced() const {
 std::optional<SourceHealth> MultiNamespaceSource::health() const { return hub_->health(); }
 
 Awaitable<rest::ListMeta> MultiNamespaceSource::list(OnItem, rest::ListOptions, std::stop_token) {
+  // (The reflector lists when a watch list fails.)
+  hub_->rethrow_failed_start();
   throw api::StatusError::bad_request("several namespaces are watched, not listed");
   co_return rest::ListMeta();
 }

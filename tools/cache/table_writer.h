@@ -43,8 +43,9 @@ class TableWriter {
       return NewestTable::can_hold(change.after());
     });
     NewestTable* const table = core_.newest.load(std::memory_order_relaxed);
-    const bool usable = table != nullptr && holds_all_ && table->has_room_for(next->size);
-    auto other = usable       ? next_table(*table, *next, changes)
+    const std::size_t most = most_objects(changes);
+    const bool usable = table != nullptr && holds_all_ && table->has_room_for(most);
+    auto other = usable       ? next_table(*table, *next, changes, most)
                  : holds_all_ ? table_of(*next)
                               : nullptr;
     if (!usable) growing_.reset();
@@ -64,12 +65,28 @@ class TableWriter {
   }
 
  private:
+  /// The greatest number of objects while a table takes the changes one by one. A batch may add many
+  /// objects and remove them again.
+  std::size_t most_objects(std::span<const PreparedChange> changes) const {
+    std::size_t objects = core_.current.load(std::memory_order_relaxed)->size;
+    std::size_t most = objects;
+    for (const auto& change : changes) {
+      if (change.after() != nullptr) {
+        if (!change.before) most = std::max(most, ++objects);
+      } else if (change.before) {
+        --objects;
+      }
+    }
+    return most;
+  }
+
   /// A table of another size, if `table` no longer suits. Filling it at once would take milliseconds, so
-  /// each change copies a few slots. Null until it is complete.
+  /// each change copies a few slots. Null until it is complete. `most`: see most_objects().
   std::unique_ptr<NewestTable> next_table(const NewestTable& table, const State& next,
-                                          std::span<const PreparedChange> changes) {
+                                          std::span<const PreparedChange> changes,
+                                          std::size_t most) {
     constexpr std::size_t kSlotsEach = 32;
-    if (growing_ != nullptr && !growing_->has_room_for(next.size)) growing_.reset();
+    if (growing_ != nullptr && !growing_->has_room_for(most)) growing_.reset();
     if (growing_ == nullptr) {
       if (table.suits(next.size)) return nullptr;
       growing_ = std::make_unique<NewestTable>(next.size + next.size / 2);

@@ -66,6 +66,8 @@ std::string make_identity() {
 /// The work, running on its own strand, and its result.
 class LeaderElector::Running {
  public:
+  void begin() { begun_ = true; }
+  bool begun() const { return begun_; }
   std::stop_token done() const { return done_.get_token(); }
 
   void finish(std::exception_ptr error) {
@@ -77,6 +79,7 @@ class LeaderElector::Running {
   }
 
  private:
+  bool begun_ = false;
   std::stop_source done_;
   std::exception_ptr error_;
 };
@@ -122,24 +125,33 @@ Awaitable<End> LeaderElector::candidacy(AsyncWork work, std::stop_token stop) {
   co_await boost::asio::this_coro::reset_cancellation_state(boost::asio::disable_cancellation());
   const bool acquired = co_await acquire(stop);
   if (!acquired) co_return End::kStopped;
+  const auto running = std::make_shared<Running>();
+  std::exception_ptr failed;
   try {
-    co_return co_await lead(work, stop);
+    co_return co_await lead(running, work, stop);
   } catch (...) {
-    abandon();
-    throw;
+    failed = std::current_exception();
   }
+  co_await abandon(*running);
+  std::rethrow_exception(failed);
 }
 
-/// The renewal has ended unexpectedly: invalidates the leadership, so that running work stops writing.
-void LeaderElector::abandon() {
+/// The renewal has ended unexpectedly: invalidates the leadership, so that the work stops writing, and
+/// waits for the work. The configured clock may be the cause.
+Awaitable<void> LeaderElector::abandon(const Running& running) {
   std::shared_ptr<Leadership::State> leadership;
   {
     const std::lock_guard lock(mutex_);
     leadership = leadership_;
   }
-  if (!leadership) return;
+  if (!leadership) co_return;
   leadership->lost.store(true, std::memory_order_release);
   leadership->stop.request_stop();
+  const auto clock = Clock::real();
+  while (running.begun() && !running.done().stop_requested())
+    co_await clock->sleep(std::chrono::hours(24), running.done());
+  const std::lock_guard lock(mutex_);
+  leadership_.reset();
 }
 
 Awaitable<bool> LeaderElector::acquire(std::stop_token stop) {
@@ -157,19 +169,20 @@ Awaitable<bool> LeaderElector::acquire(std::stop_token stop) {
   co_return true;
 }
 
-Awaitable<End> LeaderElector::lead(const AsyncWork& work, const std::stop_token& stop) {
+Awaitable<End> LeaderElector::lead(std::shared_ptr<Running> running, const AsyncWork& work,
+                                   const std::stop_token& stop) {
   std::shared_ptr<Leadership::State> leadership;
   {
     const std::lock_guard lock(mutex_);
     leadership = leadership_;
   }
-  const auto running = std::make_shared<Running>();
   const auto start = [](AsyncWork task, Leadership given) -> Awaitable<void> {
     co_await task(std::move(given));
   };
   boost::asio::co_spawn(boost::asio::make_strand(client_.loop().context()),
                         start(work, Leadership(leadership)),
                         [running](std::exception_ptr error) { running->finish(std::move(error)); });
+  running->begin();
 
   // Until there is a reason to end.
   std::stop_source wake;

@@ -27,6 +27,8 @@ CandidateOptions checked(CandidateOptions options) {
   if (options.renew_period <= std::chrono::milliseconds(0) ||
       options.retry_period <= std::chrono::milliseconds(0) || !options.clock)
     throw InvalidArgument("lease candidate: there is no clock, or a period is not positive");
+  options.renew_period = Clock::limited(options.renew_period);
+  options.retry_period = Clock::limited(options.retry_period);
   return options;
 }
 

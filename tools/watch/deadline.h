@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 #include "lookout/tools/watch/until.h"
 
@@ -24,6 +25,8 @@ class Deadline {
   const std::shared_ptr<Clock>& clock() const { return clock_; }
   /// The error of an ended wait.
   WaitError error(std::optional<api::WatchEvent> last_event) const;
+  /// The same; after a timeout, the message ends with `state`.
+  WaitError error(const std::string& state) const;
 
  private:
   struct Forward {

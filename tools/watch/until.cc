@@ -39,6 +39,9 @@ const char* message(WaitError::Reason reason) {
 WaitError::WaitError(Reason reason, std::optional<api::WatchEvent> last_event)
     : Error(message(reason)), reason_(reason), last_event_(std::move(last_event)) {}
 
+WaitError::WaitError(Reason reason, const std::string& state)
+    : Error(message(reason) + (state.empty() ? "" : ": " + state)), reason_(reason) {}
+
 namespace detail {
 namespace {
 
@@ -69,6 +72,11 @@ Deadline::~Deadline() { done_.request_stop(); }
 WaitError Deadline::error(std::optional<api::WatchEvent> last_event) const {
   return {*expired_ ? WaitError::Reason::kTimeout : WaitError::Reason::kStopped,
           std::move(last_event)};
+}
+
+WaitError Deadline::error(const std::string& state) const {
+  if (!*expired_) return {WaitError::Reason::kStopped, std::string()};
+  return {WaitError::Reason::kTimeout, state};
 }
 
 }  // namespace detail

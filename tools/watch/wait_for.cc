@@ -1,5 +1,7 @@
 #include "lookout/tools/watch/wait_for.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <chrono>
@@ -99,6 +101,19 @@ Awaitable<std::optional<api::Object>> follow(RetryWatcher& watcher, const std::s
   co_return std::nullopt;
 }
 
+/// What a wait knows about its object, for the message of a timeout.
+struct LastState {
+  std::optional<bool> exists = {};
+  std::string error = {};
+
+  std::string describe(const std::string& name) const {
+    if (!error.empty()) return fmt::format("the state of {} is unknown: {}", name, error);
+    if (!exists) return fmt::format("the server has not answered yet for {}", name);
+    if (!*exists) return fmt::format("{} does not exist", name);
+    return fmt::format("{} exists, and does not meet it", name);
+  }
+};
+
 /// status.loadBalancer.ingress has entries, each with an address.
 bool has_addresses(const api::Object& object) {
   bool any = false;
@@ -119,7 +134,9 @@ Awaitable<api::Object> async_wait_for(std::shared_ptr<cache::ListerWatcher> sour
   retrying.clock = deadline.clock();
   cache::RepeatedError logged(deadline.clock());
   bool gave_up = false;  // the condition threw an exception
+  LastState last;
   const ObjectCondition holds = [&](const api::Object& object) {
+    last = {static_cast<bool>(object), {}};
     gave_up = true;
     const bool out = condition(object);
     gave_up = false;
@@ -137,17 +154,18 @@ Awaitable<api::Object> async_wait_for(std::shared_ptr<cache::ListerWatcher> sour
       if (state) co_return std::move(*state);
     } catch (const std::exception& e) {
       if (gave_up) throw;
-      if (deadline.over() && rest::is_cancelled(e)) throw deadline.error(std::nullopt);
+      if (deadline.over() && rest::is_cancelled(e)) throw deadline.error(last.describe(name));
       const bool unanswered = listing && was_not_answered(e);
       if (!unanswered && !must_list_anew(e) && !passes(e)) throw;
       pause = true;
+      last.error = e.what();
       if (unanswered && !deadline.over() && !logged.repeats(e))
         log::warn("waiting for {}: {}", name, e.what());
     }
-    if (deadline.over()) throw deadline.error(std::nullopt);
+    if (deadline.over()) throw deadline.error(last.describe(name));
     if (pause) {
       const bool slept = co_await deadline.clock()->sleep(kPause, deadline.token());
-      if (!slept) throw deadline.error(std::nullopt);
+      if (!slept) throw deadline.error(last.describe(name));
     }
   }
 }

@@ -47,9 +47,9 @@ Awaitable<void> async_on_error(Policy policy, Retriable retriable,
 /// with the resourceVersion that it has read. client-go's retry.RetryOnConflict.
 ///
 ///     retry::on_conflict([&] {
-///       auto change = deployments.get("web").edit();
+///       const auto change = deployments.get("web").edit();
 ///       change.spec().set_replicas(3);
-///       deployments.update(change.build());
+///       deployments.update(change);
 ///     });
 void on_conflict(const std::function<void()>& attempt, const Policy& policy = kDefaultRetry,
                  std::stop_token stop = {});

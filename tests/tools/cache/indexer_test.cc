@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <map>
 #include <random>
 #include <ranges>
@@ -9,6 +10,7 @@
 
 #include "lookout/api/error.h"
 #include "tests/support/allocations.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/matchers.h"
 #include "tests/support/objects.h"
 #include "tests/support/sanitizers.h"
@@ -505,6 +507,28 @@ TEST(IndexerTest, LookUpsAreRightWhileTheStoreGrowsAndShrinks) {
   }
   store.apply(many);
   EXPECT_TRUE(all_agree(2 * kMost));
+}
+
+/// The look-up table must have room for all of them at once. (Also while it is migrated to another size.)
+TEST(IndexerTest, ABatchMayAddManyObjectsAndRemoveThemAgain) {
+  Indexer store;
+  const auto stays = [](std::size_t number) { return "a/stays-" + std::to_string(number); };
+  auto done = std::async(std::launch::async, [&] {
+    std::size_t size = 0;
+    for (const std::size_t wanted : {3u, 13u, 14u, 30u, 52u, 53u, 60u, 500u}) {
+      for (; size < wanted; ++size) store.put(pod(stays(size)));
+      std::vector<StoreChange> batch;
+      for (std::size_t i = 0; i < 2 * wanted + 20; ++i)
+        batch.push_back({StoreChange::Type::kPut, pod("a/goes-" + std::to_string(i))});
+      for (std::size_t i = 0; i < 2 * wanted + 20; ++i)
+        batch.push_back({StoreChange::Type::kRemove, batch[i].object});
+      store.apply(batch);
+      EXPECT_EQ(store.size(), size);
+      for (std::size_t i = 0; i < size; ++i) EXPECT_TRUE(store.get_by_key(stays(i))) << i;
+      EXPECT_FALSE(store.get_by_key("a/goes-0"));
+    }
+  });
+  test::get(done);
 }
 
 TEST(IndexerTest, AnEmptyHandleIsRejectedEvenIfItHasAKey) {

@@ -139,39 +139,34 @@ struct Told {
   const char* name;
   int version;
   const char* uid;
-  bool forgets;
+  bool update_forgets;
+  bool deletion_forgets;
 };
-class MutationCacheUpdateTest : public MutationCacheTest,
-                                public testing::WithParamInterface<Told> {};
-TEST_P(MutationCacheUpdateTest, AnAdditionOrUpdateReplacesAWriteThatIsNotNewer) {
-  options_.include_adds = true;
-  auto& cache = make();
-  cache.mutation(thing("x", 5));
-  cache.on_add_or_update(thing("x", GetParam().version, GetParam().uid));
-  EXPECT_EQ(version("x"), GetParam().forgets ? "" : "5");
+class MutationCacheToldTest : public MutationCacheTest, public testing::WithParamInterface<Told> {
+ protected:
+  MutationCache& make_with_a_write() {
+    options_.include_adds = true;
+    auto& cache = make();
+    cache.mutation(thing("x", 5));
+    return cache;
+  }
+  const api::Object told_ = thing("x", GetParam().version, GetParam().uid);
+};
+TEST_P(MutationCacheToldTest, AnAdditionOrUpdateReplacesAWriteThatIsNotNewer) {
+  make_with_a_write().on_add_or_update(told_);
+  EXPECT_EQ(version("x"), GetParam().update_forgets ? "" : "5");
 }
-INSTANTIATE_TEST_SUITE_P(, MutationCacheUpdateTest,
-                         testing::Values(Told{"Older", 4, "1", false}, Told{"Same", 5, "1", true},
-                                         Told{"Newer", 6, "1", true},
-                                         Told{"NewerOfAnotherLife", 6, "2", true},
-                                         Told{"OlderOfAnotherLife", 4, "2", false}),
-                         [](const auto& test) { return test.param.name; });
-
-class MutationCacheDeleteTest : public MutationCacheTest,
-                                public testing::WithParamInterface<Told> {};
-TEST_P(MutationCacheDeleteTest, ADeletionEvictsAWriteOfTheSameObject) {
-  options_.include_adds = true;
-  auto& cache = make();
-  cache.mutation(thing("x", 5));
-  cache.on_delete(thing("x", GetParam().version, GetParam().uid));
-  EXPECT_EQ(version("x"), GetParam().forgets ? "" : "5");
-  EXPECT_EQ(on_node("n1").size(), GetParam().forgets ? 0u : 1u);
+TEST_P(MutationCacheToldTest, ADeletionEvictsAWriteOfTheSameObject) {
+  make_with_a_write().on_delete(told_);
+  EXPECT_EQ(version("x"), GetParam().deletion_forgets ? "" : "5");
+  EXPECT_EQ(on_node("n1").size(), GetParam().deletion_forgets ? 0u : 1u);
 }
-INSTANTIATE_TEST_SUITE_P(, MutationCacheDeleteTest,
-                         testing::Values(Told{"Older", 4, "1", true}, Told{"Same", 5, "1", true},
-                                         Told{"Newer", 6, "1", true},
-                                         Told{"NewerOfAnotherLife", 6, "2", true},
-                                         Told{"OlderOfAnotherLife", 4, "2", false}),
+INSTANTIATE_TEST_SUITE_P(, MutationCacheToldTest,
+                         testing::Values(Told{"Older", 4, "1", false, true},
+                                         Told{"Same", 5, "1", true, true},
+                                         Told{"Newer", 6, "1", true, true},
+                                         Told{"NewerOfAnotherLife", 6, "2", true, true},
+                                         Told{"OlderOfAnotherLife", 4, "2", false, false}),
                          [](const auto& test) { return test.param.name; });
 
 TEST_F(MutationCacheTest, AWriteThatReturnsAfterTheDeletionStaysDeleted) {

@@ -37,6 +37,12 @@ class ReclaimerTest : public testing::Test {
   std::uint64_t pin() {
     return reclaimer_->pin([this] { return version_; });
   }
+  void expect_kept_until_unpinned(std::uint64_t pinned, const Piece* a) {
+    reclaimer_->reclaim();
+    EXPECT_EQ(*a, 0);
+    reclaimer_->unpin(pinned);
+    EXPECT_EQ(*a, 1);
+  }
 
   std::uint64_t version_ = 1;
   std::vector<std::unique_ptr<Piece>> pieces_;
@@ -65,10 +71,7 @@ TEST_F(ReclaimerTest, APinKeepsItsPiecesUntilItEnds) {
   const auto pinned = pin();
   EXPECT_EQ(pinned, 1u);
   publish({{a, 1}});
-  reclaimer_->reclaim();
-  EXPECT_EQ(*a, 0);
-  reclaimer_->unpin(pinned);
-  EXPECT_EQ(*a, 1);
+  expect_kept_until_unpinned(pinned, a);
 }
 
 TEST_F(ReclaimerTest, APinDoesNotKeepPiecesOfLaterVersions) {
@@ -97,10 +100,7 @@ TEST_F(ReclaimerTest, TheLastPinOfAVersionReleasesItsPieces) {
   const auto two = pin();
   publish({{a, 1}});
   reclaimer_->unpin(one);
-  reclaimer_->reclaim();
-  EXPECT_EQ(*a, 0);
-  reclaimer_->unpin(two);
-  EXPECT_EQ(*a, 1);
+  expect_kept_until_unpinned(two, a);
 }
 
 TEST_F(ReclaimerTest, AnOlderPinKeepsPiecesAfterANewerOneEnds) {
@@ -128,10 +128,7 @@ TEST_F(ReclaimerTest, PinsEndInAnyOrder) {
   publish({{a, 1}});
   reclaimer_->unpin(at1);
   reclaimer_->unpin(at3);
-  reclaimer_->reclaim();
-  EXPECT_EQ(*a, 0);
-  reclaimer_->unpin(at2);
-  EXPECT_EQ(*a, 1);
+  expect_kept_until_unpinned(at2, a);
 }
 
 TEST_F(ReclaimerTest, AGuardKeepsPiecesOfItsVersion) {

@@ -162,12 +162,23 @@ class ReflectorTest : public testing::Test {
     advance(*wait);
     return true;
   }
+  /// The watch opens and fails; the reflector waits, and lists again.
+  void list_after_a_failed_watch() {
+    open_watch();
+    fail_watch(api::StatusError::internal_error("oops"));
+    EXPECT_TRUE(back_off());
+  }
   void expect_stop() {
     stop_.request_stop();
     settle();
     EXPECT_TRUE(done_) << "it still runs";
     EXPECT_EQ(source_->open_watchers(), 0u);
     EXPECT_EQ(clock_->sleepers(), 0u);
+  }
+  void expect_stop_in_back_off() {
+    settle();
+    EXPECT_EQ(clock_->sleepers(), 1u);
+    expect_stop();
   }
 
   std::size_t lists() const { return source_->lists().size(); }

@@ -233,9 +233,7 @@ TEST_F(ReflectorTest, StopsInAWatch) {
 TEST_F(ReflectorTest, StopsInTheBackOffOfAList) {
   start(store_);
   source_->list_throws(transport_error(Kind::kRefused));
-  settle();
-  EXPECT_EQ(clock_->sleepers(), 1u);
-  expect_stop();
+  expect_stop_in_back_off();
   EXPECT_EQ(lists(), 1u);
 }
 TEST_F(ReflectorTest, StopsInTheBackOffOfAWatch) {
@@ -243,9 +241,7 @@ TEST_F(ReflectorTest, StopsInTheBackOffOfAWatch) {
   bookmark("11");
   source_->close_watch();
   source_->watch_throws(transport_error(Kind::kRefused));
-  settle();
-  EXPECT_EQ(clock_->sleepers(), 1u);
-  expect_stop();
+  expect_stop_in_back_off();
   EXPECT_EQ(watches(), 2u);
 }
 TEST_F(ReflectorResyncTest, StopsTheResync) {

@@ -101,9 +101,7 @@ TEST_P(ReflectorUnavailableTest, ListsTheNewestStateIfItsVersionIsUnavailable) {
   EXPECT_EQ(last_watch().resource_version, "30");
 
   // Later lists are the usual ones.
-  open_watch();
-  fail_watch(StatusError::internal_error("oops"));
-  ASSERT_TRUE(back_off());
+  list_after_a_failed_watch();
   EXPECT_EQ(last_list().resource_version, "30");
   EXPECT_EQ(last_list().limit, 0);
 }
@@ -171,9 +169,7 @@ TEST_F(ReflectorTest, KeepsPagingIfTheWatchCachePages) {
   start(store_);
   list({{pod("a/x")}, "10", "page-2"});
   list({{pod("a/y")}, "10"});
-  open_watch();
-  fail_watch(StatusError::internal_error("oops"));
-  ASSERT_TRUE(back_off());
+  list_after_a_failed_watch();
   EXPECT_EQ(last_list().resource_version, "10");
   EXPECT_EQ(last_list().limit, 500);
 }
@@ -185,9 +181,7 @@ TEST_F(ReflectorTest, DoesNotKeepPagingAfterAListFromEtcd) {
   source_->list_throws(StatusError::expired("too old"));
   list({{pod("a/x")}, "20", "page-2"});
   list({{pod("a/y")}, "20"});
-  open_watch();
-  fail_watch(StatusError::internal_error("oops"));
-  ASSERT_TRUE(back_off());
+  list_after_a_failed_watch();
   EXPECT_EQ(last_list().resource_version, "20");
   EXPECT_EQ(last_list().limit, 0);
 }
@@ -204,9 +198,7 @@ TEST_F(ReflectorTest, AnExpiredPageLeadsToAFullList) {
   list({{pod("a/x", 2)}, "12"});
   EXPECT_THAT(store_.contents(), ElementsAre("a/x@2"));
   EXPECT_THAT(errors_, IsEmpty());
-  open_watch();
-  fail_watch(StatusError::internal_error("oops"));
-  back_off();
+  list_after_a_failed_watch();
   EXPECT_EQ(last_list().limit, 500) << "pages were made of version 0";
 }
 
@@ -245,9 +237,7 @@ TEST_F(ReflectorTest, AlwaysPagesIfConfigured) {
   start(store_);
   EXPECT_EQ(last_list().limit, 7);
   list({{pod("a/x")}, "10"});
-  open_watch();
-  fail_watch(StatusError::internal_error("oops"));
-  back_off();
+  list_after_a_failed_watch();
   EXPECT_EQ(last_list().resource_version, "10");
   EXPECT_EQ(last_list().limit, 7);
 }
@@ -308,9 +298,7 @@ TEST_F(ReflectorTest, AnUnchangedListCostsNoMemory) {
   start(controller);
   const auto same = pod("a/same", 1);
   list({{same, pod("a/changed", 1)}, "10"});
-  open_watch();
-  fail_watch(StatusError::internal_error("oops"));
-  back_off();
+  list_after_a_failed_watch();
   list({{pod("a/same", 1), pod("a/changed", 2)}, "20"});
   EXPECT_TRUE(store.get("a", "same").same(same));
   EXPECT_EQ(store.get("a", "changed").resource_version(), "2");

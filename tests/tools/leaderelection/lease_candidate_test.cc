@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "lookout/api/draft.h"
 #include "lookout/api/error.h"
@@ -108,11 +107,18 @@ TEST_F(LeaseCandidateTest, IsRenewedPeriodically) {
   ASSERT_TRUE(eventually([&] { return static_cast<bool>(found()); }));
   const std::string before = renew_time();
   ASSERT_TRUE(eventually([&] { return clock_->sleepers() == 1; }));
-  clock_->advance(4min + 59s);
-  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(clock_->next_wake(), 5min);
   EXPECT_EQ(renew_time(), before);
-  clock_->advance(1s);
+  clock_->advance(5min);
   ASSERT_TRUE(eventually([&] { return renew_time() > before; }));
+}
+
+TEST_F(LeaseCandidateTest, MayBeRenewedOnlyWhenItIsPinged) {
+  options_.renew_period = std::chrono::milliseconds::max();
+  start();
+  ASSERT_TRUE(eventually([&] { return static_cast<bool>(found()); }));
+  ASSERT_TRUE(eventually([&] { return clock_->sleepers() == 1; }));
+  EXPECT_GT(clock_->next_wake(), 24h * 365);
 }
 
 TEST_F(LeaseCandidateTest, IsRecreatedAfterADeletion) {

@@ -1,5 +1,6 @@
 #include "lookout/tools/record/event_broadcaster.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -675,6 +676,28 @@ TEST_F(SeriesEventsTest, AHangingWriteDoesNotBlockOtherSeries) {
 /// With the embedded server.
 class ServedEventsTest : public testing::TestWithParam<EventsApi> {
  protected:
+  /// The event that is written after the same one was recorded several times, as "count uid: text".
+  std::string recorded(int times, const api::Object& about) {
+    BroadcasterOptions options;
+    options.api = GetParam();
+    EventBroadcaster broadcaster(client_, options);
+    const auto recorder = broadcaster.recorder({.component = "website"});
+    for (int i = 0; i < times; ++i) recorder->normal(about, "Changed", "the colour is blue");
+    EXPECT_TRUE(broadcaster.shutdown(30s));
+    std::vector<std::string> out;
+    if (GetParam() == EventsApi::kCore) {
+      for (const auto& event : client_.resource<k8s::core::v1::Event>("default").list().items)
+        out.push_back(fmt::format("{} {}: {}", event.count().value_or(0),
+                                  event.involved_object().uid(), event.message()));
+    } else {
+      for (const auto& event : client_.resource<k8s::events::v1::Event>("default").list().items)
+        out.push_back(fmt::format("{} {}: {}", event.series().count(), event.regarding().uid(),
+                                  event.note()));
+    }
+    EXPECT_EQ(out.size(), 1U);
+    return out.empty() ? "" : out.front();
+  }
+
   const apiserver::Server server_;
   const rest::Client client_{server_.client_config()};
 };
@@ -682,48 +705,12 @@ class ServedEventsTest : public testing::TestWithParam<EventsApi> {
 TEST_P(ServedEventsTest, AreWrittenAndCounted) {
   const auto maps = client_.resource<k8s::core::v1::ConfigMap>("default");
   const auto map = maps.create(k8s::core::v1::ConfigMap::draft("settings", "default"));
-  BroadcasterOptions options;
-  options.api = GetParam();
-  {
-    EventBroadcaster broadcaster(client_, options);
-    const auto recorder = broadcaster.recorder({.component = "website"});
-    for (int i = 0; i < 3; ++i) recorder->normal(map, "Changed", "the colour is blue");
-    EXPECT_TRUE(broadcaster.shutdown(30s));
-  }
-  if (GetParam() == EventsApi::kCore) {
-    const auto events = client_.resource<k8s::core::v1::Event>("default").list();
-    ASSERT_EQ(events.items.size(), 1U);
-    EXPECT_EQ(events.items[0].count(), 3);
-    EXPECT_EQ(events.items[0].involved_object().uid(), map.uid());
-    EXPECT_EQ(events.items[0].message(), "the colour is blue");
-  } else {
-    const auto events = client_.resource<k8s::events::v1::Event>("default").list();
-    ASSERT_EQ(events.items.size(), 1U);
-    EXPECT_EQ(events.items[0].series().count(), 3);
-    EXPECT_EQ(events.items[0].regarding().uid(), map.uid());
-    EXPECT_EQ(events.items[0].note(), "the colour is blue");
-  }
+  EXPECT_EQ(recorded(3, map), fmt::format("3 {}: the colour is blue", map.uid()));
 }
 
 TEST_P(ServedEventsTest, OfClusterScopedObjectsAreInDefault) {
   const auto ns = client_.resource<k8s::core::v1::Namespace>().get("default");
-  BroadcasterOptions options;
-  options.api = GetParam();
-  EventBroadcaster broadcaster(client_, options);
-  const auto recorder = broadcaster.recorder({.component = "website"});
-  for (int i = 0; i < 2; ++i) recorder->normal(ns, "Changed", "the colour is blue");
-  ASSERT_TRUE(broadcaster.shutdown(30s));
-  if (GetParam() == EventsApi::kCore) {
-    const auto events = client_.resource<k8s::core::v1::Event>("default").list();
-    ASSERT_EQ(events.items.size(), 1U);
-    EXPECT_EQ(events.items[0].involved_object().uid(), ns.uid());
-    EXPECT_EQ(events.items[0].count(), 2);
-  } else {
-    const auto events = client_.resource<k8s::events::v1::Event>("default").list();
-    ASSERT_EQ(events.items.size(), 1U);
-    EXPECT_EQ(events.items[0].regarding().uid(), ns.uid());
-    EXPECT_EQ(events.items[0].series().count(), 2);
-  }
+  EXPECT_EQ(recorded(2, ns), fmt::format("2 {}: the colour is blue", ns.uid()));
 }
 
 TEST_P(ServedEventsTest, AreFoundByTheFieldSelector) {

@@ -72,6 +72,16 @@ TEST_F(UntilTest, WithoutATimeoutWaitsUntilAStop) {
   EXPECT_EQ(reason(*wait), Reason::kStopped);
 }
 
+TEST_F(UntilTest, AStopBeforeTheTimeoutIsNoticedIsTheReason) {
+  source_->watch_opens();
+  const auto wait = until_without_retry({kIsAdded}, 10s);
+  // The loop learns of both together.
+  clock_->advance(10s);
+  stop_.request_stop();
+  settle();
+  EXPECT_EQ(reason(*wait), Reason::kStopped);
+}
+
 TEST_F(UntilTest, TheTimeoutIncludesTheStartOfTheWatch) {
   const auto wait = until_without_retry({kIsAdded}, 10s);  // no response
   advance(10s);

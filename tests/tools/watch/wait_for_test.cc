@@ -153,6 +153,33 @@ TEST_F(WaitForTest, EndsAtItsTimeoutOrAStop) {
   EXPECT_EQ(reason(*wait), Reason::kStopped);
 }
 
+TEST_F(WaitForTest, ATimeoutSaysWhatIsKnownOfTheObject) {
+  const auto message_of = [&](ObjectCondition condition) -> std::string {
+    const auto wait = wait_for_x(std::move(condition), 10s);
+    advance(10s);
+    try {
+      wait->get();
+    } catch (const WaitError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const std::string start = "timed out waiting for the condition: ";
+  EXPECT_EQ(message_of(exists()), start + "the server has not answered yet for x");
+  source_->list_returns({{}, "10"});
+  source_->watch_opens();
+  EXPECT_EQ(message_of(exists()), start + "x does not exist");
+  source_->list_returns({{pod("a/x", 3)}, "10"});
+  source_->watch_opens();
+  EXPECT_EQ(message_of(at_version("4")), start + "x exists, and does not meet it");
+  clock_->skip_sleeps_below(0s);
+  source_->list_throws(rest::TransportError(rest::TransportError::Kind::kRefused, "no server"));
+  const auto wait = wait_for_x(exists(), 500ms);  // during a pause
+  advance(500ms);
+  EXPECT_THAT([&] { wait->get(); },
+              testing::ThrowsMessage<WaitError>(start + "the state of x is unknown: no server"));
+}
+
 TEST_F(WaitForTest, AnExceptionOfTheConditionIsRethrown) {
   source_->list_returns({{pod("a/x", 3)}, "10"});
   const auto wait =

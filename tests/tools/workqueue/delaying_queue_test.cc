@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "lookout/testing/fake_clock.h"
 #include "lookout/tools/workqueue/rate_limiting_queue.h"
@@ -28,6 +32,15 @@ class DelayingQueueTest : public testing::Test {
     advance(5s);
     EXPECT_TRUE(test::eventually([&] { return queue.size() == 2; }));
     return queue.get().value_or("nothing");
+  }
+  /// workqueue_retries_total; -1 if there is no such metric.
+  static double retries(const DelayingQueue<std::string>& queue) {
+    std::vector<metrics::Sample> all;
+    queue.collect(all);
+    const auto at = std::find_if(all.begin(), all.end(), [](const metrics::Sample& sample) {
+      return sample.name == "workqueue_retries_total";
+    });
+    return at == all.end() ? -1 : at->value;
   }
   void expect_nothing_sleeps() {
     EXPECT_TRUE(test::eventually([&] { return clock_->sleepers() == 0; }));
@@ -160,6 +173,26 @@ TEST_F(DelayingQueueTest, AShutdownDropsItemsThatAreNotDue) {
   expect_nothing_sleeps();
 }
 
+TEST_F(DelayingQueueTest, AShutdownReleasesDelayedItems) {
+  using Item = std::shared_ptr<int>;
+  for (const bool drain : {false, true}) {
+    SCOPED_TRACE(drain);
+    DelayingQueueOptions<Item> shared;
+    shared.clock = clock_;
+    shared.loop = loop_;
+    DelayingQueue<Item> queue(std::move(shared));
+    const auto item = std::make_shared<int>(1);
+    queue.add_after(item, 1h);
+    EXPECT_GT(item.use_count(), 1);
+    if (drain) {
+      EXPECT_TRUE(queue.shut_down_with_drain());
+    } else {
+      queue.shut_down();
+    }
+    EXPECT_EQ(item.use_count(), 1);
+  }
+}
+
 TEST_F(DelayingQueueTest, ReleasesItsTimers) {
   {
     DelayingQueue<std::string> queue(options());
@@ -182,13 +215,7 @@ TEST_F(DelayingQueueTest, CountsRetries) {
   queue.add_after("a", 1s);
   queue.add_after("a", 0s);
   queue.add("a");
-  std::vector<metrics::Sample> all;
-  queue.collect(all);
-  const auto retries = std::find_if(all.begin(), all.end(), [](const metrics::Sample& sample) {
-    return sample.name == "workqueue_retries_total";
-  });
-  ASSERT_NE(retries, all.end());
-  EXPECT_EQ(retries->value, 2);
+  EXPECT_EQ(retries(queue), 2);
 }
 
 TEST_F(DelayingQueueTest, ManyThreadsAddConcurrently) {

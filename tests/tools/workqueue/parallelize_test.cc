@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace lookout::workqueue {
@@ -51,6 +53,17 @@ TEST(ParallelizeUntilTest, AnExceptionEndsTheWorkAndIsRethrown) {
     EXPECT_THROW(parallelize_until({}, workers, 1000, work), std::runtime_error);
     EXPECT_LE(done, static_cast<int>(9 + workers)) << "each worker throws once";
   }
+}
+
+TEST(ParallelizeUntilTest, AnExceptionOfOneWorkerEndsTheOthers) {
+  constexpr int kPieces = 3000;
+  std::atomic<int> done{0};
+  const auto work = [&](std::size_t) {
+    if (++done == 1) throw std::runtime_error("no");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  EXPECT_THROW(parallelize_until({}, 2, kPieces, work), std::runtime_error);
+  EXPECT_LT(done, kPieces);
 }
 
 }  // namespace

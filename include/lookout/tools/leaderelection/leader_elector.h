@@ -123,10 +123,11 @@ class LeaderElector : public metrics::Source {
 
   Awaitable<End> candidacy(AsyncWork work, std::stop_token stop);
   Awaitable<bool> acquire(std::stop_token stop);
-  Awaitable<End> lead(const AsyncWork& work, const std::stop_token& stop);
+  Awaitable<End> lead(std::shared_ptr<Running> running, const AsyncWork& work,
+                      const std::stop_token& stop);
   Awaitable<bool> renew_until(std::stop_token wake, std::stop_token done);
   Awaitable<bool> try_to_hold(std::optional<Clock::TimePoint> deadline, std::stop_token stop);
-  void abandon();
+  Awaitable<void> abandon(const Running& running);
   Awaitable<void> release();
   k8s::coordination::v1::Lease made_anew(const k8s::coordination::v1::Lease& seen) const;
   k8s::coordination::v1::Lease held_lease(const k8s::coordination::v1::Lease& before) const;

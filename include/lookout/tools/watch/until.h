@@ -47,6 +47,8 @@ class WaitError : public Error {
     kClosed    ///< the watch ended (client-go's ErrWatchClosed)
   };
   WaitError(Reason reason, std::optional<api::WatchEvent> last_event);
+  /// Appends `state`, if it is not empty, to the message.
+  WaitError(Reason reason, const std::string& state);
 
   Reason reason() const { return reason_; }
   /// The last event that a condition was called with.

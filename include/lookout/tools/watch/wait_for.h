@@ -31,9 +31,10 @@ using ObjectCondition = std::function<bool(const api::Object& object)>;
 /// The wait sees states: it may skip some, but never the last one. It lists first, then watches,
 /// and recovers from a broken watch, a busy or unreachable server, 410 Gone, a failing credential
 /// plugin, and a response that is not from an API server (a proxy's page). Throws WaitError on
-/// timeout or if a stop is requested, api::StatusError if the server refuses, and api::DecodeError
-/// if the object cannot be decoded, because the condition is then unknown. The blocking form throws
-/// InvalidArgument on the event loop; await the coroutine on a strand.
+/// timeout (its message says whether the object exists, or the last failure) or if a stop is
+/// requested, api::StatusError if the server refuses, and api::DecodeError if the object cannot be
+/// decoded, because the condition is then unknown. The blocking form throws InvalidArgument on the
+/// event loop; await the coroutine on a strand.
 Awaitable<api::Object> async_wait_for(std::shared_ptr<cache::ListerWatcher> source,
                                       std::string name, ObjectCondition condition,
                                       WaitOptions options = WaitOptions());
@@ -86,6 +87,7 @@ ObjectCondition is_pod_running();
 ObjectCondition is_pod_ready();
 /// The server serves the definition's objects. (Discovery may list them a moment later.)
 ObjectCondition is_crd_established();
+/// The Job has succeeded. For one that may fail: any_of(is_job_completed(), has_condition("Failed")).
 ObjectCondition is_job_completed();
 /// The newest replica set is available, and the controller has seen the newest spec.
 ObjectCondition is_deployment_completed();
