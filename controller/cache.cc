@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "controller/cache_core.h"
@@ -73,11 +74,57 @@ namespace detail {
 
 namespace {
 
+/// Sets what `to` leaves open.
+void inherit(NamespaceOptions& to, const auto& from, bool projection = true) {
+  const auto unset = [](auto& member, const auto& value) {
+    if (!member) member = value;
+  };
+  unset(to.label_selector, from.label_selector);
+  unset(to.field_selector, from.field_selector);
+  if (projection) unset(to.projection, from.projection);
+}
+
+/// What the options of a kind say about a namespace.
+NamespaceOptions given_for(const KindOptions& options, const std::string& ns) {
+  NamespaceOptions out;
+  if (const auto single = options.by_namespace.find(ns); single != options.by_namespace.end())
+    out = single->second;
+  inherit(out, options);
+  return out;
+}
+
+/// The field selector, without the objects of these namespaces.
+std::string without(std::string selector, const std::vector<std::string>& namespaces) {
+  for (const std::string& ns : namespaces) {
+    if (ns.empty()) continue;
+    if (!selector.empty()) selector += ',';
+    selector += "metadata.namespace!=" + api::fields::escape_value(ns);
+  }
+  return selector;
+}
+
 /// An empty list means all namespaces.
 bool watches_all_of(const CachedKind& kind, const std::vector<std::string>& namespaces) {
   if (namespaces.empty()) return kind.parts.front().ns.empty();
   return std::all_of(namespaces.begin(), namespaces.end(),
                      [&](const std::string& ns) { return kind.part_for(ns) != nullptr; });
+}
+
+/// True if what the options set is how the kind is cached.
+bool agrees(const CachedKind& kind, const KindOptions& options) {
+  const auto same = [](const auto& given, const auto& has) { return !given || given == has; };
+  for (const auto& [ns, single] : options.by_namespace) {
+    const auto* const part = kind.part_for(ns);
+    if (part == nullptr || part->ns != ns) return false;
+  }
+  for (const auto& part : kind.parts) {
+    const NamespaceOptions given = given_for(options, part.ns);
+    if (!same(given.label_selector, part.scope.label_selector) ||
+        !same(given.field_selector, part.field_selector) ||
+        !same(given.projection, part.scope.projection))
+      return false;
+  }
+  return !options.namespaces || watches_all_of(kind, *options.namespaces);
 }
 
 }  // namespace
@@ -90,55 +137,85 @@ bool CachedKind::refused(const Part& part) const {
 }
 
 const CachedKind::Part* CachedKind::part_for(std::string_view ns) const {
-  if (parts.size() == 1 && parts.front().ns.empty()) return &parts.front();
   for (const Part& part : parts) {
     if (part.ns == ns) return &part;
   }
-  return nullptr;
+  return parts.front().ns.empty() ? &parts.front() : nullptr;
 }
 
-CacheCore::CacheCore(rest::Client client, CacheOptions options)
+bool CachedKind::complete_in(std::string_view ns) const {
+  const Part* const part = part_for(ns);
+  const auto& projection = (part != nullptr ? *part : parts.front()).scope.projection;
+  return !metadata_only && (!projection || projection->keeps_everything());
+}
+
+CacheCore::CacheCore(rest::Client client, CacheOptions options, std::string cluster)
     : client_(std::move(client)),
       options_(std::move(options)),
+      cluster_(std::move(cluster)),
       barrier_(std::make_shared<WriteBarrier>(client_.shared_loop(),
                                               options_.clock ? options_.clock : Clock::real())),
       factory_(client_, factory_options(options_)) {}
+
+std::vector<std::string> CacheCore::namespaces_of(const CachedKind& kind,
+                                                  const KindOptions& options) const {
+  const bool own = options.namespaces || !options.by_namespace.empty();
+  if (!kind.resource.namespaced) {
+    if (own) {
+      throw InvalidArgument(fmt::format(
+          "cache of {}: cluster-scoped objects cannot be watched by namespace", kind.name()));
+    }
+    return {""};
+  }
+  const std::vector<std::string> given =
+      own ? options.namespaces.value_or(std::vector<std::string>()) : options_.namespaces;
+  std::set<std::string> out(given.begin(), given.end());
+  if (out.size() > 1 && out.contains("")) {
+    throw InvalidArgument(fmt::format(
+        "cache of {}: an empty namespace means all namespaces and cannot be combined with others",
+        kind.name()));
+  }
+  for (const auto& [ns, single] : own ? options.by_namespace : options_.by_namespace)
+    out.insert(ns);
+  const bool all = options.namespaces && options.namespaces->empty();
+  if (all || out.empty()) out.insert("");
+  return {out.begin(), out.end()};
+}
+
+NamespaceOptions CacheCore::resolve(const CachedKind& kind, const KindOptions& options,
+                                    const std::string& ns) const {
+  NamespaceOptions out = given_for(options, ns);
+  const auto single = options_.by_namespace.find(ns);
+  if (kind.resource.namespaced && single != options_.by_namespace.end())
+    inherit(out, single->second, !kind.metadata_only);
+  inherit(out, options_, !kind.metadata_only);
+  return out;
+}
 
 std::shared_ptr<CachedKind> CacheCore::make(const api::Resource& resource, bool metadata_only,
                                             const KindOptions& options) {
   auto kind = std::make_shared<CachedKind>();
   kind->resource = resource;
   kind->metadata_only = metadata_only;
-  std::vector<std::string> namespaces = options.namespaces.value_or(options_.namespaces);
-  if (!resource.namespaced) {
-    if (options.namespaces) {
-      throw InvalidArgument(fmt::format(
-          "cache of {}: cluster-scoped objects cannot be watched by namespace", kind->name()));
-    }
-    namespaces.clear();
-  }
-  if (namespaces.empty()) namespaces.emplace_back();
-  std::sort(namespaces.begin(), namespaces.end());
-  namespaces.erase(std::unique(namespaces.begin(), namespaces.end()), namespaces.end());
-  if (namespaces.size() > 1 && namespaces.front().empty()) {
-    throw InvalidArgument(fmt::format(
-        "cache of {}: an empty namespace means all namespaces and cannot be combined with others",
-        kind->name()));
-  }
-  kind->scope.label_selector = options.label_selector.value_or(options_.label_selector);
-  kind->scope.field_selector = options.field_selector.value_or(options_.field_selector);
-  kind->scope.projection = options.projection;
-  if (!options.projection && !metadata_only) kind->scope.projection = options_.projection;
-  kind->scope.metadata_only = metadata_only;
-  kind->labels = api::labels::parse(*kind->scope.label_selector);
-  kind->fields = api::fields::parse(*kind->scope.field_selector);
+  kind->cluster = cluster_;
+  const std::vector<std::string> namespaces = namespaces_of(*kind, options);
   kind->parts.reserve(namespaces.size());
-  for (std::string& ns : namespaces) {
-    informer::Scope scope = kind->scope;
-    std::string listed = ns.empty() && resource.namespaced ? only_namespace(kind->fields) : ns;
-    scope.ns = listed;
-    CachedKind::Part part{std::move(ns), std::move(listed), factory_.for_resource(resource, scope),
-                          std::make_shared<std::stop_source>()};
+  for (const std::string& ns : namespaces) {
+    const NamespaceOptions resolved = resolve(*kind, options, ns);
+    CachedKind::Part part;
+    part.ns = ns;
+    part.field_selector = *resolved.field_selector;
+    part.scope.label_selector = resolved.label_selector;
+    part.scope.field_selector =
+        ns.empty() ? without(part.field_selector, namespaces) : part.field_selector;
+    part.scope.projection = resolved.projection;
+    part.scope.metadata_only = metadata_only;
+    part.labels = api::labels::parse(*part.scope.label_selector);
+    part.fields = api::fields::parse(*part.scope.field_selector);
+    part.listed = ns.empty() && resource.namespaced ? only_namespace(part.fields) : ns;
+    part.scope.ns = part.listed;
+    part.informer = factory_.for_resource(resource, part.scope);
+    part.synced = std::make_shared<std::stop_source>();
     if (metadata_only) part.informer->set_transform(with_type_of(resource));
     // The first handler of the informer, so that writes are released before other handlers run.
     informer::EventHandler<api::Object> handler;
@@ -192,12 +269,7 @@ std::shared_ptr<const CachedKind> CacheCore::obtain(const api::Resource& resourc
         note(*each);
         return each;
       }
-      const auto same = [](const auto& given, const auto& has) { return !given || given == has; };
-      const bool equal = same(options->label_selector, each->scope.label_selector) &&
-                         same(options->field_selector, each->scope.field_selector) &&
-                         same(options->projection, each->scope.projection) &&
-                         (!options->namespaces || watches_all_of(*each, *options->namespaces));
-      if (!equal) {
+      if (!agrees(*each, *options)) {
         throw InvalidArgument(fmt::format(
             "cache of {}: it has been declared with other options; declare a kind with its options "
             "before the builder that uses it",
@@ -263,10 +335,45 @@ void CacheCore::finish(const std::shared_ptr<CachedKind>& retired) {
   }
 }
 
-void CacheCore::add_index(const api::Resource& resource, std::string name,
-                          cache::IndexFunc function) {
-  const auto kind = declare(resource, false, std::nullopt);
-  for (const auto& part : kind->parts) part.informer->add_indexers({{name, function}});
+void CacheCore::add_index(const api::Resource& resource, bool metadata_only,
+                          const std::string& name, const cache::IndexFunc& function) {
+  const auto kind = declare(resource, metadata_only, std::nullopt);
+  // Before the index exists, so that whoever finds the index finds its function.
+  const bool noted = note_index(*kind, name, function);
+  try {
+    for (const auto& part : kind->parts) part.informer->add_indexers({{name, function}});
+  } catch (...) {
+    if (noted) forget_index(*kind, name);
+    throw;
+  }
+}
+
+bool CacheCore::note_index(const CachedKind& kind, const std::string& name,
+                           const cache::IndexFunc& function) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& each : kinds_) {
+    if (each.get() != &kind) continue;
+    cache::Indexers indexers = each->indexers ? *each->indexers : cache::Indexers();
+    if (!indexers.emplace(name, function).second) return false;
+    each->indexers = std::make_shared<const cache::Indexers>(std::move(indexers));
+    return true;
+  }
+  return false;
+}
+
+void CacheCore::forget_index(const CachedKind& kind, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& each : kinds_) {
+    if (each.get() != &kind || !each->indexers) continue;
+    cache::Indexers indexers = *each->indexers;
+    indexers.erase(name);
+    each->indexers = std::make_shared<const cache::Indexers>(std::move(indexers));
+  }
+}
+
+std::shared_ptr<const cache::Indexers> CacheCore::indexers_of(const CachedKind& kind) const {
+  const std::lock_guard lock(mutex_);
+  return kind.indexers;
 }
 
 std::shared_ptr<const CachedKind> CacheCore::find(const api::Resource& resource,
@@ -292,9 +399,10 @@ std::shared_ptr<const CachedKind> CacheCore::require(const api::Resource& resour
                                   ? "; its objects are cached whole: use find() and list()"
                                   : "; only its metadata is cached: use find_metadata()";
     throw NotCachedError(
-        fmt::format("{} are not cached{}; declare them with the builder's owns() or watches() or "
+        fmt::format("{}{} are not cached{}; declare them with the builder's owns() or watches() or "
                     "with Cache::declare(), or read them with Context::uncached()",
-                    resource.qualified_name(), other));
+                    resource.qualified_name(),
+                    cluster_.empty() ? std::string() : " of cluster " + cluster_, other));
   }
   if (!kind) kind = declare(resource, metadata_only, std::nullopt);
   return kind;
@@ -304,9 +412,9 @@ void CacheCore::wait_for(const CachedKind& kind, const CachedKind::Part& part,
                          const std::stop_token& stop) const {
   if (!expected_ && !part.informer->has_synced()) {
     throw NotCachedError(
-        fmt::format("the cache of {} has no complete list yet: it is read before Manager::run(), "
+        fmt::format("the cache of {}{} has no complete list yet: it is read before Manager::run(), "
                     "which fills it",
-                    part.informer->name()));
+                    part.informer->name(), kind.of_cluster()));
   }
   const auto clock = this->clock();
   const auto end = end_of(sync_limit(options_.sync_timeout), clock->now());
@@ -315,8 +423,8 @@ void CacheCore::wait_for(const CachedKind& kind, const CachedKind::Part& part,
     const bool hopeless =
         now >= end || stop.stop_requested() || part.informer->stopped() || kind.refused(part);
     if (hopeless || client_.loop().running_in_this_thread()) {
-      throw NotCachedError(fmt::format("the cache of {} has no complete list yet{}",
-                                       part.informer->name(),
+      throw NotCachedError(fmt::format("the cache of {}{} has no complete list yet{}",
+                                       part.informer->name(), kind.of_cluster(),
                                        reason(kind.resource, *part.informer)));
     }
     // Requested by the stop of the reconcile or by the timeout.
@@ -388,8 +496,8 @@ Awaitable<void> CacheCore::wait_for_sync(std::vector<std::shared_ptr<const Cache
       }
       if (stop.stop_requested()) co_return;
       if (kind->refused(part) && !part.reported->exchange(true)) {
-        log::warn("the cache of {} continues without this namespace{}", part.informer->name(),
-                  reason(kind->resource, *part.informer));
+        log::warn("the cache of {}{} continues without this namespace{}", part.informer->name(),
+                  kind->of_cluster(), reason(kind->resource, *part.informer));
       }
     }
   }
@@ -412,7 +520,8 @@ std::string CacheCore::missing(const std::vector<std::shared_ptr<const CachedKin
   for (const auto& kind : kinds) {
     for (const auto& part : kind->parts) {
       if (part.informer->has_synced()) continue;
-      out.push_back(part.informer->name() + reason(kind->resource, *part.informer));
+      out.push_back(part.informer->name() + kind->of_cluster() +
+                    reason(kind->resource, *part.informer));
     }
   }
   return fmt::format("{}", fmt::join(out, ", "));
@@ -428,8 +537,9 @@ std::optional<std::string> CacheCore::check(std::chrono::milliseconds within) co
       if (part.informer->live(within)) continue;
       const auto silence =
           std::chrono::duration_cast<std::chrono::seconds>(part.informer->staleness());
-      stale.push_back(fmt::format("{}: last contact {} s ago{}", part.informer->name(),
-                                  silence.count(), reason(kind->resource, *part.informer)));
+      stale.push_back(fmt::format("{}{}: last contact {} s ago{}", part.informer->name(),
+                                  kind->of_cluster(), silence.count(),
+                                  reason(kind->resource, *part.informer)));
     }
   }
   if (stale.empty()) return std::nullopt;
@@ -549,10 +659,78 @@ std::vector<api::Object> CacheView::by_index(const api::Resource& resource, std:
   return out;
 }
 
+namespace {
+
+/// The objects of the value that has the fewest. Throws InvalidArgument if an index does not exist.
+cache::ObjectRange fewest(const cache::Snapshot& part, const MatchingFields& fields) {
+  std::optional<cache::ObjectRange> out;
+  for (const auto& [index, value] : fields) {
+    auto found = part.by_index(index, value);
+    if (!out || found.size() < out->size()) out = std::move(found);
+  }
+  return std::move(*out);
+}
+
+/// True if an index has this value for the object. As in a store, a function that throws has none.
+bool has_value(const api::Object& object, const cache::IndexFunc& function, std::string_view value,
+               cache::IndexValues& values) {
+  values.clear();
+  try {
+    function(object, values);
+  } catch (...) {
+    return false;
+  }
+  const auto all = values.values();
+  return std::find(all.begin(), all.end(), value) != all.end();
+}
+
+/// The functions of the indexes of these fields, and the values.
+using Conditions = std::vector<std::pair<cache::IndexFunc, std::string_view>>;
+Conditions conditions_of(const MatchingFields& fields, const cache::Indexers* indexers) {
+  Conditions out;
+  if (fields.size() < 2) return out;
+  for (const auto& [index, value] : fields) {
+    if (index == cache::kNamespaceIndex) {
+      out.emplace_back(cache::index_by_namespace, value);
+    } else if (indexers != nullptr) {
+      const auto found = indexers->find(index);
+      if (found != indexers->end()) out.emplace_back(found->second, value);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<api::Object> CacheView::matching_fields(const api::Resource& resource,
+                                                    bool metadata_only,
+                                                    const MatchingFields& fields,
+                                                    std::string_view ns,
+                                                    const api::labels::Selector& selector) {
+  if (fields.empty()) return list(resource, metadata_only, ns, selector);
+  const auto parts = snapshots(resource, metadata_only, one_or_all(ns));
+  const auto indexers = core_->indexers_of(*pinned(resource, metadata_only).kind);
+  const Conditions conditions = conditions_of(fields, indexers.get());
+  cache::IndexValues values;
+  std::vector<api::Object> out;
+  for (const auto* const part : parts) {
+    for (const api::Object& object : fewest(*part, fields)) {
+      if ((!ns.empty() && object.ns() != ns) || !selector.matches(object)) continue;
+      const bool all =
+          std::all_of(conditions.begin(), conditions.end(), [&](const auto& condition) {
+            return has_value(object, condition.first, condition.second, values);
+          });
+      if (all) out.push_back(object);
+    }
+  }
+  return out;
+}
+
 // -------------------------------------------------------------------------------------- cache
 
-Cache::Cache(rest::Client client, CacheOptions options)
-    : core_(std::make_shared<detail::CacheCore>(std::move(client), std::move(options))) {
+Cache::Cache(rest::Client client, CacheOptions options, std::string cluster)
+    : core_(std::make_shared<detail::CacheCore>(std::move(client), std::move(options),
+                                                std::move(cluster))) {
   core_->begin();
 }
 Cache::~Cache() = default;
@@ -561,7 +739,11 @@ void Cache::declare(const api::Resource& resource, bool metadata_only, KindOptio
   core_->declare(resource, metadata_only, std::move(options));
 }
 void Cache::add_index(const api::Resource& resource, std::string name, cache::IndexFunc function) {
-  core_->add_index(resource, std::move(name), std::move(function));
+  core_->add_index(resource, false, name, function);
+}
+void Cache::add_index(const api::Resource& resource, bool metadata_only, std::string name,
+                      cache::IndexFunc function) {
+  core_->add_index(resource, metadata_only, name, function);
 }
 bool Cache::undeclare(const api::Resource& resource, bool metadata_only) {
   return core_->undeclare(resource, metadata_only);

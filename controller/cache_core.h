@@ -23,26 +23,30 @@ namespace lookout::controller::detail {
 class CachedKind {
  public:
   struct Part {
-    std::string ns;      ///< empty: all namespaces
+    std::string ns;      ///< empty: all namespaces, except those of other parts
     std::string listed;  ///< the requested namespace: `ns` or that of the field selector
     std::shared_ptr<informer::SharedIndexInformer> informer;
     std::shared_ptr<std::stop_source> synced;  ///< requested once the first list is complete
     /// True if the log says that this namespace is refused.
     std::shared_ptr<std::atomic<bool>> reported = std::make_shared<std::atomic<bool>>(false);
+    informer::Scope scope = {};       ///< what is requested
+    std::string field_selector = {};  ///< that of `scope` without the exclusion of other parts
+    api::labels::Selector labels = {};
+    api::fields::Selector fields = {};
   };
 
   api::Resource resource;
   bool metadata_only = false;
-  informer::Scope scope;  ///< of each part, without the namespace
-  api::labels::Selector labels;
-  api::fields::Selector fields;
-  std::vector<Part> parts;
+  std::string cluster;      ///< empty: the manager's own
+  std::vector<Part> parts;  ///< sorted by namespace
   /// True if the kind has left the cache: its informers are stopped and see no more writes.
   std::atomic<bool> retired{false};
 
   // The reasons for keeping it in the cache. Guarded by the mutex of CacheCore.
   bool declared = false;  // by the program, or by a lazy read
   std::size_t uses = 0;   // watches of controllers
+  /// The index functions; null: only the index by namespace. Guarded by the same mutex.
+  std::shared_ptr<const cache::Indexers> indexers;
 
   /// True if the server refuses the namespace of a part (403) and there are other parts, which are
   /// used without it.
@@ -51,21 +55,22 @@ class CachedKind {
   const Part* part_for(std::string_view ns) const;
   /// True if the selectors match the object.
   bool selects(const api::Object& object) const {
-    return labels.matches(object) && fields.matches(object);
+    const Part* const part = part_for(object.ns());
+    return part != nullptr && part->labels.matches(object) && part->fields.matches(object);
   }
-  /// True if objects are complete, so that they may be written back.
-  bool complete() const {
-    return !metadata_only && (!scope.projection || scope.projection->keeps_everything());
-  }
-  /// "pods", "deployments.apps, metadata".
+  /// True if the objects of a namespace are complete, so that they may be written back.
+  bool complete_in(std::string_view ns) const;
+  /// "pods", "deployments.apps, metadata", "pods of cluster west".
   std::string name() const {
-    return resource.qualified_name() + (metadata_only ? ", metadata" : "");
+    return resource.qualified_name() + (metadata_only ? ", metadata" : "") + of_cluster();
   }
+  /// " of cluster west", or nothing.
+  std::string of_cluster() const { return cluster.empty() ? "" : " of cluster " + cluster; }
 };
 
 class CacheCore : public std::enable_shared_from_this<CacheCore> {
  public:
-  CacheCore(rest::Client client, CacheOptions options);
+  CacheCore(rest::Client client, CacheOptions options, std::string cluster);
   void begin() { barrier_->begin(); }
 
   std::shared_ptr<const CachedKind> declare(const api::Resource& resource, bool metadata_only,
@@ -77,7 +82,10 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
   /// undeclare(), if it is not needed otherwise.
   std::shared_ptr<const CachedKind> use(const api::Resource& resource, bool metadata_only);
   void unuse(const std::shared_ptr<const CachedKind>& kind);
-  void add_index(const api::Resource& resource, std::string name, cache::IndexFunc function);
+  void add_index(const api::Resource& resource, bool metadata_only, const std::string& name,
+                 const cache::IndexFunc& function);
+  /// The index functions of a kind, without the one by namespace; may be null.
+  std::shared_ptr<const cache::Indexers> indexers_of(const CachedKind& kind) const;
   /// Null if there is none.
   std::shared_ptr<const CachedKind> find(const api::Resource& resource, bool metadata_only) const;
   /// The cache of whole objects if there is one, else that of metadata.
@@ -94,6 +102,9 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
   api::Resource resource_of(const api::GroupVersionKind& gvk) const;
   std::vector<std::shared_ptr<const CachedKind>> kinds() const;
 
+  /// Notes that a manager runs this cache of another cluster. Returns false if one did so before.
+  bool adopt() { return !adopted_.exchange(true); }
+  bool adopted() const { return adopted_; }
   /// start() will follow: reads wait for it from now on.
   void expect_start() { expected_ = true; }
   /// Starts all informers, including those that are declared later.
@@ -125,12 +136,23 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
   void finish(const std::shared_ptr<CachedKind>& retired);
   std::shared_ptr<CachedKind> make(const api::Resource& resource, bool metadata_only,
                                    const KindOptions& options);
+  /// The namespaces to watch, sorted; "" for all, or for all others.
+  std::vector<std::string> namespaces_of(const CachedKind& kind, const KindOptions& options) const;
+  /// The selectors and the projection for a namespace.
+  NamespaceOptions resolve(const CachedKind& kind, const KindOptions& options,
+                           const std::string& ns) const;
+  /// Adds an index function; false if there is one of that name.
+  bool note_index(const CachedKind& kind, const std::string& name,
+                  const cache::IndexFunc& function);
+  void forget_index(const CachedKind& kind, const std::string& name);
 
   const rest::Client client_;
   const CacheOptions options_;
+  const std::string cluster_;
   const std::shared_ptr<WriteBarrier> barrier_;
   informer::SharedInformerFactory factory_;
   std::atomic<bool> expected_{false};
+  std::atomic<bool> adopted_{false};
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   std::vector<std::shared_ptr<CachedKind>> kinds_;

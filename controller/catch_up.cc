@@ -46,8 +46,8 @@ Awaitable<void> compare(const rest::Client& client, std::shared_ptr<const Cached
   rest::DecodeOptions decode;
   decode.metadata_only = true;
   rest::ListOptions options;
-  options.label_selector = *kind->scope.label_selector;
-  options.field_selector = *kind->scope.field_selector;
+  options.label_selector = *part.scope.label_selector;
+  options.field_selector = *part.scope.field_selector;
   options.limit = kPage;
   const rest::ResourceClient objects = client.resource(kind->resource, part.listed);
   do {
@@ -89,7 +89,7 @@ Awaitable<void> catch_up(std::shared_ptr<const CacheCore> cache,
         if (kind->retired || !part.informer->has_synced()) break;
         const auto left = deadline - clock->now();
         if (left <= Clock::Duration::zero()) {
-          late.insert(part.informer->name());
+          late.insert(part.informer->name() + kind->of_cluster());
           break;
         }
         try {
@@ -103,9 +103,9 @@ Awaitable<void> catch_up(std::shared_ptr<const CacheCore> cache,
           // A role that does not allow lists stays as it is, and the work would wait in vain.
           compared = api::is_forbidden(e);
           if (!stop.stop_requested())
-            log::warn("manager: cannot compare the cache of {} with the server, {}: {}",
-                      part.informer->name(), compared ? "so it may be out of date" : "will retry",
-                      e.what());
+            log::warn("manager: cannot compare the cache of {}{} with the server, {}: {}",
+                      part.informer->name(), kind->of_cluster(),
+                      compared ? "so it may be out of date" : "will retry", e.what());
         }
         if (!compared) co_await clock->sleep(std::min(left, backoff.next()), stop);
       }

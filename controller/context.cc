@@ -7,7 +7,7 @@
 
 #include "controller/cache_core.h"
 #include "controller/environment.h"
-#include "lookout/base/detail/log.h"
+#include "lookout/controller/cluster.h"
 #include "lookout/controller/finalizers.h"
 #include "lookout/controller/owner_references.h"
 #include "lookout/k8s/meta/v1.h"
@@ -18,11 +18,22 @@
 namespace lookout::controller {
 
 Context::Context(std::shared_ptr<const detail::Environment> environment, const Request& request,
-                 std::stop_token stop)
-    : environment_(std::move(environment)), request_(request), stop_(std::move(stop)) {}
+                 std::stop_token stop, std::uint64_t number)
+    : environment_(std::move(environment)),
+      request_(request),
+      stop_(std::move(stop)),
+      number_(number) {}
 Context::~Context() = default;
 
 const std::string& Context::controller() const { return environment_->controller; }
+std::string Context::reconcile_id() const { return environment_->ids->id(number_); }
+const Logger& Context::logger() const {
+  if (!logger_) {
+    logger_ = std::make_unique<const Logger>(
+        environment_->ids->logger(environment_->controller, request_, number_));
+  }
+  return *logger_;
+}
 EventLoop& Context::loop() const { return environment_->client.loop(); }
 
 CacheView& Context::view() {
@@ -31,13 +42,34 @@ CacheView& Context::view() {
 }
 
 const rest::Client& Context::uncached() const {
-  if (!client_) {
-    rest::CallOptions call;
-    call.stop = stop_;
-    call.may_send = environment_->may_write;
-    client_ = std::make_unique<rest::Client>(environment_->client.with(call));
-  }
+  if (!client_) client_ = std::make_unique<rest::Client>(bound(environment_->client));
   return *client_;
+}
+
+rest::Client Context::bound(const rest::Client& client) const {
+  rest::CallOptions call;
+  call.stop = stop_;
+  call.may_send = environment_->may_write;
+  return client.with(call);
+}
+
+struct Context::Elsewhere {
+  const Cluster* cluster;
+  CacheView view;
+  rest::Client client;
+};
+
+Context::Elsewhere& Context::elsewhere(const Cluster& cluster) const {
+  for (const auto& each : elsewhere_) {
+    if (each->cluster == &cluster) return *each;
+  }
+  return *elsewhere_.emplace_back(std::make_unique<Elsewhere>(
+      Elsewhere{&cluster, CacheView(cluster.cache().core(), stop_), bound(cluster.client())}));
+}
+
+CacheView& Context::view(const Cluster& cluster) { return elsewhere(cluster).view; }
+const rest::Client& Context::uncached(const Cluster& cluster) const {
+  return elsewhere(cluster).client;
 }
 
 rest::ResourceClient Context::client_for(const api::Resource& resource, std::string_view ns) const {
@@ -72,10 +104,9 @@ void Context::report(const api::Object& regarding, EventType type, std::string_v
   try {
     environment_->events->event(regarding, type, reason, message, environment_->controller);
   } catch (const std::exception& e) {
-    log::error("controller {}: {}: its EventSink threw: {}", controller(), request_.key(),
-               e.what());
+    logger().error("its EventSink threw: {}", e.what());
   } catch (...) {
-    log::error("controller {}: {}: its EventSink threw", controller(), request_.key());
+    logger().error("its EventSink threw");
   }
 }
 
@@ -230,10 +261,11 @@ Awaitable<bool> Context::async_remove_object(api::Resource resource, api::Object
 
 Awaitable<api::Object> Context::async_current(api::Resource resource, Request request) {
   const auto kind = environment_->cache->find(resource, false);
-  if (kind && kind->complete()) {
+  if (kind && kind->complete_in(request.ns)) {
     api::Object found = view().find(resource, false, request);
     // An object outside the cache's selection may still exist.
-    const bool all = kind->labels.empty() && kind->scope.field_selector->empty();
+    const auto* const part = kind->part_for(request.ns);
+    const bool all = part != nullptr && part->labels.empty() && part->field_selector.empty();
     if (found || all) co_return found;
   }
   co_return co_await client_for(resource, request.ns).async_find(request.name);

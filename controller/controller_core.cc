@@ -17,6 +17,7 @@
 #include "controller/waiting.h"
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/controller/cluster.h"
 #include "lookout/k8s/meta/v1.h"
 #include "lookout/rest/error.h"
 
@@ -273,15 +274,16 @@ class ControllerCore::KindSource : public controller::Source {
 class ControllerCore::Deadline {
  public:
   /// Logs immediately at the timeout, because the reconciler may never return.
-  Deadline(ControllerCore& core, const Request& request, std::chrono::milliseconds timeout)
+  Deadline(ControllerCore& core, const Request& request, std::uint64_t number,
+           std::chrono::milliseconds timeout)
       : state_(std::make_shared<State>()),
         on_stop_(core.stop_.get_token(), [state = state_] { state->stop.request_stop(); }),
         alarm_(core.environment_->client.shared_loop(), core.clock_,
-               [state = state_, weak = core.weak_from_this(), request, timeout] {
+               [state = state_, weak = core.weak_from_this(), request, number, timeout] {
                  if (const auto self = weak.lock()) {
                    ++self->stats_.timeouts;
-                   log::warn("controller {}: {}: stopping the reconciler after {} ms (timeout)",
-                             self->name(), request.key(), timeout.count());
+                   self->environment_->ids->logger(self->name(), request, number)
+                       .warn("stopping the reconciler after {} ms (timeout)", timeout.count());
                  }
                  state->stop.request_stop();
                }) {
@@ -301,15 +303,17 @@ class ControllerCore::Deadline {
 /// One call of the reconciler.
 struct ControllerCore::Reconcile {
   Reconcile(ControllerCore& core, const PriorityQueue::Item& item)
-      : deadline(
-            core.options_.reconcile_timeout.count() > 0
-                ? std::make_unique<Deadline>(core, item.request, core.options_.reconcile_timeout)
-                : nullptr),
+      : number(core.environment_->ids->next()),
+        deadline(core.options_.reconcile_timeout.count() > 0
+                     ? std::make_unique<Deadline>(core, item.request, number,
+                                                  core.options_.reconcile_timeout)
+                     : nullptr),
         context(core.environment_, item.request,
-                deadline ? deadline->token() : core.stop_.get_token()) {
-    core.look_for_hot_loop(item);
+                deadline ? deadline->token() : core.stop_.get_token(), number) {
+    core.look_for_hot_loop(item, context);
   }
 
+  const std::uint64_t number;
   const std::unique_ptr<Deadline> deadline;
   Context context;
 };
@@ -361,10 +365,10 @@ ControllerCore::ControllerCore(ControllerSpec spec, Environment environment,
   for (auto& source : spec.sources) sources_.push_back(attachment(std::move(source)));
   kinds_.reserve(spec.watches.size());
   for (Watch& watch : spec.watches) {
-    auto kind = environment_->cache->use(watch.resource, watch.metadata_only);
+    auto kind = cache_of(watch)->use(watch.resource, watch.metadata_only);
     kinds_.push_back(kind);
-    if (watch.resource == environment_->primary && (!primary_ || primary_->metadata_only))
-      primary_ = kind;
+    const bool primary = !watch.cluster && watch.resource == environment_->primary;
+    if (primary && (!primary_ || primary_->metadata_only)) primary_ = kind;
     sources_.push_back(attachment(std::move(kind), std::move(watch)));
   }
 }
@@ -399,6 +403,14 @@ std::shared_ptr<Attachment> ControllerCore::attachment(std::shared_ptr<const Cac
                                       std::move(detached));
 }
 
+std::shared_ptr<CacheCore> ControllerCore::cache_of(const Watch& watch) const {
+  if (!watch.cluster) return environment_->cache;
+  const auto& out = watch.cluster->cache().core();
+  if (out->adopted()) return out;
+  throw InvalidArgument(fmt::format("controller {}: add the cluster {} to the manager first",
+                                    name(), watch.cluster->name()));
+}
+
 SourceContext ControllerCore::source_context() const {
   SourceContext context;
   context.loop = environment_->client.shared_loop();
@@ -412,7 +424,7 @@ SourceContext ControllerCore::source_context() const {
 std::shared_ptr<Attachment> ControllerCore::watch(Watch watch) {
   if (!watch.map)
     throw InvalidArgument(fmt::format("controller {}: a watch needs a map function", name()));
-  const auto& cache = environment_->cache;
+  const auto cache = cache_of(watch);
   auto kind = cache->use(watch.resource, watch.metadata_only);
   const auto give_back = [weak = std::weak_ptr(cache), kind] {
     if (const auto owner = weak.lock()) owner->unuse(kind);
@@ -546,15 +558,15 @@ std::optional<std::int64_t> ControllerCore::generation_of(const Request& request
   return object ? object.metadata().generation() : std::nullopt;
 }
 
-void ControllerCore::look_for_hot_loop(const PriorityQueue::Item& item) {
+void ControllerCore::look_for_hot_loop(const PriorityQueue::Item& item, const Context& context) {
   if (!hot_loops_.enabled()) return;
   const auto generation = [&] { return generation_of(item.request); };
   if (!hot_loops_.note(item.request, generation, item.since)) return;
   ++stats_.hot_loops;
-  log::warn(
-      "controller {}: {}: reconciled {} times within a second, but its generation "
+  context.logger().warn(
+      "reconciled {} times within a second, but its generation "
       "did not change: does each reconcile trigger the next one with a write?",
-      name(), item.request.key(), options_.hot_loop);
+      options_.hot_loop);
 }
 
 void ControllerCore::work() {
@@ -568,7 +580,7 @@ void ControllerCore::work() {
     } catch (...) {
       error = std::current_exception();
     }
-    finish(*item, one.context, result, error);
+    finish(*item, one, result, error);
   }
 }
 
@@ -611,7 +623,7 @@ Awaitable<void> ControllerCore::reconcile_all(std::shared_ptr<ControllerCore> se
       } catch (...) {
         error = std::current_exception();
       }
-      self->finish(item, one.context, result, error);
+      self->finish(item, one, result, error);
     }
     if (count % kBurst == 0) co_await boost::asio::post(boost::asio::use_awaitable);
     auto next = self->queue_->try_get();
@@ -620,52 +632,52 @@ Awaitable<void> ControllerCore::reconcile_all(std::shared_ptr<ControllerCore> se
   }
 }
 
-void ControllerCore::finish(const PriorityQueue::Item& item, Context& context, const Result& result,
+void ControllerCore::finish(const PriorityQueue::Item& item, Reconcile& one, const Result& result,
                             const std::exception_ptr& error) {
   const auto now = clock_->now();
   stats_.seconds.observe(std::chrono::duration<double>(now - item.since).count());
   if (!error) {
-    settle(item, result);
-  } else if (!stop_.stop_requested() && fail(item, error)) {
-    retry(item.request, item.priority, asked_pause(error));
+    settle(item, one.context, result);
+  } else if (!stop_.stop_requested() && fail(one.context, error)) {
+    retry(one.context, item.priority, asked_pause(error));
   }
 
-  auto writes = context.take_writes();
+  auto writes = one.context.take_writes();
   if (writes.empty() || stop_.stop_requested()) return queue_->done(item.request, now);
   queue_->done_and_hold(item.request);
   const auto release = [queue = queue_, request = item.request, controller = name(),
+                        ids = environment_->ids, number = one.number,
                         timeout = options_.write_timeout](bool seen) {
     if (!seen) {
-      log::warn(
-          "controller {}: {}: the caches have not seen its writes within {} ms; "
-          "continuing",
-          controller, request.key(), timeout.count());
+      ids->logger(controller, request, number)
+          .warn("the caches have not seen its writes within {} ms; continuing", timeout.count());
     }
     queue->release(request);
   };
   environment_->cache->barrier().wait(std::move(writes), options_.write_timeout, release);
 }
 
-void ControllerCore::settle(const PriorityQueue::Item& item, const Result& result) {
+void ControllerCore::settle(const PriorityQueue::Item& item, const Context& context,
+                            const Result& result) {
   const int priority = result.priority.value_or(item.priority);
   switch (result.next) {
     case Result::Next::kDone:
       ++stats_.success;
-      forget(item.request);
+      forget(context);
       break;
     case Result::Next::kRequeueAfter:
       ++stats_.requeue_after;
-      forget(item.request);
+      forget(context);
       queue_->add_after(item.request, result.after, priority);
       break;
     case Result::Next::kRequeue:
       ++stats_.requeue;
-      retry(item.request, priority);
+      retry(context, priority);
       break;
   }
 }
 
-bool ControllerCore::fail(const PriorityQueue::Item& item, const std::exception_ptr& error) {
+bool ControllerCore::fail(const Context& context, const std::exception_ptr& error) {
   ++stats_.error;
   ++stats_.errors;
   try {
@@ -673,43 +685,42 @@ bool ControllerCore::fail(const PriorityQueue::Item& item, const std::exception_
   } catch (const std::exception& e) {
     if (is_terminal(e)) {
       ++stats_.terminal_errors;
-      forget(item.request);
-      log::error("controller {}: {}: {}; it is not retried", name(), item.request.key(), e.what());
+      forget(context);
+      context.logger().error("{}; it is not retried", e.what());
       return false;
     }
-    log::warn("controller {}: {}: {}", name(), item.request.key(), e.what());
+    context.logger().warn("{}", e.what());
   } catch (...) {
     ++stats_.panics;
-    log::error("controller {}: {}: it threw something that is not a std::exception", name(),
-               item.request.key());
+    context.logger().error("it threw something that is not a std::exception");
   }
   return true;
 }
 
-void ControllerCore::retry(const Request& request, int priority, Clock::Duration at_least) {
+void ControllerCore::retry(const Context& context, int priority, Clock::Duration at_least) {
   try {
-    queue_->add_rate_limited(request, priority, at_least);
+    queue_->add_rate_limited(context.request(), priority, at_least);
   } catch (...) {
-    log_limiter(request, std::current_exception());
-    queue_->add_after(request, std::max(at_least, kWithoutLimiter), priority);
+    log_limiter(context, std::current_exception());
+    queue_->add_after(context.request(), std::max(at_least, kWithoutLimiter), priority);
   }
 }
 
-void ControllerCore::forget(const Request& request) {
+void ControllerCore::forget(const Context& context) {
   try {
-    queue_->forget(request);
+    queue_->forget(context.request());
   } catch (...) {
-    log_limiter(request, std::current_exception());
+    log_limiter(context, std::current_exception());
   }
 }
 
-void ControllerCore::log_limiter(const Request& request, const std::exception_ptr& error) const {
+void ControllerCore::log_limiter(const Context& context, const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
-    log::error("controller {}: {}: its rate limiter threw: {}", name(), request.key(), e.what());
+    context.logger().error("its rate limiter threw: {}", e.what());
   } catch (...) {
-    log::error("controller {}: {}: its rate limiter threw", name(), request.key());
+    context.logger().error("its rate limiter threw");
   }
 }
 

@@ -71,6 +71,8 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   std::shared_ptr<Attachment> attachment(std::shared_ptr<const CachedKind> kind, Watch watch,
                                          std::function<void()> detached = {});
   std::shared_ptr<Attachment> attach(std::shared_ptr<Attachment> source);
+  /// The cache of a watch's cluster. Throws InvalidArgument if no manager has it.
+  std::shared_ptr<CacheCore> cache_of(const Watch& watch) const;
   SourceContext source_context() const;
   void work();
   void pump();
@@ -78,19 +80,19 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   /// Reconciles this request, then further ready ones.
   static Awaitable<void> reconcile_all(std::shared_ptr<ControllerCore> self,
                                        PriorityQueue::Item item);
-  void look_for_hot_loop(const PriorityQueue::Item& item);
+  void look_for_hot_loop(const PriorityQueue::Item& item, const Context& context);
   /// The generation of the request's object, if it is cached.
   std::optional<std::int64_t> generation_of(const Request& request) const;
-  void finish(const PriorityQueue::Item& item, Context& context, const Result& result,
+  void finish(const PriorityQueue::Item& item, Reconcile& one, const Result& result,
               const std::exception_ptr& error);
-  void settle(const PriorityQueue::Item& item, const Result& result);
+  void settle(const PriorityQueue::Item& item, const Context& context, const Result& result);
   /// Returns true if the request should be retried.
-  bool fail(const PriorityQueue::Item& item, const std::exception_ptr& error);
+  bool fail(const Context& context, const std::exception_ptr& error);
   /// The rate limiter is user code: its exceptions are logged, and a fixed delay is used instead.
-  void retry(const Request& request, int priority,
+  void retry(const Context& context, int priority,
              Clock::Duration at_least = Clock::Duration::zero());
-  void forget(const Request& request);
-  void log_limiter(const Request& request, const std::exception_ptr& error) const;
+  void forget(const Context& context);
+  static void log_limiter(const Context& context, const std::exception_ptr& error);
 
   ControllerOptions options_;
   const unsigned concurrency_;

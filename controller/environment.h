@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "controller/cache_core.h"
+#include "controller/reconcile_ids.h"
 #include "lookout/api/resource.h"
 #include "lookout/controller/event_sink.h"
 #include "lookout/rest/client.h"
@@ -26,6 +27,7 @@ struct Environment {
   /// True if it may; checked when a write is sent (rest::CallOptions::may_send).
   std::function<bool()> may_write;
   bool read_your_writes = true;
+  std::shared_ptr<ReconcileIds> ids = std::make_shared<ReconcileIds>();
 };
 
 }  // namespace lookout::controller::detail

@@ -24,6 +24,7 @@
 #include "lookout/base/detail/log.h"
 #include "lookout/base/http/transport.h"
 #include "lookout/base/prometheus_text.h"
+#include "lookout/controller/cluster.h"
 #include "lookout/tools/leaderelection/leader_elector.h"
 
 namespace lookout::controller {
@@ -221,6 +222,34 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     return Controller(core);
   }
 
+  void add(const std::shared_ptr<Cluster>& cluster) {
+    if (!cluster) throw InvalidArgument("the cluster to add is null");
+    const std::string& name = cluster->name();
+    if (cluster->client().shared_loop() != client_.shared_loop()) {
+      throw InvalidArgument(
+          fmt::format("cluster {}: its client needs the event loop of the manager's client", name));
+    }
+    const auto core = cluster->cache().core();
+    bool begun = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) throw InvalidArgument("the manager is stopping: no cluster can be added");
+      for (const auto& each : clusters_) {
+        if (each->name() == name)
+          throw InvalidArgument(fmt::format("there is a cluster of the name {} already", name));
+      }
+      if (!core->adopt())
+        throw InvalidArgument(fmt::format("cluster {}: it has a manager already", name));
+      clusters_.push_back(cluster);
+      begun = caches_begun_;
+    }
+    if (options_.ready_when_caches_are_live) {
+      ready_.add("caches/" + name,
+                 [this, core] { return core->check(options_.max_cache_staleness); });
+    }
+    if (begun) core->start();
+  }
+
   void add_metrics(std::shared_ptr<const metrics::Source> source) {
     if (!source) throw InvalidArgument("add_metrics(): the source is null");
     const std::lock_guard lock(mutex_);
@@ -281,6 +310,13 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       sources.insert(sources.end(), metrics_.begin(), metrics_.end());
     }
     for (const auto& source : sources) source->collect(out);
+    for (const auto& cluster : clusters()) {
+      const std::size_t first = out.size();
+      cluster->cache().collect(out);
+      cluster->client().metrics()->collect(out);
+      for (std::size_t i = first; i < out.size(); ++i)
+        out[i].labels.emplace_back("cluster", cluster->name());
+    }
     cache_.collect(out);
     client_.metrics()->collect(out);
     if (metrics_certificates_) metrics_certificates_->collect(out);
@@ -322,6 +358,20 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     out.reserve(kinds.size());
     for (const auto& kind : kinds) out.push_back(kind->name());
     return fmt::format("{}", fmt::join(out, ", "));
+  }
+
+  std::vector<std::shared_ptr<Cluster>> clusters() const {
+    const std::lock_guard lock(mutex_);
+    return clusters_;
+  }
+  /// The caches of the other clusters, and the own one.
+  std::vector<std::shared_ptr<detail::CacheCore>> caches() const {
+    const auto others = clusters();
+    std::vector<std::shared_ptr<detail::CacheCore>> out;
+    out.reserve(others.size() + 1);
+    for (const auto& cluster : others) out.push_back(cluster->cache().core());
+    out.push_back(cache_.core());
+    return out;
   }
 
   CacheOptions cache_options() const {
@@ -429,7 +479,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
 
   Awaitable<void> start_all() {
     const std::stop_token wake = wake_.get_token();
-    cache_.core()->expect_start();
+    for (const auto& cache : caches()) cache->expect_start();
     if (health_server_) {
       health_server_->start();
       log::info("manager: serves /healthz and /readyz on port {}", health_server_->port());
@@ -441,12 +491,10 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     start(Stage::kServers);
     start(Stage::kWebhooks);
     const auto began = clock_->now();
-    const auto kinds = cache_.core()->kinds();
-    cache_.core()->start();
-    co_await cache_.core()->wait_for_sync(kinds, wake);
+    const std::string synced = co_await start_caches(wake);
     if (wake.stop_requested()) co_return;
-    if (!kinds.empty())
-      log::info("manager: caches synced in {}: {}", seconds_since(began), names(kinds));
+    if (!synced.empty())
+      log::info("manager: caches synced in {}: {}", seconds_since(began), synced);
     start(Stage::kOthers);
     start(Stage::kWarmUp);
     for (const auto& entry : started(Stage::kWarmUp)) {
@@ -461,6 +509,26 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     } else {
       start(Stage::kLeader);
     }
+  }
+
+  /// Returns the names of the kinds that were awaited.
+  Awaitable<std::string> start_caches(std::stop_token wake) {
+    {
+      const std::lock_guard lock(mutex_);
+      caches_begun_ = true;
+    }
+    // A cluster that is added from here on starts itself, too; the second start does nothing.
+    const auto all = caches();
+    std::vector<std::vector<std::shared_ptr<const detail::CachedKind>>> kinds;
+    kinds.reserve(all.size());
+    std::vector<std::string> synced;
+    for (const auto& cache : all) {
+      kinds.push_back(cache->kinds());
+      if (!kinds.back().empty()) synced.push_back(names(kinds.back()));
+      cache->start();
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) co_await all[i]->wait_for_sync(kinds[i], wake);
+    co_return fmt::format("{}", fmt::join(synced, ", "));
   }
 
   void campaign() {
@@ -492,8 +560,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       term_->begin(leadership);
     }
     const std::stop_token end = leadership.stop();
-    auto kinds = cache_.core()->kinds();
-    co_await detail::catch_up(cache_.core(), std::move(kinds), options_.catch_up_timeout, end);
+    co_await catch_up(end);
     if (!end.stop_requested()) start(Stage::kLeader);
     co_await detail::wait_for(clock_, end);
     bool orderly = false;
@@ -503,6 +570,18 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     }
     if (!orderly) lose();
     co_await detail::wait_for(clock_, work_done_.get_token());
+  }
+
+  Awaitable<void> catch_up(std::stop_token end) {
+    using std::chrono::milliseconds;
+    if (options_.catch_up_timeout <= milliseconds::zero()) co_return;
+    const auto until = detail::end_of(options_.catch_up_timeout, clock_->now());
+    auto all = caches();
+    std::reverse(all.begin(), all.end());  // the own one first
+    for (const auto& cache : all) {
+      const auto left = std::chrono::ceil<milliseconds>(until - clock_->now());
+      co_await detail::catch_up(cache, cache->kinds(), std::max(left, milliseconds(1)), end);
+    }
   }
 
   void lose() {
@@ -548,7 +627,9 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       for (const auto& controller : controllers) controller->end();
     };
     co_await end(end_controllers);
-    const std::function<void()> end_caches = [this] { cache_.core()->shutdown(); };
+    const std::function<void()> end_caches = [this] {
+      for (const auto& cache : caches()) cache->shutdown();
+    };
     co_await end(end_caches);
     co_await stop(Stage::kWebhooks);
     co_await stop(Stage::kServers);
@@ -679,6 +760,8 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   std::vector<std::shared_ptr<Entry>> entries_;
   std::vector<std::shared_ptr<ControllerCore>> controllers_;
   std::vector<std::shared_ptr<const metrics::Source>> metrics_;
+  std::vector<std::shared_ptr<Cluster>> clusters_;
+  bool caches_begun_ = false;  // a cluster that is added later starts at once
 
   std::unique_ptr<detail::CertificateWatcher> metrics_certificates_;  // null: not from files
   // Declared last, because their threads use the other members.
@@ -701,6 +784,7 @@ void Manager::add(std::string name, Run run, RunnableGroup group) {
 void Manager::add_async(std::string name, AsyncRun run, RunnableGroup group) {
   impl_->add(std::move(name), std::move(run), stage_of(group));
 }
+void Manager::add(const std::shared_ptr<Cluster>& cluster) { impl_->add(cluster); }
 Controller Manager::add(ControllerSpec spec) { return impl_->add(std::move(spec)); }
 void Manager::add_health_check(std::string name, HealthCheck check) {
   impl_->health().add(std::move(name), std::move(check));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lookout/api/detail/texts.h"
+#include "lookout/base/ascii.h"
 #include "lookout/base/base64.h"
 #include "lookout/base/enum_names.h"
 #include "lookout/base/structural_scanner.h"
@@ -74,19 +75,7 @@ std::string repaired(std::string given) {
 
 /// RFC 6901.
 std::string below(const std::string& path, std::string_view name) {
-  std::string out = path;
-  out.reserve(path.size() + name.size() + 1);
-  out += '/';
-  for (const char c : name) {
-    if (c == '~') {
-      out += "~0";
-    } else if (c == '/') {
-      out += "~1";
-    } else {
-      out += c;
-    }
-  }
-  return out;
+  return path + "/" + base::escape(name, {{'~', "~0"}, {'/', "~1"}});
 }
 
 /// Appends operations to a list.

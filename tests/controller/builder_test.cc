@@ -7,14 +7,11 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <string>
-#include <thread>
 
 #include "lookout/controller/owner_references.h"
 #include "tests/controller/calls.h"
 #include "tests/controller/manager_fixture.h"
-#include "tests/support/gate.h"
 
 namespace lookout::controller {
 namespace {
@@ -155,67 +152,6 @@ TEST_F(BuilderTest, RawSourcesEnqueueRequests) {
   running.stop();
   channel->send({"default", "never"});
   EXPECT_EQ(calls.of("default/never"), 0);
-}
-
-/// A source that becomes ready on command.
-class SlowSource : public Source {
- public:
-  void start(const SourceContext& context, std::function<void()> ready) override {
-    for (const char* name : {"a", "b", "a"}) context.add(Request("default", name), 0);
-    ready_ = std::move(ready);
-    started_.open();
-  }
-  void stop() override {}
-  std::string name() const override { return "slow"; }
-
-  bool wait_until_started() { return started_.wait(); }
-  void become_ready() const { ready_(); }
-
- private:
-  std::function<void()> ready_;
-  test::Gate started_;
-};
-
-TEST_F(BuilderTest, WaitsForAllSourcesBeforeReconciling) {
-  put("map", "1");
-  Calls calls;
-  std::atomic<bool> ready{false};
-  const auto slow = std::make_shared<SlowSource>();
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).source(slow).reconcile([&](Request request, Context&) -> Result {
-    EXPECT_TRUE(ready);
-    calls.note(request);
-    return {};
-  });
-  const Running running(manager);
-  ASSERT_TRUE(slow->wait_until_started());
-  ASSERT_TRUE(eventually([&] { return metric(manager, "workqueue_depth", "0") == 2; }));
-  std::this_thread::sleep_for(20ms);
-  EXPECT_EQ(calls.keys(), 0u);
-  ready = true;
-  slow->become_ready();
-  EXPECT_TRUE(eventually([&] { return calls.keys() == 3; }));
-  // Requests that were added again while they were queued run once.
-  EXPECT_EQ(calls.of("default/a"), 1);
-  EXPECT_EQ(calls.of("default/b"), 1);
-}
-
-TEST_F(BuilderTest, ASourceThatIsNeverReadyFailsTheRun) {
-  const auto slow = std::make_shared<SlowSource>();
-  std::atomic<int> runs{0};
-  Manager manager{client_};
-  Builder<ConfigMap>(manager)
-      .source(slow)
-      .options([](ControllerOptions& options) { options.sync_timeout = 50ms; })
-      .reconcile(counting(runs));
-  Running running(manager);
-  try {
-    running.end();
-    FAIL() << "no error";
-  } catch (const Error& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("slow"));
-  }
-  EXPECT_EQ(runs, 0);
 }
 
 TEST_F(BuilderTest, OwnersCanBeFoundFromMetadataOnly) {
@@ -359,12 +295,10 @@ TEST_F(BuilderTest, RejectsInvalidControllers) {
   Builder<ConfigMap>(manager).reconcile(nothing);
 }
 
-/// A source that fails to start, or that ends.
+/// A source of one request.
 class ShortSource : public Source {
  public:
-  explicit ShortSource(bool fails) : fails_(fails) {}
   void start(const SourceContext& context, std::function<void()> ready) override {
-    if (fails_) throw std::runtime_error("no such queue");
     context.add({"default", "only"}, 0);
     ready();
   }
@@ -372,15 +306,12 @@ class ShortSource : public Source {
   std::string name() const override { return "short"; }
 
   std::atomic<int> stops{0};
-
- private:
-  const bool fails_;
 };
 
-TEST_F(BuilderTest, ASourceThatCannotStartEndsTheManager) {
+TEST_F(BuilderTest, AControllerMayHaveOnlyRawSources) {
   Calls calls;
   const auto note = noting(calls);
-  const auto ends = std::make_shared<ShortSource>(false);
+  const auto ends = std::make_shared<ShortSource>();
   const auto channel = std::make_shared<Channel>();
   {
     Manager manager{client_};
@@ -391,13 +322,6 @@ TEST_F(BuilderTest, ASourceThatCannotStartEndsTheManager) {
     EXPECT_TRUE(eventually([&] { return calls.of("default/more") == 1; }));
   }
   EXPECT_EQ(ends->stops, 1);
-
-  const auto fails = std::make_shared<ShortSource>(true);
-  Manager manager{client_};
-  Builder(manager).named("raw").source(fails).reconcile(note);
-  Running running(manager);
-  EXPECT_THROW(running.end(), std::runtime_error);
-  EXPECT_EQ(fails->stops, 0);
 }
 
 TEST_F(BuilderTest, SeveralControllersReconcileOneKind) {

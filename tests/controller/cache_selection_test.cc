@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -136,6 +139,110 @@ TEST_F(CacheSelectionTest, TheDefaultOfAllNamespacesMayBeExplicit) {
   EXPECT_EQ(held(cache, KindOptions()).size(), 4u);
 }
 
+TEST_F(CacheSelectionTest, NamespacesMayHaveOptionsOfTheirOwn) {
+  using Single = std::map<std::string, NamespaceOptions>;
+  struct Case {
+    std::vector<std::string> of_the_cache;
+    std::optional<std::vector<std::string>> of_the_kind;
+    Single single;
+    std::vector<std::string> expected;
+  };
+  const NamespaceOptions web{.label_selector = "app=web"};
+  const NamespaceOptions not_x{.field_selector = "metadata.name!=x"};
+  const Case cases[] = {
+      // Only these namespaces.
+      {{}, {}, {{"a", web}, {"b", {}}}, {"a/x", "b/x"}},
+      {{"default"}, {}, {{"a", not_x}}, {"a/y"}},
+      {{}, {{"default"}}, {{"a", not_x}}, {"a/y", "default/z"}},
+      {{}, {{"a", "b"}}, {{"a", not_x}}, {"a/y", "b/x"}},
+      // All others as well.
+      {{}, {}, {{"a", not_x}, {"", {}}}, {"a/y", "b/x", "default/z"}},
+      {{}, {}, {{"a", {}}, {"", web}}, {"a/x", "a/y", "b/x"}},
+      {{}, {std::vector<std::string>()}, {{"a", web}}, {"a/x", "b/x", "default/z"}},
+      {{}, {}, {{"a", web}, {"b", web}, {"", not_x}}, {"a/x", "b/x", "default/z"}},
+      {{}, {}, {{"", web}}, {"a/x", "b/x"}},
+  };
+  for (const auto& each : cases) {
+    SCOPED_TRACE(testing::PrintToString(each.expected));
+    CacheOptions cache;
+    cache.namespaces = each.of_the_cache;
+    KindOptions kind;
+    kind.namespaces = each.of_the_kind;
+    kind.by_namespace = each.single;
+    EXPECT_THAT(held(cache, kind), UnorderedElementsAreArray(each.expected));
+  }
+}
+
+TEST_F(CacheSelectionTest, OptionsOfANamespaceComeFromFourPlaces) {
+  CacheOptions cache;
+  cache.label_selector = "app=web";
+  cache.by_namespace = {{"a", {.label_selector = "app=db"}}, {"b", {}}, {"", {}}};
+  EXPECT_THAT(held(cache, KindOptions()), UnorderedElementsAre("a/y", "b/x"));
+  KindOptions kind;
+  kind.namespaces = {{"a", "default"}};
+  EXPECT_THAT(held(cache, kind), ElementsAre("a/y"));
+  kind.label_selector = "app in (web,cache)";
+  EXPECT_THAT(held(cache, kind), UnorderedElementsAre("a/x", "default/z"));
+  kind.by_namespace = {{"a", {.label_selector = ""}}};
+  EXPECT_THAT(held(cache, kind), UnorderedElementsAre("a/x", "a/y", "default/z"));
+}
+
+TEST_F(CacheSelectionTest, ANamespaceMayHaveItsOwnProjection) {
+  ManagerOptions options;
+  options.cache.by_namespace = {{"a", {.projection = api::Projection::drop({"data"})}}, {"", {}}};
+  Manager manager{client_, options};
+  manager.cache().declare<ConfigMap>();
+  manager.cache().declare<Namespace>();  // cluster-scoped: these defaults do not concern it
+  KindOptions namespaced;
+  namespaced.by_namespace = {{"a", {}}};
+  EXPECT_THROW(manager.cache().declare<k8s::core::v1::Node>(namespaced), InvalidArgument);
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.cache().unsynced().empty(); }));
+  auto view = manager.cache().view();
+  EXPECT_TRUE(view.find<ConfigMap>({"a", "x"})->data().empty());
+  EXPECT_EQ(view.find<ConfigMap>({"b", "x"})->data()["value"], "web");
+  EXPECT_EQ(view.find<ConfigMap>({"default", "z"})->data()["value"], "cache");
+  EXPECT_FALSE(view.find<ConfigMap>({"none", "z"}));
+  EXPECT_EQ(keys(view.list<ConfigMap>("b")), std::vector<std::string>{"b/x"});
+  EXPECT_TRUE(view.find<Namespace>({"", "a"}));
+}
+
+TEST_F(CacheSelectionTest, ADeclarationAgreesWithThatOfItsNamespaces) {
+  Manager manager{client_};
+  KindOptions kind;
+  kind.by_namespace = {{"a", {.label_selector = "app=web"}}, {"", {.field_selector = "x=y"}}};
+  manager.cache().declare<ConfigMap>(kind);
+  EXPECT_NO_THROW(manager.cache().declare<ConfigMap>(kind));
+  EXPECT_NO_THROW(manager.cache().declare<ConfigMap>());
+  KindOptions part;
+  part.by_namespace = {{"a", {}}};
+  EXPECT_NO_THROW(manager.cache().declare<ConfigMap>(part));
+  part.by_namespace = {{"a", {.label_selector = "app=db"}}};
+  EXPECT_THROW(manager.cache().declare<ConfigMap>(part), InvalidArgument);
+  part.by_namespace = {{"b", {}}};
+  EXPECT_THROW(manager.cache().declare<ConfigMap>(part), InvalidArgument);
+}
+
+TEST_F(CacheSelectionTest, AWriteOutsideTheSelectionOfItsNamespaceReadsTheServer) {
+  ManagerOptions options;
+  options.cache.by_namespace = {{"a", {.label_selector = "app=web"}}, {"", {}}};
+  Manager manager{client_, options};
+  std::atomic<int> updated{0};
+  std::atomic<int> others{0};
+  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
+    if (request.ns != "default") return {};
+    // The cache does not have a/y; it has b/x, and it does not have b/new.
+    for (const Request& wanted : {Request("a", "y"), Request("b", "x"), Request("b", "new")}) {
+      const auto result = context.create_or_update<ConfigMap>(
+          wanted, [](const k8s::core::v1::ConfigMapDraft& draft) { draft.data().set("n", "1"); });
+      ++(result.written == Written::kUpdated ? updated : others);
+    }
+    return {};
+  });
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] { return updated == 2 && others == 1; }));
+}
+
 /// Reads the content of a cache in three ways.
 class CacheReadTest : public CacheSelectionTest {
  protected:
@@ -236,6 +343,76 @@ TEST_F(CacheReadTest, AnIndexMayBeAddedWhileTheManagerRuns) {
   // A kind that the server does not serve delays nothing.
   caches.add_index(api::Resource("example.com", "v1", "Website", "websites", true), "host",
                    [](const api::Object&, cache::IndexValues&) {});
+}
+
+TEST_F(CacheReadTest, SeveralIndexesMatchTogether) {
+  start();
+  auto& caches = manager_->cache();
+  caches.add_index<ConfigMap>(
+      "app", [](const ConfigMap& map) { return std::string(map.labels()["app"].as_string()); });
+  caches.add_index<ConfigMap>("name", [](const ConfigMap& map) {
+    if (map.name() == "bad") throw Error("no index value");
+    return std::string(map.name());
+  });
+  auto view = caches.view();
+  const auto found = [&](const MatchingFields& fields, const std::string& ns = {},
+                         const std::string& labels = {}) {
+    return keys(view.matching_fields<ConfigMap>(fields, ns, api::labels::parse(labels)));
+  };
+  EXPECT_THAT(found({{"app", "web"}, {"name", "x"}}), UnorderedElementsAre("a/x", "b/x"));
+  EXPECT_THAT(found({{"app", "web"}, {"name", "x"}}, "b"), ElementsAre("b/x"));
+  EXPECT_THAT(found({{"app", "web"}, {"name", "x"}, {"namespace", "a"}}), ElementsAre("a/x"));
+  EXPECT_THAT(found({{"app", "web"}, {"name", "y"}}), IsEmpty());
+  EXPECT_THAT(found({{"app", "none"}, {"name", "x"}}), IsEmpty());
+  EXPECT_THAT(found({{"name", "x"}}, "", "app!=web"), IsEmpty());
+  EXPECT_THAT(found({{"name", "y"}}, "a", "app=db"), ElementsAre("a/y"));
+  EXPECT_THAT(found({}, "a"), UnorderedElementsAre("a/x", "a/y"));
+  EXPECT_THAT(refusal<InvalidArgument>([&] {
+                found({{"app", "web"}, {"none", "x"}});
+              }),
+              HasSubstr("none"));
+  EXPECT_THROW(caches.add_index<ConfigMap>("app", [](const ConfigMap&) { return std::string(); }),
+               InvalidArgument);
+  // An object for which a function throws has no value of that index.
+  put_labelled("default", "bad", "web");
+  ASSERT_TRUE(
+      eventually([&] { return caches.view().by_index<ConfigMap>("app", "web").size() == 3; }));
+  EXPECT_EQ(caches.view().matching_fields<ConfigMap>({{"app", "web"}, {"name", "bad"}}).size(), 0u);
+}
+
+TEST_F(CacheReadTest, SeveralIndexesMatchInSeveralNamespaces) {
+  KindOptions options;
+  options.by_namespace = {{"a", {.label_selector = "app=web"}}, {"", {}}};
+  start(options);
+  auto& caches = manager_->cache();
+  caches.add_label_index<ConfigMap>("app");
+  caches.add_index<ConfigMap>("name", [](const ConfigMap& map) { return std::string(map.name()); });
+  EXPECT_THAT(keys(caches.view().matching_fields<ConfigMap>({{"label:app", "web"}, {"name", "x"}})),
+              UnorderedElementsAre("a/x", "b/x"));
+}
+
+TEST_F(CacheReadTest, MetadataHasIndexes) {
+  start();
+  auto& caches = manager_->cache();
+  caches.add_index_metadata<ConfigMap>("app", [](const ConfigMap& map) {
+    EXPECT_TRUE(map.data().empty());
+    return std::string(map.labels()["app"].as_string());
+  });
+  caches.add_label_index_metadata<ConfigMap>("app");
+  auto view = caches.view();
+  EXPECT_THAT(keys(view.by_index_metadata<ConfigMap>("app", "web")),
+              UnorderedElementsAre("a/x", "b/x"));
+  EXPECT_THAT(keys(view.by_index_metadata<ConfigMap>("app", "web", "b")), ElementsAre("b/x"));
+  EXPECT_THAT(keys(view.matching_fields_metadata<ConfigMap>({{"app", "db"}, {"label:app", "db"}})),
+              ElementsAre("a/y"));
+  EXPECT_EQ(view.by_index_metadata<ConfigMap>("app", "web").front().kind(), "ConfigMap");
+  // The indexes of whole objects are others.
+  EXPECT_THROW(view.by_index<ConfigMap>("app", "web"), InvalidArgument);
+  put_labelled("default", "late", "web");
+  EXPECT_TRUE(eventually(
+      [&] { return caches.view().by_index_metadata<ConfigMap>("app", "web").size() == 3; }));
+  EXPECT_TRUE(caches.undeclare_metadata<ConfigMap>());
+  EXPECT_THROW(caches.view().by_index_metadata<ConfigMap>("app", "web"), NotCachedError);
 }
 
 TEST_F(CacheReadTest, IndexesClusterScopedObjects) {

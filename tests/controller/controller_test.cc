@@ -4,15 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -75,19 +74,24 @@ TEST_F(ControllerTest, ASourceThatFailsToStartFailsTheRun) {
   Builder<ConfigMap>(manager).source(source).reconcile(do_nothing);
   Running running(manager);
   EXPECT_EQ(error_of(running), "no such device");
+  EXPECT_EQ(source->stops, 0);
 }
 
 TEST_F(ControllerTest, ASourceThatIsNotReadyInTimeFailsTheRun) {
   const auto source =
-      std::make_shared<FakeSource>([](const SourceContext&, const std::function<void()>&) {});
+      std::make_shared<FakeSource>([](const SourceContext& context, const std::function<void()>&) {
+        context.add({"default", "m"}, 0);
+      });
+  std::atomic<int> runs{0};
   Manager manager{client_};
   Builder<ConfigMap>(manager)
       .source(source)
       .options([](ControllerOptions& options) { options.sync_timeout = 50ms; })
-      .reconcile(do_nothing);
+      .reconcile(counting(runs));
   Running running(manager);
   EXPECT_THAT(error_of(running), HasSubstr("source fake was not ready"));
   EXPECT_EQ(source->stops, 1);
+  EXPECT_EQ(runs, 0);
 }
 
 TEST_F(ControllerTest, ASourceThatDoesNotStopDoesNotBlockOthers) {
@@ -119,6 +123,20 @@ TEST_F(ControllerTest, AWatchEndsIfItsSourceDoesNotStop) {
   EXPECT_EQ(source->stops, 1);
 }
 
+TEST_F(ControllerTest, ASourceThatRemovesItselfWhileItStartsIsStopped) {
+  WatchHandle handle;
+  const auto source =
+      std::make_shared<FakeSource>([&](const SourceContext&, const std::function<void()>& ready) {
+        handle.remove();
+        ready();
+      });
+  Manager manager{client_};
+  const auto controller = Builder<ConfigMap>(manager).reconcile(do_nothing);
+  handle = controller.watch(source);
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] { return source->stops == 1; }));
+}
+
 TEST_F(ControllerTest, AStopWhileASourceIsNotReadyEndsTheRun) {
   const auto source =
       std::make_shared<FakeSource>([](const SourceContext&, const std::function<void()>&) {});
@@ -137,19 +155,36 @@ TEST_F(ControllerTest, WaitsForAllSourcesBeforeReconciling) {
   for (int i = 0; i < 20; ++i) put("m" + std::to_string(i), "1");
   std::function<void()> ready;
   const auto source =
-      std::make_shared<FakeSource>([&](const SourceContext&, std::function<void()> when_ready) {
+      std::make_shared<FakeSource>([&](const SourceContext& context, auto when_ready) {
+        for (int i = 0; i < 2; ++i) context.add({"default", "twice"}, 0);
         ready = std::move(when_ready);
       });
+  const auto clock = std::make_shared<test::FakeClock>();
   std::atomic<int> runs{0};
-  Manager manager{client_};
-  Builder<ConfigMap>(manager).source(source).reconcile(counting(runs));
-  const Running running(manager);
+  ManagerOptions options;
+  options.clock = clock;
+  Manager manager{client_, options};
+  Builder<ConfigMap>(manager)
+      .source(source)
+      .options([](ControllerOptions& change) { change.sync_timeout = 77min; })
+      .reconcile(counting(runs));
+  Running running(manager);
   ASSERT_TRUE(eventually([&] { return metric(manager, "workqueue_depth", "-100") == 20; }));
-  ASSERT_TRUE(eventually([&] { return source->starts == 1; }));
-  std::this_thread::sleep_for(20ms);
+  // The controller waits for the source.
+  const auto waits = [&] {
+    const auto all = clock->slept();
+    return std::find(all.begin(), all.end(), Clock::Duration(77min)) != all.end();
+  };
+  ASSERT_TRUE(eventually(waits));
+  ASSERT_EQ(source->starts, 1);
+  // A worker would take one of the queued requests before a later one arrives.
+  put("last", "1");
+  ASSERT_TRUE(eventually([&] { return metric(manager, "workqueue_adds_total") == 22; }));
   EXPECT_EQ(runs, 0);
   ready();
-  EXPECT_TRUE(eventually([&] { return runs == 20; }));
+  EXPECT_TRUE(eventually([&] { return runs >= 22; }));
+  running.stop();
+  EXPECT_EQ(runs, 22) << "a request that is added again while it is queued runs once";
 }
 
 TEST_F(ControllerTest, ASourceThatWarmsUpIsStartedOnce) {
@@ -206,15 +241,22 @@ TEST_F(ControllerTest, SourcesWithoutWarmUpStartWithTheLeadership) {
   ASSERT_TRUE(eventually([&] { return leader.is_leader(); }));
   const auto cold = ready_source();
   const auto warm = ready_source();
-  Manager standby{client_, elected("standby")};
+  const auto clock = std::make_shared<test::FakeClock>();
+  ManagerOptions options = elected("standby");
+  options.clock = clock;
+  Manager standby{client_, options};
   Builder<ConfigMap>(standby).named("cold").source(cold).reconcile(do_nothing);
   Builder<ConfigMap>(standby).named("warm").source(warm).warm_up().reconcile(do_nothing);
   const Running running(standby);
-  ASSERT_TRUE(eventually([&] { return warm->starts == 1; }));
-  std::this_thread::sleep_for(50ms);
+  // The warm-up precedes the candidacy.
+  ASSERT_TRUE(eventually([&] { return failed_candidacies(*clock) > 0; }));
+  EXPECT_EQ(warm->starts, 1);
   EXPECT_EQ(cold->starts, 0);
   leading.reset();
-  EXPECT_TRUE(eventually([&] { return cold->starts == 1; }));
+  EXPECT_TRUE(eventually([&] {
+    end_pause(*clock);
+    return cold->starts == 1;
+  }));
   EXPECT_EQ(warm->starts, 1);
 }
 
@@ -243,9 +285,10 @@ class ControllerRetryTest : public ControllerTest {
         });
     Running running(manager);
     EXPECT_TRUE(eventually([&] { return runs == results.size(); }));
-    std::this_thread::sleep_for(30ms);
     running.stop();
     EXPECT_EQ(runs, results.size());
+    // Each run but the last one has requeued the request.
+    EXPECT_EQ(metric(manager, "workqueue_retries_total"), static_cast<double>(results.size() - 1));
     out.push_back(limiter->num_requeues({"default", "m"}));
     return out;
   }
@@ -364,11 +407,6 @@ TEST(ResultTest, TellsIfAndWhenTheRequestIsRequeued) {
 }
 
 // ---------------------------------------------------------------------------------- options
-
-TEST_F(ControllerTest, AControllerNeedsAName) {
-  Manager manager{client_};
-  EXPECT_THROW(Builder<ConfigMap>(manager).named("").reconcile(do_nothing), InvalidArgument);
-}
 
 TEST_F(ControllerTest, TheConcurrencyDefaultsToTheManagers) {
   const auto concurrency = [](const Manager& manager, const std::string& name) {

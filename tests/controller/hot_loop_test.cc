@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace lookout::controller::detail {
@@ -61,6 +62,17 @@ TEST_F(HotLoopTest, ReportsAgainAfterAQuietMinute) {
   now_ += 2min;
   for (int i = 1; i < 6; ++i) EXPECT_FALSE(run()) << i;
   EXPECT_TRUE(run());
+}
+
+TEST_F(HotLoopTest, IsNotReportedAgainBecauseOfManyOtherRequests) {
+  for (int i = 1; i < 6; ++i) EXPECT_FALSE(run()) << i;
+  EXPECT_TRUE(run());
+  now_ += 2s;
+  // More than the detector keeps without looking for old ones.
+  for (int i = 0; i < 2000; ++i) {
+    detector_.note(Request("ns", std::to_string(i)), generation_, now_);
+  }
+  for (int i = 1; i < 20; ++i) EXPECT_FALSE(run()) << i;
 }
 
 TEST(HotLoopLimitTest, OneRunMayBeEnough) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include "lookout/controller/result.h"
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/rest/client.h"
+#include "lookout/testing/fake_clock.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 
@@ -119,6 +121,17 @@ class ManagerFixture : public testing::Test {
     out.leader_election = election;
     return out;
   }
+  /// How often a candidate with these options and this clock has tried to lead, and then paused.
+  static long failed_candidacies(const test::FakeClock& clock) {
+    const auto all = clock.slept();
+    return std::count_if(all.begin(), all.end(), is_pause);
+  }
+  /// Ends the pause of such a candidate, if it waits.
+  static void end_pause(test::FakeClock& clock) {
+    const auto next = clock.next_wake();
+    if (next && is_pause(*next)) clock.advance(*next);
+  }
+
   /// Options with both listeners, on free ports.
   static ManagerOptions listening() {
     ManagerOptions out;
@@ -150,6 +163,9 @@ class ManagerFixture : public testing::Test {
     }
     return "no error";
   }
+
+  /// Between retry_period and 2.2 times as long.
+  static bool is_pause(Clock::Duration time) { return time >= 20ms && time <= 44ms; }
 
   apiserver::Server server_;
   const rest::Client client_{server_.client_config()};

@@ -8,11 +8,14 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "controller/reconcile_ids.h"
 #include "lookout/controller/builder.h"
 #include "lookout/k8s/coordination/v1.h"
 #include "tests/controller/manager_fixture.h"
@@ -163,6 +166,120 @@ TEST_F(ManagerLogTest, AFailureIsLoggedBeforeTheStop) {
   EXPECT_EQ(count(all, "manager: disk failed: no space left"), 1);
   EXPECT_EQ(count(all, "manager: stopping: a part of it failed"), 1);
   EXPECT_EQ(count(all, "manager: stopped in "), 1);
+}
+
+class ReconcileLogTest : public ManagerLogTest {
+ protected:
+  /// The lines so far that contain this text.
+  std::vector<std::string> with(std::string_view part) {
+    for (auto& line : lines_->take()) all_.push_back(std::move(line));
+    std::vector<std::string> out;
+    for (const auto& line : all_) {
+      if (line.find(part) != std::string::npos) out.push_back(line);
+    }
+    return out;
+  }
+  void SetUp() override { lines_->take(); }
+
+ private:
+  std::vector<std::string> all_;
+};
+
+TEST_F(ReconcileLogTest, EachLineHasTheIdOfItsReconcile) {
+  put("m", "1");
+  Manager manager{client_};
+  std::mutex mutex;
+  std::vector<std::string> ids;
+  Builder<ConfigMap>(manager).named("maps").reconcile([&](Request, Context& context) -> Result {
+    const std::lock_guard lock(mutex);
+    ids.push_back(context.reconcile_id());
+    context.logger().info("run {}", ids.size());
+    context.logger().with("deployment", "web").with("replicas", 3).warn("{}", "scaled {}");
+    if (ids.size() == 1) throw Error("not yet");
+    if (ids.size() == 2) throw TerminalError("never");
+    return {};
+  });
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return !with("never").empty(); }));
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(ids.size(), 2u);
+  EXPECT_NE(ids[0], ids[1]);
+  for (const auto& id : ids) {
+    EXPECT_THAT(id, testing::MatchesRegex(
+                        "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"));
+  }
+  const auto line = [](const std::string& id, const std::string& text) {
+    return "controller maps: default/m (reconcileID=" + id + text;
+  };
+  EXPECT_THAT(with("controller maps: default/m"),
+              testing::ElementsAre(line(ids[0], "): run 1"),
+                                   line(ids[0], ", deployment=web, replicas=3): scaled {}"),
+                                   line(ids[0], "): not yet"), line(ids[1], "): run 2"),
+                                   line(ids[1], ", deployment=web, replicas=3): scaled {}"),
+                                   line(ids[1], "): never; it is not retried")));
+}
+
+TEST_F(ReconcileLogTest, CoroutinesAndTheirTimeoutsHaveIdsToo) {
+  put("m", "1");
+  Manager manager{client_};
+  std::string id;  // written before the line of the timeout
+  std::atomic<int> runs{0};
+  const auto reconcile = [&](Request, Context& context) -> Awaitable<Result> {
+    if (runs++ == 0) {
+      id = context.reconcile_id();
+      co_await Clock::real()->sleep(1min, context.stop());
+    }
+    co_return Result();
+  };
+  Builder<ConfigMap>(manager).named("maps").reconcile_timeout(200ms).reconcile(reconcile);
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return !with("(timeout)").empty(); }));
+  EXPECT_EQ(with("(timeout)").front(), "controller maps: default/m (reconcileID=" + id +
+                                           "): stopping the reconciler after 200 ms (timeout)");
+}
+
+TEST_F(ReconcileLogTest, ALoggerMayOutliveItsReconcile) {
+  put("m", "1");
+  std::optional<Logger> kept;
+  std::string id;
+  {
+    Manager manager{client_};
+    std::atomic<bool> done{false};
+    Builder<ConfigMap>(manager).named("maps").reconcile([&](Request, Context& context) -> Result {
+      if (done) return {};
+      kept = context.logger();
+      id = context.reconcile_id();
+      done = true;
+      return {};
+    });
+    const Running running(manager);
+    ASSERT_TRUE(eventually([&] { return done.load(); }));
+  }
+  EXPECT_EQ(kept->subject(), "controller maps: default/m");
+  EXPECT_EQ(kept->values(), "reconcileID=" + id);
+  kept->error("late");
+  EXPECT_THAT(with("late"),
+              ElementsAre("controller maps: default/m (reconcileID=" + id + "): late"));
+  // Below the logger's level: nothing is formatted. A format error becomes a line.
+  kept->debug("{}", "quiet");
+  kept->trace("{}", "quiet");
+  kept->info("{:{}}", "width", -1);
+  EXPECT_THAT(with("quiet"), IsEmpty());
+  EXPECT_EQ(with("could not be formatted").size(), 1u);
+}
+
+TEST(ReconcileIdsTest, AreUniqueInAProcess) {
+  detail::ReconcileIds ids;
+  const detail::ReconcileIds others;
+  std::set<std::string> seen;
+  constexpr int kMany = 10'000;
+  for (int i = 0; i < kMany; ++i) {
+    const auto number = ids.next();
+    EXPECT_EQ(ids.id(number), ids.id(number));
+    seen.insert(ids.id(number));
+    seen.insert(others.id(number));
+  }
+  EXPECT_EQ(seen.size(), 2u * kMany);
 }
 
 }  // namespace

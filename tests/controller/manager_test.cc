@@ -78,6 +78,7 @@ TEST_F(ManagerTest, GroupsStartAndStopInOrder) {
         note("+servers");
         while (!stop.stop_requested()) co_await Clock::real()->sleep(1h, stop);
         // The caches have ended, and the lease is still held.
+        EXPECT_EQ(metric(manager, "informer_live", "configmaps"), 0);
         const auto leases = client_.resource<Lease>("default");
         const Lease lease = co_await leases.async_get("website");
         EXPECT_EQ(lease.spec().holder_identity(), "a");
@@ -90,6 +91,7 @@ TEST_F(ManagerTest, GroupsStartAndStopInOrder) {
     return noted("+servers") && noted("+webhooks") && noted("+others") && noted("+leader");
   }));
   EXPECT_TRUE(manager.is_leader());
+  EXPECT_EQ(metric(manager, "informer_live", "configmaps"), 1);
   running.stop();
   const auto all = notes();
   ASSERT_EQ(all.size(), 8u);
@@ -144,12 +146,21 @@ TEST_F(ManagerTest, TheNextLeaderStartsAfterTheLastReconcile) {
   put("m", "1");
   test::Gate working;
   std::atomic<bool> active{false};
+  const auto clock = std::make_shared<test::FakeClock>();  // of the second manager
+  // The second manager tries at least once from the start to the end.
+  const auto tries_in_vain = [&] {
+    const auto before = failed_candidacies(*clock);
+    return eventually([&] {
+      end_pause(*clock);
+      return failed_candidacies(*clock) >= before + 2;
+    });
+  };
   Manager first{client_, elected("first")};
   Builder<ConfigMap>(first).reconcile([&](Request, Context& context) -> Result {
     active = true;
     working.open();
     EXPECT_TRUE(eventually([&] { return context.stop().stop_requested(); }));
-    std::this_thread::sleep_for(50ms);
+    EXPECT_TRUE(tries_in_vain());
     active = false;
     return {};
   });
@@ -157,21 +168,28 @@ TEST_F(ManagerTest, TheNextLeaderStartsAfterTheLastReconcile) {
   ASSERT_TRUE(working.wait());
 
   test::Gate second_works;
-  Manager second{client_, elected("second")};
+  ManagerOptions options = elected("second");
+  options.clock = clock;
+  Manager second{client_, options};
   Builder<ConfigMap>(second).reconcile([&](Request, Context&) -> Result {
     EXPECT_FALSE(active);
     second_works.open();
     return {};
   });
   const Running running_second(second);
-  std::this_thread::sleep_for(100ms);
+  ASSERT_TRUE(tries_in_vain());
   EXPECT_FALSE(second.is_leader());
   EXPECT_FALSE(second_works.is_open());
   const auto token = first.leadership()->fencing_token();
   running_first->stop();
   EXPECT_FALSE(active);
   // At once, not after the lease duration of a minute.
-  EXPECT_TRUE(second_works.wait(20s));
+  const auto released = clock->now();
+  EXPECT_TRUE(eventually([&] {
+    end_pause(*clock);
+    return second_works.is_open();
+  }));
+  EXPECT_LT(clock->now() - released, 20s);
   EXPECT_GT(second.leadership()->fencing_token(), token);
 }
 
@@ -330,7 +348,11 @@ TEST_F(ManagerTest, AStopWhileCachesSyncEndsTheRun) {
                           {});
   manager.add("others", noting("others"), RunnableGroup::kOthers);
   Running running(manager);
-  std::this_thread::sleep_for(20ms);
+  // The first list has failed.
+  ASSERT_TRUE(eventually([&] {
+    return manager.cache().check().value_or("").find("CustomResourceDefinition") !=
+           std::string::npos;
+  }));
   running.stop();
   EXPECT_TRUE(notes().empty());
 }
@@ -358,6 +380,7 @@ TEST_F(ManagerPagesTest, ChecksHaveNames) {
   EXPECT_EQ(get(port, "/healthz/disk"), "ok");
   EXPECT_THAT(get(port, "/healthz/none"), HasSubstr("404"));
   EXPECT_THAT(get(port, "/nothing"), HasSubstr("404"));
+  EXPECT_THAT(get(port, "/healthzz"), HasSubstr("404"));
   broken = true;
   EXPECT_THAT(get(port, "/healthz"), testing::StartsWith("500"));
   EXPECT_THAT(get(port, "/healthz/disk"), HasSubstr("500"));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "lookout/api/time.h"
 #include "lookout/controller/builder.h"
 #include "lookout/k8s/coordination/v1.h"
+#include "lookout/testing/fake_clock.h"
 #include "tests/controller/manager_fixture.h"
 #include "tests/support/gate.h"
 #include "tests/support/held.h"
@@ -85,14 +87,50 @@ class ReadYourWritesTest : public ManagerFixture {
         api::format_micro_time(
             std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now())))));
   }
-  /// That process makes its last writes, which the manager's cache of Secrets does not receive, and
+  /// That process makes its last write, which the manager's cache of Secrets does not receive, and
   /// releases the lease.
-  void hand_over_behind(Door& door, const Manager& manager) const {
+  void hand_over_behind(Door& door, const Manager& manager,
+                        const std::function<void()>& last_write) const {
     ASSERT_TRUE(eventually([&] { return manager.cache().unsynced().empty(); }));
     door.shut = true;
-    secrets_.create(Secret::draft("created", "default"));
-    secrets_.remove("deleted");
+    last_write();
     hand_over();
+  }
+  void create_secret() const { secrets_.create(Secret::draft("created", "default")); }
+  void delete_secret() const { secrets_.remove("deleted"); }
+
+  /// The first reconcile of a new leader sees the previous leader's last write.
+  void expect_visible(const std::function<void()>& last_write,
+                      const std::function<bool(Context&)>& visible) const {
+    have_a_leader();
+    put("m", "1");
+    Door door;
+    std::atomic<int> runs{0};
+    // The caches' clock stands still, so a leader that looks at them again waits.
+    const auto clock = std::make_shared<test::FakeClock>();
+    const auto waits = [&clock] {
+      const auto all = clock->slept();
+      return std::find(all.begin(), all.end(), Clock::Duration(50ms)) != all.end();
+    };
+    ManagerOptions options = elected("new");
+    options.cache.clock = clock;
+    Manager manager{many_, options};
+    delay<Secret>(manager, [&] { door.pass(); });
+    Builder<ConfigMap>(manager).reconcile([&](Request, Context& context) -> Result {
+      EXPECT_TRUE(visible(context));
+      ++runs;
+      return {};
+    });
+    const Running running(manager);
+    hand_over_behind(door, manager, last_write);
+    EXPECT_TRUE(eventually(waits));
+    EXPECT_TRUE(manager.is_leader());
+    EXPECT_EQ(runs, 0);
+    door.gate.open();
+    EXPECT_TRUE(eventually([&] {
+      clock->advance(50ms);
+      return runs > 0;
+    }));
   }
   void hand_over() const {
     client_.resource<Lease>("default").patch("website", rest::PatchType::kMerge,
@@ -275,26 +313,15 @@ TEST_F(ReadYourWritesTest, TheWaitIsBounded) {
 }
 
 TEST_F(ReadYourWritesTest, ANewLeaderSeesThePreviousLeadersWrites) {
-  have_a_leader();
-  put("m", "1");
-  Door door;
-  std::atomic<int> runs{0};
-  Manager manager{many_, elected("new")};
-  delay<Secret>(manager, [&] { door.pass(); });
-  Builder<ConfigMap>(manager).reconcile([&](Request, Context& context) -> Result {
-    EXPECT_TRUE(context.find<Secret>("default", "created"));
-    EXPECT_FALSE(context.find<Secret>("default", "deleted"));
-    ++runs;
-    return {};
-  });
-  const Running running(manager);
-  hand_over_behind(door, manager);
-  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
-  // Leave time for an early reconcile, which would fail above.
-  std::this_thread::sleep_for(100ms);
-  EXPECT_EQ(runs, 0);
-  door.gate.open();
-  EXPECT_TRUE(eventually([&] { return runs > 0; }));
+  expect_visible(
+      [&] { create_secret(); },
+      [](Context& context) { return context.find<Secret>("default", "created").has_value(); });
+}
+
+TEST_F(ReadYourWritesTest, ANewLeaderSeesThePreviousLeadersDeletions) {
+  expect_visible(
+      [&] { delete_secret(); },
+      [](Context& context) { return !context.find<Secret>("default", "deleted").has_value(); });
 }
 
 TEST_F(ReadYourWritesTest, ANewLeaderWaitsOnlyForSelectedObjects) {
@@ -325,7 +352,7 @@ TEST_F(ReadYourWritesTest, NewLeaderWaitsNoLongerThanCatchUpTimeout) {
   delay<Secret>(manager, [&] { door.pass(); });
   Builder<ConfigMap>(manager).reconcile(counting(runs));
   const Running running(manager);
-  hand_over_behind(door, manager);
+  hand_over_behind(door, manager, [&] { create_secret(); });
   EXPECT_TRUE(eventually([&] { return runs == 1; }));
   door.gate.open();
 }

@@ -15,17 +15,31 @@
 #include <vector>
 
 #include "lookout/controller/builder.h"
+#include "lookout/controller/finalizers.h"
 #include "tests/controller/calls.h"
 #include "tests/controller/manager_fixture.h"
 #include "tests/support/gate.h"
 #include "tests/support/held.h"
 #include "tests/support/notes.h"
 #include "tests/support/own_resources.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::controller {
 namespace {
 
-class ReconcilingTest : public ManagerFixture {};
+class ReconcilingTest : public ManagerFixture {
+ protected:
+  /// Polls without a pause, for a minute.
+  template <class Condition>
+  static bool eventually_spinning(Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + 1min;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+};
 
 TEST_F(ReconcilingTest, RetriesExceptionsExceptTerminalErrors) {
   put("fails", "1");
@@ -112,7 +126,8 @@ TEST_F(ReconcilingTest, AReconcileTimeoutStopsTheContext) {
         if (stopped) return {};
         stopped = eventually([&] { return context.stop().stop_requested(); });
         // Calls end at once as well.
-        EXPECT_THROW(context.uncached().resource<ConfigMap>("default").get("slow"), Error);
+        EXPECT_THROW(context.uncached().resource<ConfigMap>("default").get("slow"),
+                     rest::TransportError);
         throw std::runtime_error("out of time");
       });
   const Running running(manager);
@@ -215,6 +230,25 @@ TEST_F(ReconcilingTest, CoroutinesThatNeverSuspendDoNotStarveOthers) {
   EXPECT_FALSE(client.resource<ConfigMap>("default").find("another"));
 }
 
+TEST_F(ReconcilingTest, ARequestThatArrivesWhileACoroutineEndsIsNotLost) {
+  constexpr int kRounds = 3'000;
+  const auto channel = std::make_shared<Channel>();
+  std::atomic<int> runs{0};
+  Manager manager{client_};
+  Builder<ConfigMap>(manager).source(channel).reconcile(
+      [&](Request, Context&) -> Awaitable<Result> {
+        ++runs;
+        co_return Result();
+      });
+  const Running running(manager);
+  for (int i = 1; i <= kRounds; ++i) {
+    channel->send({"default", std::to_string(i)});
+    ASSERT_TRUE(eventually_spinning([&] { return runs == i; })) << i;
+    // The next request arrives a little later after each end.
+    for (std::atomic<int> wait{i % 300}; wait > 0; --wait) continue;
+  }
+}
+
 TEST_F(ReconcilingTest, CoroutinesReadAndWrite) {
   put("site", "1");
   Manager manager{client_};
@@ -239,6 +273,25 @@ TEST_F(ReconcilingTest, CoroutinesReadAndWrite) {
     return map.data()["made"] == "yes";
   }));
   EXPECT_TRUE(client_.resource<Secret>("default").find("site"));
+}
+
+TEST_F(ReconcilingTest, AnObjectOutsideTheCachesSelectionIsUpdated) {
+  put("site", "1");
+  client_.resource<Secret>("default").create(Secret::draft("site", "default"));
+  Manager manager{client_};
+  KindOptions web;
+  web.label_selector = "app=web";
+  manager.cache().declare<Secret>(web);
+  std::atomic<bool> done{false};
+  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
+    const auto result = context.create_or_update<Secret>(
+        request, [](const auto& secret) { secret.string_data().set("made", "yes"); });
+    EXPECT_EQ(result.written, Written::kUpdated);
+    done = true;
+    return {};
+  });
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] { return done.load(); }));
 }
 
 TEST_F(ReconcilingTest, AReconcileReadsOneSnapshotOfTheCaches) {
@@ -384,6 +437,66 @@ TEST_F(ReconcilingTest, AFinalizerRunsBeforeTheObjectIsRemoved) {
   maps_.remove("site");
   EXPECT_TRUE(eventually([&] { return !maps_.find("site"); }));
   EXPECT_EQ(cleaned, 2);
+}
+
+TEST_F(ReconcilingTest, AFinalizerDoesNotReplaceOthers) {
+  put("site", "1");
+  std::atomic<int> runs{0};
+  Manager manager{client_};
+  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
+    const auto map = context.get<ConfigMap>(request);
+    // Another writer adds its own after the read.
+    if (++runs == 1)
+      maps_.patch("site", rest::PatchType::kMerge,
+                  R"({"metadata":{"finalizers":["example.com/other"]}})");
+    context.finalize(map, "example.com/site", [] {});
+    return {};
+  });
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] { return has_finalizer(maps_.get("site"), "example.com/site"); }));
+  EXPECT_TRUE(has_finalizer(maps_.get("site"), "example.com/other"));
+}
+
+TEST_F(ReconcilingTest, TheFinalizerOfARecreatedObjectStays) {
+  put("site", "1");
+  ConfigMap next;
+  std::atomic<bool> finalized{false};
+  Manager manager{client_};
+  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
+    const auto map = context.find<ConfigMap>(request);
+    if (!map || finalized) return {};
+    finalized = context.finalize(*map, "example.com/site", [&] {
+      maps_.patch("site", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
+      const auto draft = ConfigMap::draft("site", "default");
+      add_finalizer(draft, "example.com/site");
+      next = maps_.create(draft);
+    });
+    return {};
+  });
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return has_finalizer(maps_.get("site"), "example.com/site"); }));
+  maps_.remove("site");
+  EXPECT_TRUE(eventually([&] { return finalized.load(); }));
+  EXPECT_EQ(maps_.get("site"), next);
+}
+
+TEST_F(ReconcilingTest, ARecreatedObjectIsNotRemoved) {
+  put("m", "1");
+  std::atomic<bool> done{false};
+  Manager manager{client_};
+  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
+    if (done) return {};
+    const auto map = context.get<ConfigMap>(request);
+    maps_.remove("m");
+    put("m", "2");
+    const auto error = test::thrown<api::StatusError>([&] { context.remove(map); });
+    EXPECT_TRUE(error && api::is_conflict(*error));
+    done = true;
+    return {};
+  });
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return done.load(); }));
+  EXPECT_EQ(lookout::test::held(maps_.get("m")).data()["value"], "2");
 }
 
 TEST_F(ReconcilingTest, AFinalizerMayBeACoroutine) {

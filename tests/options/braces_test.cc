@@ -190,6 +190,7 @@ TEST_F(BracesTest, OptionsOfControllers) {
     EXPECT_EQ(manager.leader_election.value_or(LeaderElection{}).name, kLong);
     EXPECT_EQ(manager.cache.namespaces, std::vector<std::string>{kLong});
     EXPECT_EQ((co_await taken<KindOptions>({.label_selector = kLong})).label_selector, kLong);
+    EXPECT_EQ((co_await taken<NamespaceOptions>({.label_selector = kLong})).label_selector, kLong);
     EXPECT_EQ((co_await taken<PriorityQueueOptions>({.name = kLong})).name, kLong);
     EXPECT_TRUE((co_await taken<WatchOptions>({.only_metadata = true})).only_metadata);
     const WebhookOptions webhooks =

@@ -49,6 +49,7 @@ class Builder {
   explicit Builder(Manager& manager, WatchOptions options = {})
     requires(kHasPrimary)
       : Builder(manager, manager.controller_defaults()) {
+    require_own_cluster(options);
     spec_.primary = api::Resource(T::kResource);
     spec_.options.name = spec_.primary.kind;
     std::transform(spec_.options.name.begin(), spec_.options.name.end(), spec_.options.name.begin(),
@@ -69,6 +70,7 @@ class Builder {
   template <api::ResourceObject U>
   Builder& owns(WatchOptions options = {}) {
     static_assert(kHasPrimary, "lookout: owns() needs to know the owner: Builder<T>(manager)");
+    require_own_cluster(options);
     const api::Resource owned(U::kResource);
     spec_.owned.push_back(owned);
     if (options.match_any_owner) spec_.shared.push_back(owned);
@@ -172,6 +174,10 @@ class Builder {
  private:
   Builder(Manager& manager, const ControllerOptions& defaults) : manager_(manager) {
     spec_.options = defaults;
+  }
+  static void require_own_cluster(const WatchOptions& options) {
+    if (options.cluster)
+      throw InvalidArgument("a Builder's T and what it owns() are of the manager's own cluster");
   }
 
   Manager& manager_;

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -36,6 +38,14 @@ class NotCachedError : public Error {
   using Error::Error;
 };
 
+/// Selects the objects of one namespace that a cache holds; controller-runtime's cache.Config. Unset
+/// fields inherit from KindOptions, then from CacheOptions::by_namespace, then from CacheOptions.
+struct NamespaceOptions {
+  LOOKOUT_OPTION std::optional<std::string> label_selector = {};
+  LOOKOUT_OPTION std::optional<std::string> field_selector = {};
+  LOOKOUT_OPTION std::optional<api::Projection> projection = {};
+};
+
 /// Selects the objects of one kind that a cache holds; controller-runtime's cache.ByObject. Unset
 /// fields inherit from CacheOptions.
 struct KindOptions {
@@ -48,10 +58,17 @@ struct KindOptions {
   LOOKOUT_OPTION std::optional<std::string> field_selector = {};
   /// The fields to keep. Do not write incomplete objects back as a whole: patch them.
   LOOKOUT_OPTION std::optional<api::Projection> projection = {};
+  /// The options of single namespaces, which are watched in addition to `namespaces`; ByObject's
+  /// Namespaces. The name "" stands for all other namespaces, which are one watch:
+  ///
+  ///     {.by_namespace = {{"shop", {.label_selector = ""}}, {"", {.label_selector = "app=web"}}}}
+  ///
+  /// Must not be set for cluster-scoped kinds.
+  LOOKOUT_OPTION std::map<std::string, NamespaceOptions> by_namespace = {};
 };
 
 struct CacheOptions {
-  /// The default namespaces of all kinds; empty: all namespaces.
+  /// The default namespaces of all kinds; empty: all namespaces, or those of `by_namespace`.
   LOOKOUT_OPTION std::vector<std::string> namespaces = {};
   LOOKOUT_OPTION std::string label_selector = {};
   LOOKOUT_OPTION std::string field_selector = {};
@@ -74,7 +91,14 @@ struct CacheOptions {
   BackoffOptions backoff = {};
   /// Null: the machine's clock.
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
+  /// The defaults of single namespaces, which are watched in addition to `namespaces`;
+  /// controller-runtime's DefaultNamespaces. The name "" stands for all other namespaces. A kind
+  /// that selects its own namespaces has these defaults in those that are named here.
+  LOOKOUT_OPTION std::map<std::string, NamespaceOptions> by_namespace = {};
 };
+
+/// Values by the names of indexes; see CacheView::matching_fields().
+using MatchingFields = std::map<std::string, std::string, std::less<>>;
 
 namespace detail {
 class CachedKind;
@@ -123,12 +147,39 @@ class CacheView {
                           std::string_view ns = {}) {
     return typed<T>(by_index(api::Resource(T::kResource), index, value, ns));
   }
+  template <class T>
+  std::vector<T> by_index_metadata(std::string_view index, std::string_view value,
+                                   std::string_view ns = {}) {
+    return typed<T>(matching_fields(api::Resource(T::kResource), true,
+                                    {{std::string(index), std::string(value)}}, ns));
+  }
+  /// The objects that have all of these index values, and that the selector matches (client.
+  /// MatchingFields of controller-runtime). Throws InvalidArgument if an index does not exist. Without
+  /// values, it lists.
+  ///
+  ///     view.matching_fields<Pod>({{"node", "n1"}, {"phase", "Running"}});
+  ///
+  /// Of the value with the fewest objects, each object is checked by the functions of the other
+  /// indexes.
+  template <class T>
+  std::vector<T> matching_fields(const MatchingFields& fields, std::string_view ns = {},
+                                 const api::labels::Selector& selector = {}) {
+    return typed<T>(matching_fields(api::Resource(T::kResource), false, fields, ns, selector));
+  }
+  template <class T>
+  std::vector<T> matching_fields_metadata(const MatchingFields& fields, std::string_view ns = {},
+                                          const api::labels::Selector& selector = {}) {
+    return typed<T>(matching_fields(api::Resource(T::kResource), true, fields, ns, selector));
+  }
 
   api::Object find(const api::Resource& resource, bool metadata_only, const Request& request);
   std::vector<api::Object> list(const api::Resource& resource, bool metadata_only,
                                 std::string_view ns, const api::labels::Selector& selector);
   std::vector<api::Object> by_index(const api::Resource& resource, std::string_view index,
                                     std::string_view value, std::string_view ns);
+  std::vector<api::Object> matching_fields(const api::Resource& resource, bool metadata_only,
+                                           const MatchingFields& fields, std::string_view ns,
+                                           const api::labels::Selector& selector = {});
 
  private:
   struct Pinned;
@@ -153,7 +204,8 @@ class CacheView {
 /// declare(). All functions may be called from any thread.
 class Cache : public metrics::Source {
  public:
-  Cache(rest::Client client, CacheOptions options);
+  /// `cluster`: for the library, the name of another cluster; see Cluster.
+  Cache(rest::Client client, CacheOptions options, std::string cluster = {});
   ~Cache() override;
   Cache(const Cache&) = delete;
   Cache& operator=(const Cache&) = delete;
@@ -193,16 +245,30 @@ class Cache : public metrics::Source {
     add_index(api::Resource(T::kResource), std::move(name),
               informer::index_func<T>(std::move(function)));
   }
+  /// Like add_index(), for a kind with cached metadata only: `function` sees only metadata. See
+  /// CacheView::by_index_metadata().
+  template <api::ResourceObject T, class Function>
+  void add_index_metadata(std::string name, Function function) {
+    add_index(api::Resource(T::kResource), true, std::move(name),
+              informer::index_func<T>(std::move(function)));
+  }
   /// Adds an index by one label, which speeds up lists with a selector.
   template <api::ResourceObject T>
   void add_label_index(std::string_view label) {
     auto [name, function] = cache::index_by_label(label);
     add_index(api::Resource(T::kResource), name, std::move(function));
   }
+  template <api::ResourceObject T>
+  void add_label_index_metadata(std::string_view label) {
+    auto [name, function] = cache::index_by_label(label);
+    add_index(api::Resource(T::kResource), true, name, std::move(function));
+  }
 
   void declare(const api::Resource& resource, bool metadata_only, KindOptions options);
   bool undeclare(const api::Resource& resource, bool metadata_only);
   void add_index(const api::Resource& resource, std::string name, cache::IndexFunc function);
+  void add_index(const api::Resource& resource, bool metadata_only, std::string name,
+                 cache::IndexFunc function);
 
   /// A view of the current state.
   CacheView view() const;

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "lookout/controller/cache.h"
 #include "lookout/controller/create_or_update.h"
 #include "lookout/controller/event_sink.h"
+#include "lookout/controller/logger.h"
 #include "lookout/controller/owner_references.h"
 #include "lookout/controller/request.h"
 #include "lookout/rest/client.h"
@@ -33,6 +35,8 @@ class LeadershipLostError : public Error {
  public:
   using Error::Error;
 };
+
+class Cluster;
 
 namespace detail {
 struct Environment;
@@ -61,9 +65,9 @@ using ObjectOf = std::remove_cvref_t<decltype(std::declval<const Draft&>().build
 /// keep it. Only one thread at a time may use it.
 class Context {
  public:
-  /// Keeps a reference to the request.
+  /// For the library: keeps a reference to the request. `number` is that of the reconcile.
   Context(std::shared_ptr<const detail::Environment> environment, const Request& request,
-          std::stop_token stop);
+          std::stop_token stop, std::uint64_t number = 0);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -73,6 +77,11 @@ class Context {
   const std::stop_token& stop() const { return stop_; }
   /// The name of the controller.
   const std::string& controller() const;
+  /// The id of this call, a UUID: the library's log lines about the call contain it, too.
+  /// controller-runtime's controller.ReconcileIDFromContext().
+  std::string reconcile_id() const;
+  /// Writes log lines with the controller, the request and the id; see Logger.
+  const Logger& logger() const LOOKOUT_LIFETIME_BOUND;
 
   // ------------------------------------------------------------------------------- reading
   // All of these functions throw NotCachedError for kinds that are not cached.
@@ -103,11 +112,22 @@ class Context {
                           std::string_view ns = {}) {
     return view().by_index<T>(index, value, ns);
   }
+  /// The objects that have all of these index values: see CacheView::matching_fields().
+  template <api::ResourceObject T>
+  std::vector<T> matching_fields(const MatchingFields& fields, std::string_view ns = {},
+                                 const api::labels::Selector& selector = {}) {
+    return view().matching_fields<T>(fields, ns, selector);
+  }
   /// The state of the caches that this call sees, for find_metadata() and similar functions.
   CacheView& view();
+  /// The same of another cluster, which was added to the manager.
+  CacheView& view(const Cluster& cluster);
 
   /// A client for all other requests; its calls end with stop().
   const rest::Client& uncached() const;
+  /// A client of another cluster. Its calls end with stop(), and its writes are sent only while this
+  /// process leads. The next run does not wait until the caches have seen them.
+  const rest::Client& uncached(const Cluster& cluster) const;
 
   // ------------------------------------------------------------------------------- writing
   // The verbs of rest::TypedClient, for drafts. They throw what the client throws. New objects of
@@ -318,6 +338,10 @@ class Context {
     return draft.changed() ? Written::kUpdated : Written::kUnchanged;
   }
 
+  /// What a call has used of another cluster.
+  struct Elsewhere;
+  Elsewhere& elsewhere(const Cluster& cluster) const;
+  rest::Client bound(const rest::Client& client) const;
   EventLoop& loop() const;
   rest::ResourceClient client_for(const api::Resource& resource, std::string_view ns) const;
   api::Resource resource_by_kind(const api::ObjectDraft& draft) const;
@@ -366,6 +390,9 @@ class Context {
   std::unique_ptr<CacheView> view_;
   mutable std::unique_ptr<rest::Client> client_;  // bound to stop_
   std::vector<detail::Write> writes_;
+  const std::uint64_t number_;
+  mutable std::unique_ptr<const Logger> logger_;
+  mutable std::vector<std::unique_ptr<Elsewhere>> elsewhere_;
 };
 
 }  // namespace lookout::controller

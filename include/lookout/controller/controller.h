@@ -72,6 +72,8 @@ struct Watch {
   bool metadata_only = false;
   MapFunction map;
   Predicate predicate = {};
+  /// Null: the manager's own cluster. Another one must have been added to the manager.
+  std::shared_ptr<Cluster> cluster = {};
 };
 
 /// Options of a watch.
@@ -82,6 +84,9 @@ struct WatchOptions {
   bool only_metadata = false;
   /// Builder::owns() only: enqueues every owner, not only the controlling one.
   bool match_any_owner = false;
+  /// Watches a kind of another cluster, which was added to the manager: see Cluster. Not for the
+  /// Builder's T and for owns(), which are of the manager's own cluster.
+  LOOKOUT_OPTION std::shared_ptr<Cluster> cluster = {};
 };
 
 /// The parts of a controller.
@@ -121,7 +126,7 @@ Watch watch_of(Map map, WatchOptions options = {}) {
               for (const Request& request : map(U(object))) enqueue(request);
             }
           },
-          std::move(options.predicate)};
+          std::move(options.predicate), std::move(options.cluster)};
 }
 
 namespace detail {

@@ -158,6 +158,11 @@ class Manager {
   void add(std::string name, Run run, RunnableGroup group = RunnableGroup::kLeader);
   /// Like add(), for a coroutine on a strand of the event loop.
   void add_async(std::string name, AsyncRun run, RunnableGroup group = RunnableGroup::kLeader);
+  /// Runs the caches of another cluster: they start before everything that needs this manager's own
+  /// caches, and end with them. Adds /readyz/caches/NAME, and the cluster's metrics with the label
+  /// "cluster". Add a cluster before the controllers that watch it. Throws InvalidArgument if the
+  /// name is taken, if the cluster has a manager already, or if its client has another event loop.
+  void add(const std::shared_ptr<Cluster>& cluster);
   /// For the builder; Builder::reconcile() documents the exceptions.
   Controller add(ControllerSpec spec);
 
