@@ -83,7 +83,7 @@ std::optional<std::size_t> App::Core::in_flight() {
 void App::Core::drain() {
   const auto begun = std::chrono::steady_clock::now();
   if (!serves_for(options.notice)) return;
-  const auto end = begun + std::max(options.drain, options.notice);
+  const auto end = begun + Clock::limited(std::max(options.drain, options.notice));
   for (;;) {
     const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
     if (left.count() <= 0) break;

@@ -61,7 +61,7 @@ Pick Balancer::pick(const PickOptions& options) const {
   return detail::Plan::pick(state_->current.load(), options);
 }
 
-InstanceSetPtr Balancer::load() const { return state_->current.load()->set(); }
+InstanceSetPtr Balancer::load() const { return state_->current.load()->set_now(); }
 
 bool Balancer::wait_for_change(const InstanceSet& from, std::chrono::milliseconds time,
                                std::stop_token stop) const {
@@ -86,6 +86,7 @@ std::vector<Balancer::InstanceState> Balancer::instances() const {
   const auto plan = state_->current.load();
   const detail::Nanos now = state_->health->now();
   std::vector<InstanceState> out;
+  if (plan->has_expired()) return out;
   out.reserve(plan->nodes().size());
   for (const auto& node : plan->nodes()) {
     out.push_back({.key = node->key(),
@@ -101,7 +102,8 @@ void Balancer::collect(std::vector<metrics::Sample>& out) const {
   const auto plan = state_->current.load();
   detail::Health& health = *state_->health;
   const detail::Nanos now = health.now();
-  for (const auto& node : plan->nodes()) {
+  const auto nodes = plan->has_expired() ? std::vector<detail::NodePtr>() : plan->nodes();
+  for (const auto& node : nodes) {
     metrics::Collector of_one(out, {{"service", state_->service}, {"instance", node->key()}});
     of_one.counter("lookout_registry_picks_total", "Picks of the instance.",
                    static_cast<double>(node->picks()));
@@ -116,7 +118,7 @@ void Balancer::collect(std::vector<metrics::Sample>& out) const {
   }
   metrics::Collector of_all(out, {{"service", state_->service}});
   of_all.gauge("lookout_registry_instances", "Instances that can be picked.",
-               static_cast<double>(plan->nodes().size()));
+               static_cast<double>(nodes.size()));
   of_all.gauge("lookout_registry_ejected", "Instances that are ejected.",
                health.ejected.load(std::memory_order_relaxed));
   of_all.counter("lookout_registry_ejections_total", "Ejections of instances.", health.ejections);
@@ -132,7 +134,7 @@ void Balancer::collect(std::vector<metrics::Sample>& out) const {
                  state_->calls_retried);
   of_all.counter("lookout_registry_refused_retries_total", "Retries that the budget did not allow.",
                  state_->budget_spent);
-  const Freshness fresh = plan->set()->freshness();
+  const Freshness fresh = plan->set_now()->freshness();
   of_all.gauge("lookout_registry_live", "1 while the set follows the cluster.", fresh.live ? 1 : 0);
   const std::chrono::duration<double> stale = std::chrono::system_clock::now() - fresh.since;
   of_all.gauge("lookout_registry_stale_seconds",

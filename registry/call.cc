@@ -87,7 +87,8 @@ CallRun::Next CallRun::begin() {
     const auto rest = deadline_ - begun;
     next->until = begun + (policy_.per_try.count() > 0 ? rest : rest / left);
   }
-  if (policy_.per_try.count() > 0) next->until = std::min(next->until, begun + policy_.per_try);
+  if (policy_.per_try.count() > 0)
+    next->until = std::min(next->until, begun + Clock::limited(policy_.per_try));
   next->attempt.number = static_cast<int>(tries_.size()) + 1;
   next->attempt.stop = next->stop.get_token();
   next->attempt.instance = &*next->pick;

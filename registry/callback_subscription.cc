@@ -63,10 +63,13 @@ bool CallbackLoop::call_once() {
 
 void CallbackLoop::cancel() {
   core_->end(NextOutcome::kStopped);
+  // A queued task keeps this object, but must not keep what the callback refers to.
+  SetCallback ended;  // destroyed after the lock
   std::unique_lock lock(mutex_);
   cancelled_ = true;
   if (caller_ == std::this_thread::get_id()) return;
   changed_.wait(lock, [&] { return caller_ == std::thread::id{}; });
+  ended.swap(callback_);
 }
 
 }  // namespace lookout::registry::detail

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
 
+#include "lookout/base/detail/log.h"
 #include "registry/mixing.h"
 
 namespace lookout::registry::detail {
@@ -371,7 +373,8 @@ class ChooserMaker {
     Candidates some;
     Candidates others;
     for (const auto& candidate : candidates) {
-      (policy_.canary(*candidate.instance) ? some : others).push_back(candidate);
+      const bool is_canary = accepts(policy_.canary, "canary", *candidate.instance);
+      (is_canary ? some : others).push_back(candidate);
     }
     if (some.empty() || others.empty()) return zones(std::move(candidates), "");
     return std::make_unique<Split>(zones(std::move(some), "canary"), zones(std::move(others), ""),
@@ -430,6 +433,19 @@ class ChooserMaker {
 };
 
 }  // namespace
+
+bool accepts(const std::function<bool(const ServiceInstance&)>& function, const char* name,
+             const ServiceInstance& instance) {
+  std::string why = "something that is not a std::exception";
+  try {
+    return function(instance);
+  } catch (const std::exception& e) {
+    why = e.what();
+  } catch (...) {
+  }
+  log::error("registry: {} of a balancer threw for {}: {}", name, instance.key(), why);
+  return false;
+}
 
 Want::Want(const PickOptions& options, Health& health, std::size_t candidates, bool needs_time)
     : options_(options), health_(health) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,11 @@ struct Candidate {
   std::uint32_t weight = 0;
 };
 using Candidates = std::vector<Candidate>;
+
+/// Calls a policy's function. If it throws, that is logged, and the instance is not accepted: one
+/// instance must not prevent the use of the others.
+bool accepts(const std::function<bool(const ServiceInstance&)>& function, const char* name,
+             const ServiceInstance& instance);
 
 /// The requirements of one pick.
 class Want {

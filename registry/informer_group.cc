@@ -136,7 +136,7 @@ void InformerGroup::wait_for_sync(const WaitOptions& wait, Synced what) const {
   const auto timeout = wait.timeout.count() > 0 ? wait.timeout : options_.sync_timeout;
   std::stop_source expired;
   const std::stop_callback forward(wait.stop, [&] { expired.request_stop(); });
-  boost::asio::steady_timer timer(client_.loop().context(), timeout);
+  boost::asio::steady_timer timer(client_.loop().context(), Clock::limited(timeout));
   timer.async_wait([expired](const boost::system::error_code& error) mutable {
     if (!error) expired.request_stop();
   });

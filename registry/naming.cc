@@ -29,8 +29,8 @@ NamingService::NamingService(Discovery& discovery, const std::string& service,
            last = std::optional<std::vector<NamedServer>>()](const InstanceSetPtr& set) mutable {
             auto servers = named_servers(*set, options);
             if (last == servers) return;
+            reset_servers(servers);
             last = std::move(servers);
-            reset_servers(*last);
           })) {}
 
 }  // namespace lookout::registry

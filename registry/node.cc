@@ -64,9 +64,9 @@ bool Node::learn(Outcome outcome, Nanos latency, Nanos now, Health& health) cons
     lag_.store(std::max<Nanos>(1, static_cast<Nanos>(average(static_cast<double>(old_lag),
                                                              static_cast<double>(latency)))),
                std::memory_order_relaxed);
-    const auto rate = static_cast<double>(success_.load(std::memory_order_relaxed));
-    success_.store(static_cast<std::uint64_t>(average(rate, ok ? 1000 : 0)),
-                   std::memory_order_relaxed);
+    // (kratos rounds the rate down, so frequent calls never make up for a failure.)
+    const double rate = success_.load(std::memory_order_relaxed);
+    success_.store(average(rate, ok ? 1000 : 0), std::memory_order_relaxed);
   }
   if (ok) {
     answered_at_.store(now, std::memory_order_relaxed);
@@ -87,17 +87,15 @@ bool Node::eject(Nanos now, std::size_t of, Health& health) const {
   if (is_out() || left_) return false;
   const std::size_t out = health.ejected.load(std::memory_order_relaxed);
   if ((out + 1) * 100 > health.outliers.max_ejected_percent * of) return false;
-  const auto base =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(health.outliers.base_ejection).count();
-  const auto longest =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(health.outliers.max_ejection).count();
+  const Nanos base = nanos_of(health.outliers.base_ejection);
+  const Nanos longest = std::max(base, nanos_of(health.outliers.max_ejection));
   std::uint32_t count = ejections_.load(std::memory_order_relaxed);
   if (count > 0 && base > 0) {
     const Nanos good = std::max<Nanos>(0, now - returned_at_.load(std::memory_order_relaxed));
     count -= static_cast<std::uint32_t>(std::min<Nanos>(count, good / base));
   }
   ejections_.store(++count, std::memory_order_relaxed);
-  const Nanos length = std::max<Nanos>(1, std::min<Nanos>(base * count, std::max(base, longest)));
+  const Nanos length = std::max<Nanos>(1, base > longest / count ? longest : base * count);
   health.ejected.fetch_add(1, std::memory_order_relaxed);
   zone_->ejected.fetch_add(1, std::memory_order_relaxed);
   health.ejections.fetch_add(1, std::memory_order_relaxed);
@@ -111,7 +109,7 @@ double Node::p2c_weight() const {
   const auto calls = static_cast<double>(std::max<std::int64_t>(0, in_flight()) + 1);
   const double load = std::sqrt(lag + kGap) * calls;
   // A failing instance keeps a weight; else the first of two such instances would get all calls.
-  return (static_cast<double>(success_.load(std::memory_order_relaxed)) + 1) / load;
+  return (success_.load(std::memory_order_relaxed) + 1) / load;
 }
 
 bool Node::overdue(Nanos now) const {

@@ -22,6 +22,11 @@ inline Nanos nanos_of(Clock::TimePoint time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
+/// At most ten years (Clock::limited).
+inline Nanos nanos_of(std::chrono::milliseconds time) {
+  return std::chrono::nanoseconds(Clock::limited(time)).count();
+}
+
 class Plan;
 
 /// The common state of a balancer's instances: the rules, and conditions that are rarely true, which
@@ -29,7 +34,7 @@ class Plan;
 struct Health {
   explicit Health(const BalancerPolicy& policy)
       : outliers(policy.outliers),
-        slow_start(std::chrono::duration_cast<std::chrono::nanoseconds>(policy.slow_start).count()),
+        slow_start(nanos_of(policy.slow_start)),
         learns_latency(policy.kind == BalancerPolicy::Kind::kP2cEwma),
         counts_all(policy.kind == BalancerPolicy::Kind::kConsistentHash),
         clock(policy.clock ? policy.clock : Clock::real()) {}
@@ -131,7 +136,7 @@ class Node {
   // Moving averages.
   mutable std::atomic<Nanos> lag_{0};
   mutable std::atomic<Nanos> learned_at_{0};
-  mutable std::atomic<std::uint64_t> success_{1000};  // of 1000
+  mutable std::atomic<double> success_{1000};  // of 1000
   mutable std::atomic<Nanos> last_pick_{0};
 };
 

@@ -46,8 +46,7 @@ void Plan::report(const Node& node, Outcome outcome, Nanos latency) const {
   if (!looks) return;
   Nanos next = health.next_look.load(std::memory_order_relaxed);
   if (now < next) return;
-  const Nanos after =
-      now + std::chrono::duration_cast<std::chrono::nanoseconds>(health.outliers.interval).count();
+  const Nanos after = now + nanos_of(health.outliers.interval);
   // One thread checks the success rates; the first time there are none yet.
   if (health.next_look.compare_exchange_strong(next, after, std::memory_order_relaxed) &&
       next != 0) {
@@ -100,7 +99,7 @@ std::vector<const ServiceInstance*> Planner::usable(const InstanceSet& set) cons
   std::vector<const ServiceInstance*> out;
   for (const auto& instance : set) {
     if (!instance.ready || instance.endpoint() == nullptr) continue;
-    if (policy_.filter && !policy_.filter(instance)) continue;
+    if (policy_.filter && !accepts(policy_.filter, "filter", instance)) continue;
     out.push_back(&instance);
   }
   if (policy_.subset_size == 0 || out.size() <= policy_.subset_size) return out;
@@ -145,27 +144,29 @@ std::uint32_t Planner::weight_of(const ServiceInstance& instance) const {
 }
 
 PlanPtr Planner::plan(const InstanceSetPtr& set) {
-  if (!usable(*set).empty()) {
+  const auto instances = usable(*set);
+  if (!instances.empty()) {
     last_ = set;
     last_until_ = 0;
-    return make(set, 0);
+    return make(set, set, instances, 0);
   }
   if (policy_.keep_last.count() > 0 && last_) {
-    const auto keep = std::chrono::duration_cast<std::chrono::nanoseconds>(policy_.keep_last);
+    const auto keep = nanos_of(policy_.keep_last);
     const Nanos now = health_->now();
     // The time starts with the first unusable set; further ones do not prolong it.
-    if (last_until_ == 0) last_until_ = now + keep.count();
-    if (now < last_until_) return make(last_, last_until_);
+    if (last_until_ == 0) last_until_ = now + keep;
+    if (now < last_until_) return make(last_, set, usable(*last_), last_until_);
     last_ = nullptr;
   }
-  return make(set, 0);
+  return make(set, set, instances, 0);
 }
 
-PlanPtr Planner::make(const InstanceSetPtr& set, Nanos expires) {
+PlanPtr Planner::make(const InstanceSetPtr& set, const InstanceSetPtr& newest,
+                      const std::vector<const ServiceInstance*>& instances, Nanos expires) {
   Candidates candidates;
   std::vector<NodePtr> nodes;
   std::map<std::string, NodePtr> present;
-  for (const ServiceInstance* instance : usable(*set)) {
+  for (const ServiceInstance* instance : instances) {
     nodes.push_back(node(*instance));
     present.emplace(instance->key(), nodes.back());
     candidates.push_back({instance, nodes.back().get(), weight_of(*instance)});
@@ -200,7 +201,8 @@ PlanPtr Planner::make(const InstanceSetPtr& set, Nanos expires) {
   if (!candidates.empty()) started_ = true;
   const bool needs_time = expires != 0 || policy_.kind == BalancerPolicy::Kind::kP2cEwma;
   auto chooser = make_chooser(policy_, std::move(candidates), memory_);
-  return {new Plan(set, std::move(nodes), std::move(chooser), health_, needs_time, expires)};
+  return {
+      new Plan(set, newest, std::move(nodes), std::move(chooser), health_, needs_time, expires)};
 }
 
 }  // namespace detail

@@ -22,9 +22,12 @@ using PlanPtr = boost::intrusive_ptr<const Plan>;
 /// Immutable except for the state of its nodes. Picks hold a reference.
 class Plan : public PlanBase {
  public:
-  Plan(InstanceSetPtr set, std::vector<NodePtr> nodes, std::unique_ptr<const Chooser> chooser,
-       std::shared_ptr<Health> health, bool needs_time, Nanos expires)
+  /// `newest`: another set, if the plan expires because that one has no usable instance.
+  Plan(InstanceSetPtr set, InstanceSetPtr newest, std::vector<NodePtr> nodes,
+       std::unique_ptr<const Chooser> chooser, std::shared_ptr<Health> health, bool needs_time,
+       Nanos expires)
       : set_(std::move(set)),
+        newest_(std::move(newest)),
         nodes_(std::move(nodes)),
         chooser_(std::move(chooser)),
         health_(std::move(health)),
@@ -34,8 +37,9 @@ class Plan : public PlanBase {
   const InstanceSetPtr& set() const { return set_; }
   const std::vector<NodePtr>& nodes() const { return nodes_; }
   Health& health() const { return *health_; }
-  /// When it expires; 0: never.
-  Nanos expires() const { return expires_; }
+  /// Afterwards, nothing is picked.
+  bool has_expired() const { return expires_ != 0 && health_->now() >= expires_; }
+  const InstanceSetPtr& set_now() const { return has_expired() ? newest_ : set_; }
 
   static Pick pick(PlanPtr self, const PickOptions& options);
   void report(const Node& node, Outcome outcome, Nanos latency) const;
@@ -46,11 +50,12 @@ class Plan : public PlanBase {
   void eject(const Node& node, Nanos now) const;
 
   const InstanceSetPtr set_;
+  const InstanceSetPtr newest_;
   const std::vector<NodePtr> nodes_;  // of the candidates
   const std::unique_ptr<const Chooser> chooser_;
   const std::shared_ptr<Health> health_;
   const bool needs_time_;
-  const Nanos expires_;
+  const Nanos expires_;  // 0: never
 };
 
 /// Creates the plans of a balancer, and passes the nodes' state from one to the next. Not
@@ -67,7 +72,9 @@ class Planner {
   /// The existing node, or a new one.
   NodePtr node(const ServiceInstance& instance);
   std::uint32_t weight_of(const ServiceInstance& instance) const;
-  PlanPtr make(const InstanceSetPtr& set, Nanos expires);
+  /// `instances`: the usable ones of the set.
+  PlanPtr make(const InstanceSetPtr& set, const InstanceSetPtr& newest,
+               const std::vector<const ServiceInstance*>& instances, Nanos expires);
 
   const BalancerPolicy policy_;
   const std::shared_ptr<Health> health_;

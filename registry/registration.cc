@@ -70,12 +70,17 @@ struct Registration::Core {
 
   void announce(const std::stop_token& stop) {
     // From here on, the instance may be announced, even if the request fails.
-    announced = true;
+    const bool before = std::exchange(announced, true);
     if (!attempt("register", [&] {
           rest::CallOptions call;
           call.stop = requests.get_token();
           call.timeout = options.timeout;
-          registrar.register_instance(options.instance, std::move(call));
+          try {
+            registrar.register_instance(options.instance, std::move(call));
+          } catch (const RegistrationError&) {
+            announced = before;  // nothing was sent
+            throw;
+          }
         })) {
       if (!stop.stop_requested()) set_state(State::kFailing);
       return;

@@ -15,6 +15,18 @@ inline std::string bracketed(std::string_view address) {
                                                      : "[" + std::string(address) + "]";
 }
 
+/// A URL for messages: without user information and query, which may have secrets.
+inline std::string without_secrets(std::string_view url) {
+  std::string out;
+  if (const auto at = url.rfind('@'); at != std::string_view::npos) {
+    const auto colon = url.find("://");
+    if (colon < at) out = url.substr(0, colon + 3);
+    out += "...";
+    url.remove_prefix(at);
+  }
+  return out.append(url.substr(0, url.find('?')));
+}
+
 class Url {
  public:
   explicit Url(const std::string& text)

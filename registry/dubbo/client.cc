@@ -125,7 +125,8 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
         group_(
             client_,
             group_options(options_, pod_.ns.empty() ? client_.config().default_namespace : pod_.ns),
-            pool_) {}
+            pool_),
+        records_(own_key()) {}
 
   void init() {
     if (!options_.observer && options_.label_pod) label_pod();
@@ -175,13 +176,13 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     const Record record{key, value};
     const Written written =
         write([&](std::string_view annotation) { return with_record(annotation, record); }, call);
-    records_.written(own_key(), record, written.pod.resource_version());
+    records_.written(record, written.pod.resource_version());
   }
 
   bool remove(const std::string& key, const rest::CallOptions& call) {
     const Written written =
         write([&](std::string_view annotation) { return without_record(annotation, key); }, call);
-    records_.erased(own_key(), key, written.pod.resource_version());
+    records_.erased(key, written.pod.resource_version());
     return written.changed;
   }
 
@@ -361,12 +362,14 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   static Awaitable<void> guard(std::weak_ptr<ClientState> weak,
                                std::chrono::milliseconds give_up_after, std::stop_token stop) {
     const auto clock = Clock::real();
-    const auto pause = std::max(give_up_after / 8, std::chrono::milliseconds(1));
+    const auto pause = std::max(Clock::limited(give_up_after / 8), std::chrono::milliseconds(1));
     for (;;) {
       const bool awake = co_await clock->sleep(pause, stop);
       if (!awake) break;
       const auto self = weak.lock();
       if (!self) co_return;
+      // A provider that has read nothing yet does not listen to the server.
+      if (self->group_.informers().empty()) continue;
       const Freshness now = self->freshness();
       if (now.live || std::chrono::system_clock::now() - now.since < give_up_after) continue;
       log::warn("registry: no contact with the API server for {} ms: closing the client",

@@ -30,7 +30,8 @@ std::string take(std::map<std::string, std::string>& parameters, const char* nam
 }
 
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
-  throw InvalidArgument(fmt::format("{:?} is not the URL of a provider: {}", text, why));
+  throw InvalidArgument(fmt::format("{:?} is not the URL of a provider: {}",
+                                    registry::detail::without_secrets(text), why));
 }
 
 bool are_text(const std::map<std::string, std::string>& parameters) {

@@ -127,7 +127,15 @@ Value text_value(std::string_view text, Document::AllocatorType& allocator) {
   return Value(text.data(), static_cast<rapidjson::SizeType>(text.size()), allocator);
 }
 
+/// Throws InvalidArgument: one such record would make the whole annotation unreadable.
+void check_text(const char* what, std::string_view text) {
+  if (find_invalid_utf8(text) == std::string_view::npos) return;
+  throw InvalidArgument(fmt::format("the {} of a record must be UTF-8 text", what));
+}
+
 Value make_element(const Record& record, Document::AllocatorType& allocator) {
+  check_text("key", record.key);
+  check_text("value", record.value);
   Value element(rapidjson::kObjectType);
   element.AddMember("k", text_value(record.key, allocator), allocator);
   element.AddMember("v", text_value(record.value, allocator), allocator);

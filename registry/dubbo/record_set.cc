@@ -45,7 +45,7 @@ void RecordSet::apply(const std::string& pod, const std::vector<Record>& records
   const std::lock_guard lock(mutex_);
   apply_locked(pod, records);
   if (pod != own_pod_) return;
-  const std::uint64_t now = number(version);
+  const std::uint64_t now = watched_ = number(version);
   for (auto it = own_.begin(); it != own_.end();) {
     // After a server has lost its data, versions start over: equal content confirms the write, too.
     const auto& own = *keys_.at(it->first).own;
@@ -93,19 +93,19 @@ void RecordSet::gone(const std::string& pod) {
 }
 
 void RecordSet::write_locked(const std::string& key, Own own, std::string_view version) {
-  own_pod_ = own.holder.pod;
+  if (watched_ > 0 && number(version) <= watched_) return;
   own_[key] = number(version);
   change(key, own_pod_, [&](Key& entry) { entry.own = std::move(own); });
 }
 
-void RecordSet::written(const std::string& pod, const Record& record, std::string_view version) {
+void RecordSet::written(const Record& record, std::string_view version) {
   const std::lock_guard lock(mutex_);
-  write_locked(record.key, {{pod, record.value}, true}, version);
+  write_locked(record.key, {{own_pod_, record.value}, true}, version);
 }
 
-void RecordSet::erased(const std::string& pod, const std::string& key, std::string_view version) {
+void RecordSet::erased(const std::string& key, std::string_view version) {
   const std::lock_guard lock(mutex_);
-  if (keys_.contains(key)) write_locked(key, {{pod, {}}, false}, version);
+  if (keys_.contains(key)) write_locked(key, {{own_pod_, {}}, false}, version);
 }
 
 std::vector<Record> RecordSet::with_prefix(const std::string& prefix) const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "lookout/registry/dubbo/client.h"
@@ -21,13 +22,17 @@ namespace lookout::registry::dubbo::detail {
 /// their resource version.
 class RecordSet {
  public:
+  /// `own_pod`: "namespace/name" of the client's pod.
+  explicit RecordSet(std::string own_pod) : own_pod_(std::move(own_pod)) {}
+
   /// Sets the pod's records in this resource version.
   void apply(const std::string& pod, const std::vector<Record>& records, std::string_view version);
   /// The pod was deleted.
   void gone(const std::string& pod);
-  /// This client has written to its own pod; `version` is the result.
-  void written(const std::string& pod, const Record& record, std::string_view version);
-  void erased(const std::string& pod, const std::string& key, std::string_view version);
+  /// This client has written to its own pod; `version` is the result. (If the watch is further
+  /// already, it may know later writes of others.)
+  void written(const Record& record, std::string_view version);
+  void erased(const std::string& key, std::string_view version);
 
   std::vector<Record> with_prefix(const std::string& prefix) const;
   std::optional<std::string> get(const std::string& key) const;
@@ -69,12 +74,14 @@ class RecordSet {
   template <class Change>
   void change(const std::string& key, const std::string& pod, Change change);
 
+  const std::string own_pod_;
+
   mutable std::mutex mutex_;
   // All guarded by mutex_.
   Keys keys_;
   std::unordered_map<std::string, std::map<std::string, std::string>> pods_;
-  std::string own_pod_;
   std::map<std::string, std::uint64_t> own_;  // own writes, with their versions
+  std::uint64_t watched_ = 0;                 // the last version of the own pod
   registry::detail::InOrder<std::shared_ptr<EventQueue>> queues_;
   std::optional<NextOutcome> end_;
 };

@@ -10,9 +10,11 @@
 
 #include "lookout/api/validation.h"
 #include "lookout/base/ascii.h"
+#include "lookout/base/structural_scanner.h"
 #include "lookout/k8s/core/v1.h"
 #include "lookout/registry/kratos/registry.h"
 #include "registry/string_map.h"
+#include "registry/url.h"
 
 namespace lookout::registry::kratos {
 namespace {
@@ -22,6 +24,16 @@ void check_label(const char* field, std::string_view label, const std::string& v
   if (wrong.empty()) return;
   throw RegistrationError(fmt::format("the {} \"{}\" cannot be the value of label {}: {}", field,
                                       value, label, fmt::join(wrong, "; ")));
+}
+
+/// JSON is UTF-8. (Go replaces other bytes, so instances would have other metadata than announced.)
+void check_metadata(const detail::StringMap& metadata) {
+  for (const auto& [key, value] : metadata) {
+    if (find_invalid_utf8(key) == std::string_view::npos &&
+        find_invalid_utf8(value) == std::string_view::npos)
+      continue;
+    throw RegistrationError(fmt::format("metadata {:?} is not UTF-8 text", key));
+  }
 }
 
 std::string patch(const std::string& id, const std::string& name, const std::string& version,
@@ -59,8 +71,9 @@ std::string patch(const std::string& id, const std::string& name, const std::str
 /// Protocol and port of "protocol://host:port".
 std::pair<std::string, std::string> parts_of(const Endpoint& endpoint) {
   if (!endpoint.valid()) {
-    throw RegistrationError(
-        fmt::format("the endpoint \"{}\" is not a URL: {}", endpoint.text(), endpoint.defect()));
+    throw RegistrationError(fmt::format("the endpoint \"{}\" is not a URL: {}",
+                                        registry::detail::without_secrets(endpoint.text()),
+                                        endpoint.defect()));
   }
   if (endpoint.port() == 0) {
     throw RegistrationError(fmt::format(
@@ -93,6 +106,7 @@ std::string registration_patch(const ServiceInstance& instance, const std::strin
   check_label("name", kServiceNameLabel, instance.name);
   check_label("id", kServiceIdLabel, instance.id);
   check_label("version", kServiceVersionLabel, instance.version);
+  check_metadata(instance.metadata);
   return patch(instance.id, instance.name, instance.version, instance.metadata,
                protocols_of(instance.endpoints), uid);
 }

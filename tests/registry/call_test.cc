@@ -148,6 +148,12 @@ TEST_F(CallTest, FinalErrorsAreNotRetried) {
                std::logic_error);
 }
 
+TEST_F(CallTest, AnAttemptMayHaveNoLimitOfItsOwn) {
+  const auto web = balancer();
+  web.call({.deadline = 60s, .per_try = std::chrono::milliseconds::max()},
+           [](const Endpoint&, const Attempt& attempt) { EXPECT_GT(attempt.time, 30s); });
+}
+
 TEST_F(CallTest, AttemptsShareTheDeadline) {
   const auto web = balancer();
   std::vector<std::chrono::milliseconds> times;
@@ -391,6 +397,27 @@ TEST_F(AsyncCallTest, ABackupRequestMayFinishFirst) {
                                  co_return attempt.number;
                                }));
   EXPECT_EQ(number, 2);
+  for (const auto& instance : web.instances()) EXPECT_EQ(instance.in_flight, 0);
+}
+
+TEST_F(AsyncCallTest, AJudgeThatThrowsDoesNotOutliveTheOtherAttempts) {
+  const auto web = balancer();
+  std::atomic<int> running{0};
+  struct Running {
+    explicit Running(std::atomic<int>& number) : count(number) { ++count; }
+    ~Running() { --count; }
+    std::atomic<int>& count;
+  };
+  EXPECT_THROW(loop_.run(web.async_call(
+                   {.deadline = 60s, .hedge_after = 1ms},
+                   [&](const Endpoint&, const Attempt& attempt) -> Awaitable<int> {
+                     const Running now(running);
+                     if (attempt.number == 1) co_await sleep(1h);
+                     co_return attempt.number;
+                   },
+                   [](int) -> Outcome { throw std::logic_error("no judgement"); })),
+               std::logic_error);
+  EXPECT_EQ(running, 0) << "the first attempt refers to the call";
   for (const auto& instance : web.instances()) EXPECT_EQ(instance.in_flight, 0);
 }
 

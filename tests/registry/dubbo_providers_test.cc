@@ -240,6 +240,9 @@ TEST(DubboProviderUrl, NamesMissingParts) {
     return testing::ThrowsMessage<InvalidArgument>(HasSubstr(why));
   };
   EXPECT_THAT([] { (void)ProviderUrl::parse("dubbo://10.0.0.1/User"); }, refuses("no port"));
+  EXPECT_THAT(
+      [] { (void)ProviderUrl::parse("dubbo://user:secret@10.0.0.1/User?token=secret"); },
+      refuses(R"("dubbo://...@10.0.0.1/User" is not the URL of a provider: it has no port)"));
   EXPECT_THAT(key_of("h", 1, ""), refuses("needs an interface"));
   EXPECT_THAT(key_of("", 1, "I"), refuses("provider of I: it needs a host"));
   EXPECT_THAT(key_of("h", 0, "I"), refuses("provider of I: it needs a port"));

@@ -81,6 +81,13 @@ TEST(DubboRecords, AreWrittenInGosFormat) {
   EXPECT_EQ(with_record(with_record("", {kService, ""}), {kProvider, ""}), kWrittenByGo);
 }
 
+TEST(DubboRecords, OnlyTextIsWritten) {
+  // Nobody could read an annotation with other bytes.
+  EXPECT_THROW(with_record("", {"key\xff", ""}), InvalidArgument);
+  EXPECT_THROW(with_record("", {"key", "\xff"}), InvalidArgument);
+  EXPECT_THROW(encode_records({{"key", "\xff"}}), InvalidArgument);
+}
+
 TEST(DubboRecords, AMalformedRecordDoesNotAffectOthers) {
   const Records read = decode_records(base64url(
       R"([{"k":"a","v":"1"},5,null,{"k":7,"v":"x"},{"v":"x"},{"k":"","v":"x"},{"k":"b","v":[]},{"k":"c"}])"));
@@ -561,6 +568,26 @@ TEST_F(DubboTest, GivesUpAfterTheConfiguredTime) {
   cluster_.stop_server();
   EXPECT_EQ(watcher.next_for(kLong).outcome(), NextOutcome::kClosed);
   EXPECT_FALSE(client.valid());
+}
+
+TEST_F(DubboTest, AProviderThatReadsNothingDoesNotGiveUp) {
+  ClientOptions provider = options();
+  provider.role = Role::kProvider;
+  provider.give_up_after = 20ms;
+  Client client(cluster_.client(), provider);
+  Gate done;
+  const std::stop_callback on_done(client.done(), [&] { done.open(); });
+  EXPECT_FALSE(done.wait(200ms)) << "it does not listen to the server";
+  client.create("a", "1");
+  EXPECT_TRUE(client.valid());
+}
+
+TEST_F(DubboTest, AWaitMayHaveNoLimit) {
+  Client client(cluster_.client(), options());
+  EXPECT_THAT(client.get_children("", {.timeout = std::chrono::milliseconds::max()}), IsEmpty());
+  auto watcher = client.watch("a");
+  client.create("a", "1");
+  EXPECT_EQ(told(watcher.next_for(std::chrono::milliseconds::max())), "CREATE a=1");
 }
 
 TEST(DubboMockClient, HasAClusterOfItsOwn) {

@@ -126,6 +126,27 @@ TEST_P(HttpClientsTest, ARequestWithoutABodyHasContentLength0) {
   EXPECT_EQ(length("GET"), "");
 }
 
+TEST_P(HttpClientsTest, AResponseToHeadHasNoBody) {
+  const HttpServer server([](HttpConnection& connection) {
+    if (connection.read_request()) connection.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+  });
+  const HttpResponse response = GetParam().request(endpoint_of(server), {.method = "HEAD"});
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.body, "");
+}
+
+TEST_P(HttpClientsTest, EarlyHintsAreNotTheResponse) {
+  const HttpServer server([](HttpConnection& connection) {
+    if (connection.read_request())
+      connection.write(
+          "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
+          "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+  });
+  const HttpResponse response = GetParam().request(endpoint_of(server), {});
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.body, "ok");
+}
+
 TEST_P(HttpClientsTest, AnUnreachableServerThrows) {
   const auto port = [] { return HttpServer(echo()).port(); }();
   EXPECT_ANY_THROW(
@@ -203,6 +224,14 @@ TEST(BeastClientTest, AHangingNameDelaysNothingBeyondTheTimeOfItsCall) {
   attempt.time = 60s;
   EXPECT_THROW(loop.run(beast_request(unknown, HttpRequest(), attempt)),
                boost::system::system_error);
+}
+
+TEST(BeastClientTest, RefusesEndpointsThatRequireTls) {
+  const HttpServer server(echo());
+  const std::string place = "://127.0.0.1:" + std::to_string(server.port());
+  EXPECT_THROW(by_beast("https" + place, {}), Error);
+  EXPECT_THROW(by_beast("http" + place + "?isSecure=true", {}), Error);
+  EXPECT_EQ(server.connections(), 0) << "nothing was sent in plain text";
 }
 
 TEST(CurlClientTest, SupportsOnlyHttp) {

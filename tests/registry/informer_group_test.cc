@@ -12,6 +12,8 @@
 #include "lookout/api/error.h"
 #include "lookout/apiserver/server.h"
 #include "lookout/k8s/core/v1_draft.h"
+#include "registry/channel.h"
+#include "tests/support/eventually.h"
 
 namespace lookout::registry::detail {
 namespace {
@@ -90,6 +92,23 @@ TEST_F(InformerGroupTest, AConcurrentStopLeavesNothingRunning) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_EQ(*late, 0);
   }
+}
+
+TEST_F(InformerGroupTest, AClosedChannelReleasesTheInformers) {
+  auto group = make();
+  group->start([] {
+    InformerGroupEvents events;
+    events.make_handler = [] { return informer::EventHandler<api::Object>(); };
+    events.failed = [](const WatchFailure&) {};
+    events.synced = [] {};
+    return events;
+  });
+  Channel channel({}, "web", group->informers(), nullptr, group->freshness());
+  const std::weak_ptr<informer::SharedIndexInformer> one = group->informers().front();
+  group.reset();
+  channel.close();
+  EXPECT_TRUE(lookout::test::eventually([&] { return one.expired(); }))
+      << "a watcher may outlive its registry, but must not keep the objects";
 }
 
 }  // namespace

@@ -48,6 +48,9 @@ TEST_F(KratosWatchTest, AnExistingSetIsDeliveredAtOnce) {
   EXPECT_THAT(ids(*first), ElementsAre("1"));
   EXPECT_EQ(watcher.next_for(1ms).outcome(), NextOutcome::kTimedOut) << "nothing has changed";
   EXPECT_EQ(watcher.latest(), first.set());
+  const auto computed = registry.stats().computed;
+  EXPECT_EQ(registry.latest("web"), first.set());
+  EXPECT_EQ(registry.stats().computed, computed);
 }
 
 TEST_F(KratosWatchTest, AnEmptySetIsAnnouncedOnce) {
@@ -67,6 +70,14 @@ TEST_F(KratosWatchTest, AnEmptySetIsAnnouncedOnce) {
     EXPECT_EQ(watcher->next_for(1ms).outcome(), NextOutcome::kTimedOut) << "it is still empty";
   }
   EXPECT_TRUE(told.wait());
+}
+
+TEST_F(KratosWatchTest, AWaitMayHaveNoLimit) {
+  constexpr auto kForever = std::chrono::milliseconds::max();
+  Registry registry(cluster_.client());
+  EXPECT_TRUE(registry.get_service("web", {.timeout = kForever})->empty());
+  auto watcher = registry.watch("web");
+  EXPECT_TRUE(watcher.next_for(kForever));
 }
 
 TEST_F(KratosWatchTest, NothingIsAnnouncedBeforeThereIsData) {
@@ -323,6 +334,7 @@ TEST_F(KratosWatchTest, ASetSharesUnchangedInstances) {
   const auto before = next_that(watcher, [](const auto& s) { return s.size() == 2; });
   ASSERT_TRUE(before);
   cluster_.annotate("a", "kratos-service-metadata", R"({"x":"y"})");
+  cluster_.annotate("b", "note", "another version of the same instance");
   cluster_.create_pod("c", kratos_pod("web", "c"));
   const auto middle = next_that(watcher, [](const auto& s) { return s.size() == 3; });
   ASSERT_TRUE(middle);

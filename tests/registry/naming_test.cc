@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,16 @@ TEST_F(NamingTest, OmitsUnusableInstances) {
        {.id = "c", .metadata = {{"zone", "sh"}}, .endpoints = {"grpc://10.0.0.3:90"}},
        {.id = "d", .endpoints = {"grpc://10.0.0.3:90"}}});
   EXPECT_EQ(lists_.back(), (Servers{{"10.0.0.3:90", "sh"}})) << "each address once";
+}
+
+TEST_F(NamingTest, AListWhoseCallThrewIsPassedOnAgain) {
+  int calls = 0;
+  const NamingService naming(discovery_, "web", [&](const Servers&) {
+    if (++calls == 2) throw std::runtime_error("no connection");
+  });
+  EXPECT_THROW(discovery_.publish({{.id = "a"}}), std::runtime_error);
+  discovery_.publish({{.id = "a"}, {.id = "b"}});
+  EXPECT_EQ(calls, 3);
 }
 
 TEST_F(NamingTest, EndsWithItsObject) {

@@ -13,6 +13,7 @@
 
 #include "lookout/registry/balancer.h"
 #include "lookout/testing/fake_clock.h"
+#include "registry/node.h"
 #include "tests/registry/fixed_discovery.h"
 #include "tests/support/matchers.h"
 
@@ -57,12 +58,15 @@ class PolicyTest : public testing::Test {
   const std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
 };
 
-/// The gauge of a balancer's ejected instances, if it has one.
-std::optional<double> ejected(const Balancer& balancer) {
+/// A metric of the whole balancer, if it has it.
+std::optional<double> gauge(const Balancer& balancer, const char* name) {
   std::vector<metrics::Sample> samples;
   balancer.collect(samples);
-  const auto found = std::ranges::find(samples, "lookout_registry_ejected", &metrics::Sample::name);
+  const auto found = std::ranges::find(samples, name, &metrics::Sample::name);
   return found == samples.end() ? std::nullopt : std::optional(found->value);
+}
+std::optional<double> ejected(const Balancer& balancer) {
+  return gauge(balancer, "lookout_registry_ejected");
 }
 
 TEST_F(PolicyTest, FindsAnEndpointOfTheScheme) {
@@ -136,6 +140,22 @@ TEST_F(PolicyTest, FailingInstancesGetFewerCalls) {
     pick.report(pick->id == "2" ? Outcome::kFailed : Outcome::kOk, 5ms);
   }
   EXPECT_LT(counts["2"], 100);
+}
+
+TEST_F(PolicyTest, ManySuccessesMakeUpForFailures) {
+  detail::Health health(p2c_ewma().never_eject());
+  const detail::Node node("a", 0, std::make_shared<detail::ZoneHealth>(), 0);
+  detail::Nanos now = 1;
+  // A thousand calls a second.
+  const auto call = [&](Outcome outcome, int times) {
+    for (int i = 0; i < times; ++i) node.learn(outcome, 5'000'000, now += 1'000'000, health);
+  };
+  call(Outcome::kOk, 1000);
+  const double good = node.p2c_weight();
+  call(Outcome::kFailed, 1000);
+  EXPECT_LT(node.p2c_weight(), good / 2);
+  call(Outcome::kOk, 5000);
+  EXPECT_NEAR(node.p2c_weight(), good, good / 100);
 }
 
 TEST_F(PolicyTest, AFrozenInstanceGetsNoMoreCallsThanOthersHaveInFlight) {
@@ -245,6 +265,22 @@ TEST_F(PolicyTest, FiltersAreCombined) {
               ElementsAre(Pair("1", 5), Pair("2", 5)));
   EXPECT_THAT(count(balancer(p2c_ewma().only_version("v2").where("tier", "gold")), 10),
               ElementsAre(Pair("2", 10)));
+}
+
+TEST_F(PolicyTest, AFunctionThatThrowsDoesNotAccept) {
+  const auto is_first = [](const ServiceInstance& instance) {
+    return instance.metadata.at("shard") == "1";
+  };
+  BalancerPolicy canaries = round_robin();
+  canaries.canary = is_first;
+  canaries.canary_share = 0.5;
+  const auto filtered = balancer(round_robin().where(is_first));
+  const auto split = balancer(canaries);
+  discovery_.publish({{.id = "a", .metadata = {{"shard", "1"}}}, {.id = "b"}, {.id = "c"}});
+  EXPECT_THAT(count(filtered, 4), ElementsAre(Pair("a", 4)));
+  const Counts counts = count(split, 1000);
+  EXPECT_EQ(counts.size(), 3u);
+  EXPECT_NEAR(counts.at("a"), 500, 2);
 }
 
 TEST_F(PolicyTest, EachCallerHasAStableSubset) {
@@ -495,10 +531,32 @@ TEST_F(PolicyTest, TheLastInstancesAreKeptForTheConfiguredTime) {
   EXPECT_EQ(count(web, 10)["1"], 5);
   clock_->advance(29s);
   EXPECT_EQ(count(web, 10)["1"], 5);
+  EXPECT_EQ(web.instances().size(), 2u);
+  EXPECT_EQ(gauge(web, "lookout_registry_instances"), 2);
+  EXPECT_EQ(web.load()->size(), 2u);
   clock_->advance(1s);
   EXPECT_EQ(count(web, 10)["none"], 10);
+  EXPECT_EQ(web.instances().size(), 0u);
+  EXPECT_EQ(gauge(web, "lookout_registry_instances"), 0);
+  EXPECT_EQ(web.load()->size(), 0u);
   discovery_.publish(numbered(1));
   EXPECT_EQ(count(web, 10)["1"], 10);
+}
+
+TEST_F(PolicyTest, TimesMayHaveNoLimit) {
+  constexpr auto kForever = std::chrono::milliseconds::max();
+  discovery_.publish(numbered(3));
+  const auto web = balancer(
+      round_robin().keep_last_for(kForever).eject_after(1, kForever).slow_start_for(kForever));
+  for (int i = 0; i < 2; ++i) {
+    fail(web, "1", 1);
+    EXPECT_EQ(ejected(web), 1);
+    clock_->advance(1h);
+    EXPECT_EQ(count(web, 10)["1"], 0);
+  }
+  discovery_.publish({});
+  clock_->advance(24h);
+  EXPECT_EQ(count(web, 10)["none"], 0);
 }
 
 TEST_F(PolicyTest, UnusableSetsNeitherEndNorExtendTheTime) {

@@ -48,6 +48,8 @@ class RefusalTest : public testing::Test {
   }
 
   std::atomic<bool> refuses_{true};
+  std::atomic<bool> holds_{false};  // rejects nothing until the gate opens
+  Gate rejects_;
 
  private:
   void serve(HttpConnection& connection) {
@@ -55,6 +57,9 @@ class RefusalTest : public testing::Test {
       const std::string& target = request->target;
       const bool secret = target.find("/namespaces/secret/") != std::string::npos;
       if (secret && refuses_) {
+        if (holds_) {
+          EXPECT_TRUE(rejects_.wait());
+        }
         respond(connection, api::StatusError::forbidden("", "pods", "", "not for you"));
       } else if (target.find("sendInitialEvents") != std::string::npos) {
         respond(connection, api::StatusError::bad_request("there are no streams here"));
@@ -102,7 +107,8 @@ TEST_F(RefusalTest, AForbiddenNamespaceDoesNotBlockOthers) {
   EXPECT_TRUE(eventually([&] { return set->freshness().live; })) << "it follows what it is told";
 
   // The program sees the failures.
-  EXPECT_TRUE(eventually([&] { return failures().size() >= 2; })) << "it goes on trying";
+  EXPECT_TRUE(eventually([&] { return failures().size() >= 20; }))
+      << "it goes on trying, with the waits of the options";
   EXPECT_EQ(failures()[0].ns, "secret");
   EXPECT_EQ(failures()[0].code, 403);
   EXPECT_THAT(failures()[0].reason, AllOf(HasSubstr("forbidden"), HasSubstr("not for you")));
@@ -130,6 +136,18 @@ TEST_F(RefusalTest, ANamespaceIsOmittedOnlyAfterARejection) {
   ASSERT_TRUE(first);
   EXPECT_THAT(ids(*first), ElementsAre("secret", "shop"));
   EXPECT_THAT(registry.failures(), IsEmpty());
+}
+
+TEST_F(RefusalTest, ALateRejectionCompletesTheSet) {
+  holds_ = true;
+  Registry registry(client_, in({"shop", "secret"}));
+  auto watcher = registry.watch("web");
+  EXPECT_TRUE(eventually([&] { return registry.stats().objects == 1; }));
+  EXPECT_EQ(watcher.next_for(20ms).outcome(), NextOutcome::kTimedOut);
+  rejects_.open();
+  const auto first = watcher.next_for(kLong);
+  ASSERT_TRUE(first) << to_string(first.outcome());
+  EXPECT_THAT(ids(*first), ElementsAre("shop"));
 }
 
 /// The reason why "web" has not synced; empty if it has.

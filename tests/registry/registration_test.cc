@@ -146,6 +146,24 @@ TEST(RegistrationTest, AnUncertainAnnouncementIsWithdrawn) {
   EXPECT_EQ(registrar.notes().back(), "deregister web");
 }
 
+/// Rejects every instance before it sends anything.
+class RejectingRegistrar : public NotingRegistrar {
+ public:
+  void register_instance(const ServiceInstance& instance, rest::CallOptions) override {
+    note("register " + instance.name);
+    throw RegistrationError("the name is empty");
+  }
+};
+
+TEST(RegistrationTest, ARejectedInstanceIsNotWithdrawn) {
+  RejectingRegistrar registrar;
+  Registration registration(registrar, quick());
+  EXPECT_TRUE(eventually([&] { return registrar.count("register web") > 1; }));
+  EXPECT_TRUE(registration.leave());
+  EXPECT_EQ(registrar.count("deregister web"), 0u)
+      << "a withdrawal would end another registration of the pod";
+}
+
 TEST(RegistrationTest, LeavingHasALimit) {
   NotingRegistrar registrar;
   auto options = quick();
@@ -486,19 +504,22 @@ TEST_F(PodRegistrationTest, AnAppThatReturnsIsDeregistered) {
 TEST_F(PodRegistrationTest, AnAppServesUntilNothingIsInFlight) {
   cluster_.create_pod("web-1", {});
   AppOptions options = web_on("web-1");
-  std::atomic<std::size_t> in_flight{2};
-  options.drain = 60s;
+  std::atomic<std::size_t> in_flight{0};
   options.in_flight = [&] { return in_flight.load(); };
-  App app{cluster_.client(), options};
-  app.run([&](std::stop_token stop) {
-    EXPECT_TRUE(app.wait_registered(kLong));
-    app.stop();
-    EXPECT_TRUE(eventually([&] { return app.state() == State::kLeft; }));
-    std::this_thread::sleep_for(30ms);
-    EXPECT_FALSE(stop.stop_requested()) << "requests are in flight";
-    in_flight = 0;
-    serve(stop);
-  });
+  for (const std::chrono::milliseconds drain : {60'000ms, std::chrono::milliseconds::max()}) {
+    options.drain = drain;
+    in_flight = 2;
+    App app{cluster_.client(), options};
+    app.run([&](std::stop_token stop) {
+      EXPECT_TRUE(app.wait_registered(kLong));
+      app.stop();
+      EXPECT_TRUE(eventually([&] { return app.state() == State::kLeft; }));
+      std::this_thread::sleep_for(30ms);
+      EXPECT_FALSE(stop.stop_requested()) << "requests are in flight";
+      in_flight = 0;
+      serve(stop);
+    });
+  }
 }
 
 TEST_F(PodRegistrationTest, AnAppWhoseCountThrowsServesForTheDrainTime) {

@@ -284,6 +284,50 @@ TEST_F(UserCodeTest, ACallbackMayCloseWhileAnotherIsBlocked) {
   hold.open();
 }
 
+TEST_F(UserCodeTest, CancelWaitsForTheRunningCall) {
+  create("0");
+  Registry registry(cluster_.client());
+  Gate entered;
+  Gate hold;
+  std::atomic<bool> running{false};
+  auto subscription = registry.subscribe("web", [&](const InstanceSetPtr&) {
+    running = true;
+    entered.open();
+    EXPECT_TRUE(hold.wait(kLong));
+    running = false;
+  });
+  ASSERT_TRUE(entered.wait());
+  auto ran_after = lookout::test::start([&] {
+    subscription.cancel();
+    return running.load();
+  });
+  EXPECT_EQ(ran_after.wait_for(20ms), std::future_status::timeout);
+  hold.open();
+  EXPECT_FALSE(ran_after.get());
+}
+
+TEST_F(UserCodeTest, ACancelledCallbackIsDestroyed) {
+  create("0");
+  Options options;
+  options.handlers = {.threads = 1, .max_threads = 1};
+  Registry registry(cluster_.client(), options);
+  Gate entered;
+  Gate hold;
+  const auto blocked = registry.subscribe("web", [&](const InstanceSetPtr&) {
+    entered.open();
+    EXPECT_TRUE(hold.wait(kLong));
+  });
+  ASSERT_TRUE(entered.wait());
+  auto captured = std::make_shared<int>(1);
+  const std::weak_ptr<int> left = captured;
+  auto other = registry.subscribe("web", [captured](const InstanceSetPtr&) { ++*captured; });
+  captured.reset();
+  EXPECT_FALSE(left.expired());
+  other.cancel();
+  EXPECT_TRUE(left.expired()) << "its task still waits for a thread";
+  hold.open();
+}
+
 // ---------------------------------------------------------------------------------- the queue
 
 TEST(CallQueueTest, KeepsTheNewestOfEachKeyUpToALimit) {

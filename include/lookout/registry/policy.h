@@ -107,7 +107,8 @@ struct BalancerPolicy {
   /// it as possible. 0: all.
   std::size_t subset_size = 0;
   LOOKOUT_OPTION std::string subset_of = {};
-  /// Uses only instances that it accepts. Called when the set changes, not for each pick.
+  /// Uses only instances that it accepts. Called when the set changes, not for each pick. An
+  /// exception is logged and counts as false; so it does for `canary`.
   LOOKOUT_OPTION std::function<bool(const ServiceInstance&)> filter = {};
   /// The instances that it accepts get `canary_share` (0 to 1) of all picks, the others the rest.
   /// If there are no instances of one kind, the other kind gets all picks.

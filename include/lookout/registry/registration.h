@@ -63,7 +63,8 @@ class Registration : public metrics::Source {
 
   /// Deregisters and ends the registration. Waits for a running request, for half of
   /// RegistrationOptions::timeout at most, retries failures, and returns false if it gives up when
-  /// that time is over. If the pod no longer exists or was replaced, nothing needs to be withdrawn.
+  /// that time is over. If the pod no longer exists or was replaced, or if the instance was rejected
+  /// (RegistrationError), nothing needs to be withdrawn.
   /// Further calls return the same result.
   bool leave();
 

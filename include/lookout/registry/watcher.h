@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <utility>
 
+#include "lookout/base/clock.h"
 #include "lookout/base/event_loop.h"
 #include "lookout/registry/instance_set.h"
 
@@ -82,7 +83,7 @@ class Watcher {
     return backend_->next(std::move(stop), deadline);
   }
   NextResult next_for(std::chrono::milliseconds time, std::stop_token stop = {}) {
-    return next(std::move(stop), std::chrono::steady_clock::now() + time);
+    return next(std::move(stop), std::chrono::steady_clock::now() + Clock::limited(time));
   }
 
   /// The coroutine form, on any executor.

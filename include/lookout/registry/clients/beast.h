@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/api/error.h"
 #include "lookout/base/event_loop.h"
 #include "lookout/registry/call.h"
 #include "lookout/registry/clients/http.h"
@@ -107,6 +108,7 @@ inline Awaitable<HttpResponse> send_with_beast(Endpoint endpoint, HttpRequest re
                                                std::chrono::milliseconds time) {
   namespace asio = boost::asio;
   namespace http = boost::beast::http;
+  if (endpoint.secure()) throw Error(endpoint.text() + " requires TLS");
   const auto begun = std::chrono::steady_clock::now();
   std::vector<asio::ip::tcp::endpoint> addresses =
       co_await addresses_of(std::string(endpoint.host()), endpoint.port(), time);
@@ -129,7 +131,13 @@ inline Awaitable<HttpResponse> send_with_beast(Endpoint endpoint, HttpRequest re
 
   boost::beast::flat_buffer buffer;
   http::response<http::string_body> response;
-  co_await http::async_read(stream, buffer, response, asio::use_awaitable);
+  do {
+    http::response_parser<http::string_body> parser;
+    parser.skip(message.method() == http::verb::head);  // has a length, but no body
+    co_await http::async_read(stream, buffer, parser, asio::use_awaitable);
+    response = parser.release();
+    // 103 and the like come before the response.
+  } while (response.result_int() < 200 && response.result() != http::status::switching_protocols);
   HttpResponse out;
   out.status = static_cast<long>(response.result_int());
   out.body = std::move(response.body());
@@ -148,7 +156,7 @@ inline Awaitable<HttpResponse> send_with_beast(Endpoint endpoint, HttpRequest re
 ///
 /// If the host is a name with several addresses, they are tried in turn, within the time of the
 /// attempt. Throws boost::system::system_error if there is no response, or if its body exceeds
-/// Beast's limit (8 MB).
+/// Beast's limit (8 MB), and Error for an endpoint that requires TLS (Endpoint::secure).
 inline Awaitable<HttpResponse> beast_request(Endpoint endpoint, HttpRequest request,
                                              const Attempt& attempt) {
   return detail::send_with_beast(std::move(endpoint), std::move(request), attempt.time);

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "lookout/base/async_event.h"
+#include "lookout/base/clock.h"
 #include "lookout/base/detail/run_on.h"
 #include "lookout/registry/call.h"
 
@@ -131,7 +132,7 @@ Result hedged_call(CallRun& run, Function& function, Judge& judge) {
         slot.done = true;
         changed.notify_all();
       });
-      hedge_at = std::chrono::steady_clock::now() + run.policy().hedge_after;
+      hedge_at = std::chrono::steady_clock::now() + Clock::limited(run.policy().hedge_after);
     } else if (running == 0) {
       if (next == CallRun::Next::kWait) {
         run.wait();
@@ -271,7 +272,8 @@ Awaitable<Result> call_on_strand(const Balancer& balancer, CallPolicy policy, Fu
                                     slot->done = true;
                                     event.ring_here();
                                   }));
-        if (policy.hedge_after.count() > 0) hedge_at = run.now() + policy.hedge_after;
+        if (policy.hedge_after.count() > 0)
+          hedge_at = run.now() + Clock::limited(policy.hedge_after);
       } else if (std::ranges::all_of(slots, &AsyncSlot<Result>::looked_at)) {
         over = next == CallRun::Next::kOver;
         begins = !over;
@@ -289,35 +291,40 @@ Awaitable<Result> call_on_strand(const Balancer& balancer, CallPolicy policy, Fu
     if (!has_ended) co_await event.wait(wake);
 
     const auto now = run.now();
-    for (const SlotPtr& slot : slots) {
-      if (slot->looked_at) continue;
-      if (slot->done) {
-        slot->looked_at = true;
-        if (slot->error) {
-          if (run.end(*slot->attempt, slot->error)) {
-            error = slot->error;
+    // The judge and retry_if may throw: then the other attempts must end first, too.
+    try {
+      for (const SlotPtr& slot : slots) {
+        if (slot->looked_at) continue;
+        if (slot->done) {
+          slot->looked_at = true;
+          if (slot->error) {
+            if (run.end(*slot->attempt, slot->error)) {
+              error = slot->error;
+              break;
+            }
+            begins = true;
+            continue;
+          }
+          const Outcome outcome = judge(std::as_const(*slot->result));
+          run.end(*slot->attempt, outcome);
+          if (is_good(outcome)) {
+            winner = slot->attempt;
+            result.emplace(*std::move(slot->result));
             break;
           }
+          last.emplace(*std::move(slot->result));
           begins = true;
-          continue;
+        } else if (now >= slot->attempt->until) {
+          slot->looked_at = true;
+          slot->attempt->timed_out = true;
+          run.end(*slot->attempt, Outcome::kTimedOut);
+          slot->attempt->stop.request_stop();
+          slot->cancel.emit(boost::asio::cancellation_type::terminal);
+          begins = true;
         }
-        const Outcome outcome = judge(std::as_const(*slot->result));
-        run.end(*slot->attempt, outcome);
-        if (is_good(outcome)) {
-          winner = slot->attempt;
-          result.emplace(*std::move(slot->result));
-          break;
-        }
-        last.emplace(*std::move(slot->result));
-        begins = true;
-      } else if (now >= slot->attempt->until) {
-        slot->looked_at = true;
-        slot->attempt->timed_out = true;
-        run.end(*slot->attempt, Outcome::kTimedOut);
-        slot->attempt->stop.request_stop();
-        slot->cancel.emit(boost::asio::cancellation_type::terminal);
-        begins = true;
       }
+    } catch (...) {
+      error = std::current_exception();
     }
     if (result || error) break;
     if (now >= hedge_at) begins = true;

@@ -72,7 +72,8 @@ struct ClientOptions {
   std::size_t max_pending = 10'000;
   /// If the server has been silent for this long, the client closes itself: valid() is false,
   /// done() is stopped, and validate_client() creates a new one. 0: it keeps retrying, with the data
-  /// that it has.
+  /// that it has. A provider that has read nothing yet does not listen to the server, and stays
+  /// valid.
   std::chrono::milliseconds give_up_after{0};
   informer::HandlerPoolOptions handlers = kCallbackThreads;
   BackoffOptions backoff = {};
@@ -132,7 +133,7 @@ class EventWatcher {
   /// Waits for an event. Throws InvalidArgument on the event loop.
   NextEvent next(std::stop_token stop = {}, Deadline deadline = kNoDeadline);
   NextEvent next_for(std::chrono::milliseconds time, std::stop_token stop = {}) {
-    return next(std::move(stop), std::chrono::steady_clock::now() + time);
+    return next(std::move(stop), std::chrono::steady_clock::now() + Clock::limited(time));
   }
   Awaitable<NextEvent> async_next(std::stop_token stop, Deadline deadline);
   Awaitable<NextEvent> async_next(std::stop_token stop) {
@@ -173,7 +174,7 @@ class Client {
   /// Adds a record to this pod with one patch. If the pod has changed since it was read, the server
   /// rejects the patch, and the client retries with back-off. An equal record changes nothing;
   /// another value for the key replaces the first. Watchers of this client get the event before
-  /// this function returns.
+  /// this function returns. Throws InvalidArgument for a key or a value that is not UTF-8.
   void create(const std::string& key, const std::string& value, rest::CallOptions call = {});
   /// Removes the records of a key from this pod. Returns false if there are none.
   bool remove(const std::string& key, rest::CallOptions call = {});

@@ -29,7 +29,8 @@ struct Records {
 /// affect the others.
 Records decode_records(std::string_view annotation);
 
-/// The annotation for these records.
+/// The annotation for these records. Throws InvalidArgument if one is not UTF-8; so does
+/// with_record().
 std::string encode_records(const std::vector<Record>& records);
 
 /// Returns the annotation with one more record. Other records stay as they are, including
