@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cmd/commands.h"
+#include "cmd/dry_run.h"
 #include "cmd/manifests.h"
 #include "cmd/object_checks.h"
 #include "cmd/object_name.h"
@@ -25,7 +26,7 @@ struct ApplyFlags {
   std::string ns;
   std::string field_manager = "lookout";
   bool force = false;
-  bool dry_run = false;
+  DryRunFlag dry_run;
 };
 
 /// How long the server may take to serve a kind whose definition was just applied.
@@ -63,6 +64,14 @@ class Kinds {
   std::chrono::steady_clock::time_point deadline_;
 };
 
+/// Throws if --namespace contradicts the manifest.
+void check_namespace_of(const api::Object& object, const api::Resource& resource,
+                        const std::string& ns) {
+  if (!resource.namespaced || ns.empty() || object.ns().empty() || object.ns() == ns) return;
+  throw Error(fmt::format("the namespace of {} is {}, but -n says {}",
+                          name_of(resource, object.name()), object.ns(), ns));
+}
+
 int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
   const Manifests manifests = read_manifests(flags.files);
   const rest::Client client{connection.config()};
@@ -70,7 +79,7 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
   rest::ApplyOptions options;
   options.field_manager = flags.field_manager;
   options.force = flags.force;
-  options.dry_run = flags.dry_run;
+  options.dry_run = flags.dry_run.is_set();
   for (const std::string& error : manifests.errors) say("lookout: {}\n", error);
   bool failed = !manifests.errors.empty();
   bool conflicted = false;
@@ -84,6 +93,7 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
             object.kind(), object.api_version()));
       }
       const api::Resource& resource = *found;
+      check_namespace_of(object, resource, flags.ns);
       std::string ns;
       if (resource.namespaced) {
         ns = !flags.ns.empty()      ? flags.ns
@@ -94,10 +104,10 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
       // Unlike fmt::print(), this does not throw on a closed pipe: the object has been applied.
       const std::string line =
           fmt::format("{} serverside-applied{}\n", name_of(resource, object.name()),
-                      flags.dry_run ? " (server dry run)" : "");
+                      options.dry_run ? " (server dry run)" : "");
       std::fwrite(line.data(), 1, line.size(), stdout);
       std::fflush(stdout);
-      if (!flags.dry_run && resource.kind == "CustomResourceDefinition") kinds.expect_more();
+      if (!options.dry_run && resource.kind == "CustomResourceDefinition") kinds.expect_more();
     } catch (const std::exception& e) {
       // Other objects would fail, too.
       if (rest::is_connection_refused(e) || api::is_unauthorized(e)) throw;
@@ -133,11 +143,11 @@ void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action)
   command
       ->add_option("--field-manager", flags->field_manager,
                    "The owner of the fields that the manifests set")
+      ->check(check_not_empty)
       ->type_name("NAME")
       ->capture_default_str();
   command->add_flag("--force-conflicts", flags->force, "Take over fields that other managers own");
-  command->add_flag("--dry-run", flags->dry_run,
-                    "Let the server check the objects without storing them");
+  flags->dry_run.add_to(*command, "Let the server check the objects without storing them");
   command->footer(
       "Fields that this manager applied before and that are missing now are removed. Objects are\n"
       "applied in the order of the files. If one is malformed or the server refuses it, the "
@@ -148,9 +158,7 @@ void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action)
       "  lookout apply -f config/ -n shop --dry-run\n"
       "  kubectl create deployment web --image=web:2 --dry-run=client -o yaml | lookout apply -f "
       "-");
-  command->callback([flags, &connection, &action] {
-    action = [flags, &connection] { return run(connection, *flags); };
-  });
+  on_chosen(*command, action, [flags, &connection] { return run(connection, *flags); });
 }
 
 }  // namespace lookout::cmd

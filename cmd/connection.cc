@@ -77,7 +77,7 @@ void SelectionFlags::add_to(CLI::App& app) {
   app.add_option("resource", resource, "pods, deploy, crontabs.stable.example.com ...")
       ->required()
       ->type_name("RESOURCE[.GROUP]");
-  app.add_option("name", name, "The name of a single object")
+  app.add_option("name", name, "The name of a single object; pods/web is the same as pods web")
       ->check(check_object_name)
       ->type_name("NAME");
   app.add_option("-n,--namespace", ns,
@@ -93,7 +93,19 @@ void SelectionFlags::add_to(CLI::App& app) {
       ->type_name("SELECTOR");
 }
 
-void SelectionFlags::check() const {
+void split_type_and_name(std::string& resource, std::string& name) {
+  const auto slash = resource.find('/');
+  if (slash == std::string::npos) return;
+  if (!name.empty())
+    throw CLI::ValidationError(resource, "this names an object already: leave out " + name);
+  name = resource.substr(slash + 1);
+  resource.resize(slash);
+  const std::string problem = check_object_name(name);
+  if (!problem.empty()) throw CLI::ValidationError("NAME", problem);
+}
+
+void SelectionFlags::check() {
+  split_type_and_name(resource, name);
   if (all_namespaces && !ns.empty()) {
     throw CLI::ValidationError("-n and -A", "choose one of them");
   }
@@ -121,6 +133,8 @@ api::Resource resolve_resource(const rest::Client& client, const std::string& na
     known.push_back(resource.singular);
     known.insert(known.end(), resource.short_names.begin(), resource.short_names.end());
   }
+  if (name.find(',') != std::string::npos)
+    throw Error(fmt::format("\"{}\": name one resource", name));
   const std::string meant = closest(name, known);
   throw Error(fmt::format("the server has no resource \"{}\"{}", name,
                           meant.empty() ? "" : fmt::format(": did you mean \"{}\"?", meant)));

@@ -38,9 +38,13 @@ struct SelectionFlags {
   std::string field_selector;
 
   void add_to(CLI::App& app);
-  /// Throws CLI::ValidationError for invalid flags.
-  void check() const;
+  /// Splits TYPE/NAME. Throws CLI::ValidationError for invalid flags.
+  void check();
 };
+
+/// Splits "pods/web", as in kubectl, if `resource` has this form. Throws CLI::ValidationError for an
+/// invalid name, and if there is a name already.
+void split_type_and_name(std::string& resource, std::string& name);
 
 /// The default address of `lookout serve`.
 inline constexpr const char* kEmbeddedServer = "http://127.0.0.1:8001";

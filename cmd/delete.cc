@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cmd/commands.h"
+#include "cmd/dry_run.h"
 #include "cmd/object_checks.h"
 #include "cmd/object_name.h"
 #include "lookout/k8s/meta/v1.h"
@@ -24,7 +25,7 @@ struct DeleteFlags {
   std::string ns;
   rest::PropagationPolicy cascade = rest::PropagationPolicy::kBackground;
   std::optional<std::int64_t> grace_period;
-  bool dry_run = false;
+  DryRunFlag dry_run;
 };
 
 /// The reason why an object still exists after its deletion; completes the message.
@@ -47,10 +48,10 @@ int run(const ConnectionFlags& connection, const DeleteFlags& flags) {
   rest::DeleteOptions options;
   options.propagation_policy = flags.cascade;
   options.grace_period_seconds = flags.grace_period;
-  options.dry_run = flags.dry_run;
+  options.dry_run = flags.dry_run.is_set();
   const api::Object answer = client.resource(resource, ns).remove(flags.name, options);
   const std::string name = name_of(resource, flags.name);
-  if (flags.dry_run) {
+  if (options.dry_run) {
     fmt::print("{} deleted (server dry run)\n", name);
   } else if (!answer.metadata().deletion_timestamp()) {
     fmt::print("{} deleted\n", name);
@@ -68,8 +69,8 @@ void add_delete(CLI::App& app, const ConnectionFlags& connection, Action& action
   command->add_option("resource", flags->resource, "pods, deploy, crontabs.stable.example.com ...")
       ->required()
       ->type_name("RESOURCE[.GROUP]");
-  command->add_option("name", flags->name, "The name of the object")
-      ->required()
+  command
+      ->add_option("name", flags->name, "The name of the object; pods/web is the same as pods web")
       ->check(check_object_name)
       ->type_name("NAME");
   command
@@ -95,8 +96,7 @@ void add_delete(CLI::App& app, const ConnectionFlags& connection, Action& action
                    "Give a pod this many seconds to end (default: the pod's own grace period)")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->type_name("SECONDS");
-  command->add_flag("--dry-run", flags->dry_run,
-                    "Let the server check the request without deleting the object");
+  flags->dry_run.add_to(*command, "Let the server check the request without deleting the object");
   command->footer(
       "Does not wait until an object with finalizers or a grace period is gone; prints the "
       "reason.\n\n"
@@ -105,6 +105,8 @@ void add_delete(CLI::App& app, const ConnectionFlags& connection, Action& action
       "  lookout delete deploy web --cascade foreground\n"
       "  lookout delete websites.web.example.com home");
   command->callback([flags, &connection, &action] {
+    split_type_and_name(flags->resource, flags->name);
+    if (flags->name.empty()) throw CLI::RequiredError("name");
     action = [flags, &connection] { return run(connection, *flags); };
   });
 }

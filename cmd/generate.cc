@@ -40,11 +40,9 @@ void add_generate(CLI::App& app, Action& action) {
       "Examples:\n"
       "  lookout generate crontabs.yaml -o crontabs.h --namespace acme   # acme::v1::CronTab\n"
       "  kubectl get crd certificates.cert-manager.io -o yaml | lookout generate -");
-  command->callback([flags, &action] {
-    action = [flags] {
-      codegen::write_crd_header(flags->inputs, flags->output, flags->cpp_namespace);
-      return 0;
-    };
+  on_chosen(*command, action, [flags] {
+    codegen::write_crd_header(flags->inputs, flags->output, flags->cpp_namespace);
+    return 0;
   });
 }
 

@@ -5,20 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "lookout/base/pinned.h"
 #include "lookout/informer/shared_index_informer.h"
 
 namespace lookout::cmd {
 
 /// Serves /metrics at an address ("127.0.0.1:9090", ":9090") while it exists, with the metrics of these
 /// informers.
-class MetricsServer {
+class MetricsServer : public base::Pinned {
  public:
   /// Throws Error if the address cannot be used.
   MetricsServer(const std::string& address,
                 std::vector<std::shared_ptr<informer::SharedIndexInformer>> informers);
   ~MetricsServer();
-  MetricsServer(const MetricsServer&) = delete;
-  MetricsServer& operator=(const MetricsServer&) = delete;
 
  private:
   class Impl;

@@ -12,8 +12,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <functional>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "cmd/closest.h"
 #include "cmd/colours.h"
@@ -84,10 +87,21 @@ struct SomeCommandsOption {
   std::vector<std::string> commands;  // including their subcommands
 };
 
+/// The commands that connect to a server.
+std::vector<std::string> client_commands() {
+  return {"get",        "watch",        "apply",           "delete",    "registry",
+          "bench sync", "bench events", "bench informers", "bench soak"};
+}
+
+/// Also true for a subcommand of one of them.
+bool is_among(const std::string& command, const std::vector<std::string>& commands) {
+  return std::ranges::any_of(commands, [&](const std::string& name) {
+    return command == name || command.starts_with(name + " ");
+  });
+}
+
 std::vector<SomeCommandsOption> some_commands_options() {
-  const std::vector<std::string> clients = {"get",          "watch",           "apply",
-                                            "delete",       "registry",        "bench sync",
-                                            "bench events", "bench informers", "bench soak"};
+  const std::vector<std::string> clients = client_commands();
   return {{"--kubeconfig", clients},
           {"--context", clients},
           {"--server", clients},
@@ -106,6 +120,23 @@ std::string chosen_command(const CLI::App& app) {
   return out;
 }
 
+/// "--server" is an option of `lookout`, so the help of its commands does not list it.
+void mention_common_options(CLI::App& command, const std::string& name) {
+  for (CLI::App* each : command.get_subcommands(std::function<bool(CLI::App*)>()))
+    mention_common_options(*each, name.empty() ? each->get_name() : name + " " + each->get_name());
+  if (!is_among(name, client_commands()) || command.get_prefix_command()) return;
+  command.footer(command.get_footer() +
+                 "\n\n--server, --kubeconfig, --context and other options of all commands: "
+                 "lookout --help");
+}
+
+/// Ends a message about wrong usage.
+std::string with_pointer_to_help(const CLI::App* app, const CLI::Error& error) {
+  const std::string command = chosen_command(*app);
+  return fmt::format("{}\nRun `lookout {}--help` for more information.\n", error.what(),
+                     command.empty() ? "" : command + " ");
+}
+
 /// Common options may follow the command. Throws for a common option that the command does not support.
 void check_options(const CLI::App& app, int argc) {
   if (app.count("--version") > 0 && argc > 2) {
@@ -114,10 +145,7 @@ void check_options(const CLI::App& app, int argc) {
   }
   const std::string command = chosen_command(app);
   for (const auto& option : some_commands_options()) {
-    const bool has = std::ranges::any_of(option.commands, [&](const std::string& name) {
-      return command == name || command.starts_with(name + " ");
-    });
-    if (!has && !command.empty() && app.count(option.name) > 0) {
+    if (!is_among(command, option.commands) && !command.empty() && app.count(option.name) > 0) {
       throw CLI::ValidationError(option.name,
                                  fmt::format("lookout {} has no such option", command));
     }
@@ -125,6 +153,10 @@ void check_options(const CLI::App& app, int argc) {
 }
 
 }  // namespace
+
+void on_chosen(CLI::App& command, Action& action, Action run) {
+  command.callback([&action, run = std::move(run)] { action = run; });
+}
 
 int run_program(int argc, char** argv, AddCommands add_commands) {
   open_standard_streams();
@@ -153,7 +185,8 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
   app.footer(
       "Without --server, --kubeconfig, --context and $KUBECONFIG, commands talk to the cluster of "
       "the\n"
-      "pod that they run in, or else to http://127.0.0.1:8001. ~/.kube/config is not read.\n\n"
+      "pod that they run in, or else to http://127.0.0.1:8001; ~/.kube/config is not read. With\n"
+      "--context alone, it is.\n\n"
       "Examples:\n"
       "  lookout demo                      # a live view of a simulated cluster\n"
       "  lookout serve                     # an API server at http://127.0.0.1:8001\n"
@@ -165,6 +198,8 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
 
   Action action;
   add_commands(app, flags, action);
+  mention_common_options(app, "");
+  app.failure_message(&with_pointer_to_help);
   try {
     try {
       std::vector<std::string> arguments = with_long_options(app, flags.arguments);

@@ -13,6 +13,9 @@ namespace lookout::cmd {
 /// The chosen command: runs it and returns the exit status.
 using Action = std::function<int()>;
 
+/// Makes `run` the chosen command's action; it may read the flags.
+void on_chosen(CLI::App& command, Action& action, Action run);
+
 /// The flags that may come before or after any command.
 struct CommonFlags {
   ConnectionFlags connection;

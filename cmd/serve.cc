@@ -175,91 +175,124 @@ int run(const ServeFlags& flags) {
   return 0;
 }
 
+void add_etcd(CLI::App& command, ServeFlags& flags) {
+  apiserver::storage::EtcdOptions& etcd = flags.etcd;
+  command.option_defaults()->group(kEtcdGroup);
+  const auto add_file = [&](const char* name, std::string& path, const char* what) {
+    command.add_option(name, path, what)->type_name("FILE");
+  };
+  command.add_option("--etcd-endpoints", flags.etcd_endpoints, "The members of the etcd cluster")
+      ->type_name("URL,...")
+      ->capture_default_str();
+  command
+      .add_option("--etcd-sync-interval", flags.etcd_sync_minutes,
+                  "How often to replace the endpoints with the URLs that the cluster's members "
+                  "advertise, in minutes; 0: never")
+      ->type_name("MINUTES")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      .add_option("--etcd-max-send-bytes", etcd.max_send_bytes,
+                  "The largest request to etcd; etcd has its own limit (--max-request-bytes)")
+      ->type_name("BYTES")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option("--etcd-max-receive-bytes", etcd.max_receive_bytes,
+                  "The largest response that is accepted from etcd")
+      ->type_name("BYTES")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--etcd-prefix", etcd.prefix, "The prefix of every key")
+      ->capture_default_str();
+  add_file("--etcd-cafile", etcd.ca_file, "The CA of etcd's certificates (PEM)");
+  add_file("--etcd-certfile", etcd.cert_file, "A client certificate for etcd (PEM)");
+  add_file("--etcd-keyfile", etcd.key_file, "The key of the certificate (PEM)");
+  command.add_option("--etcd-user", etcd.username, "The user, if etcd has authentication")
+      ->type_name("NAME");
+  add_file("--etcd-password-file", flags.etcd_password_file,
+           "A file whose first line is the user's password");
+  command
+      .add_option("--etcd-compaction-interval", flags.etcd_compaction_minutes,
+                  "How often to compact etcd's history, in minutes; 0: never")
+      ->type_name("MINUTES")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      .add_flag("--watch-cache,!--no-watch-cache", etcd.watch_cache,
+                "Serve lists and watches from a cache (--watch-cache=false: each goes to etcd)")
+      ->default_str("true");
+  add_file("--encryption-config", flags.encryption_config,
+           "Encrypt values: kube-apiserver's EncryptionConfiguration (aesgcm, identity)");
+}
+
 void add_authorization(CLI::App& command, ServeFlags& flags) {
-  const std::string group = "Users and their rights";
+  command.option_defaults()->group("Users and their rights");
   command
       .add_option(
           "--authorization-mode", flags.authorization,
           "AlwaysAllow: authenticated users may do everything; RBAC: they may do what roles "
           "and bindings grant")
       ->check(CLI::IsMember({"AlwaysAllow", "RBAC"}))
-      ->capture_default_str()
-      ->group(group);
+      ->capture_default_str();
   command
       .add_flag("--bootstrap,!--no-bootstrap", flags.bootstrap,
                 "Create the bootstrap roles and bindings, flow schemas, priority levels, API "
                 "services and the Service default/kubernetes (--bootstrap=false: do not)")
-      ->default_str("true")
-      ->group(group);
+      ->default_str("true");
   command
       .add_option("--service-account-key-file", flags.server.service_account_key_file,
                   "The private key for service account tokens (PEM: RSA, or EC on P-256); default: "
                   "a new key, so tokens are valid only until the server stops")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   command
       .add_option("--service-account-issuer", flags.server.service_account_issuer,
                   "The issuer of service account tokens")
       ->type_name("URL")
-      ->capture_default_str()
-      ->group(group);
+      ->capture_default_str();
 }
 
 void add_limits(CLI::App& command, ServeFlags& flags) {
-  const std::string group = "Limits";
-  command
-      .add_option("--max-requests-per-user", flags.server.max_requests_per_user,
-                  "Answer 429 while a user has this many requests running, not counting watches "
-                  "and system:masters; 0: no limit")
-      ->type_name("COUNT")
-      ->check(CLI::Range(0, kMostPerClient))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--max-requests-per-address", flags.server.max_requests_per_address,
-                  "Answer 429 while an address (with IPv6: a /64 network) has this many requests "
-                  "running, not counting watches and system:masters; 0: no limit")
-      ->type_name("COUNT")
-      ->check(CLI::Range(0, kMostPerClient))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--max-connections-per-address", flags.server.max_connections_per_address,
-                  "Close new connections from an address that has this many; 0: no limit")
-      ->type_name("COUNT")
-      ->check(CLI::Range(0, kMostPerClient))
-      ->capture_default_str()
-      ->group(group);
+  command.option_defaults()->group("Limits");
+  const auto add = [&](const char* name, std::size_t& limit, const char* what) {
+    command.add_option(name, limit, what)
+        ->type_name("COUNT")
+        ->check(CLI::Range(0, kMostPerClient))
+        ->capture_default_str();
+  };
+  add("--max-requests-per-user", flags.server.max_requests_per_user,
+      "Answer 429 while a user has this many requests running, not counting watches and "
+      "system:masters; 0: no limit");
+  add("--max-requests-per-address", flags.server.max_requests_per_address,
+      "Answer 429 while an address (with IPv6: a /64 network) has this many requests running, not "
+      "counting watches and system:masters; 0: no limit");
+  add("--max-connections-per-address", flags.server.max_connections_per_address,
+      "Close new connections from an address that has this many; 0: no limit");
 }
 
 void add_audit(CLI::App& command, ServeFlags& flags) {
-  const std::string group = "Audit log";
+  command.option_defaults()->group("Audit log");
   command
       .add_option("--audit-log-path", flags.server.audit_log_file,
                   "Append an audit event for each request to this file, as a line of JSON")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   command
       .add_option("--audit-level", flags.audit_level,
                   "None, Metadata, or Request (with the bodies of writes, except those of Secrets, "
                   "ConfigMaps and tokens)")
       ->check(CLI::IsMember({"None", "Metadata", "Request"}))
-      ->capture_default_str()
-      ->group(group);
+      ->capture_default_str();
 }
 
 void add_simulation(CLI::App& command, ServeFlags& flags) {
-  const std::string group = "Simulated cluster";
-  command
-      .add_flag("--simulate-cluster", flags.simulate_cluster,
-                "Add simulated nodes, a scheduler and the workload controllers: pods become "
-                "ready, but run nothing")
-      ->group(group);
+  command.option_defaults()->group("Simulated cluster");
+  command.add_flag("--simulate-cluster", flags.simulate_cluster,
+                   "Add simulated nodes, a scheduler and the workload controllers: pods become "
+                   "ready, but run nothing");
   command.add_option("--simulated-nodes", flags.cluster.nodes, "The number of nodes")
       ->type_name("COUNT")
       ->check(CLI::Range(0, 5000))
-      ->capture_default_str()
-      ->group(group);
+      ->capture_default_str();
 }
 
 /// Rejects options that would have no effect.
@@ -291,71 +324,6 @@ void add_serve(CLI::App& app, Action& action) {
   command->add_option("--storage", flags->storage, "The storage of objects: memory or etcd")
       ->check(CLI::IsMember({"memory", "etcd"}))
       ->capture_default_str();
-  apiserver::storage::EtcdOptions& etcd = flags->etcd;
-  const std::string group = kEtcdGroup;
-  command->add_option("--etcd-endpoints", flags->etcd_endpoints, "The members of the etcd cluster")
-      ->type_name("URL,...")
-      ->capture_default_str()
-      ->group(group);
-  command
-      ->add_option("--etcd-sync-interval", flags->etcd_sync_minutes,
-                   "How often to replace the endpoints with the URLs that the cluster's members "
-                   "advertise, in minutes; 0: never")
-      ->type_name("MINUTES")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->group(group);
-  command
-      ->add_option("--etcd-max-send-bytes", etcd.max_send_bytes,
-                   "The largest request to etcd; etcd has its own limit (--max-request-bytes)")
-      ->type_name("BYTES")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->group(group);
-  command
-      ->add_option("--etcd-max-receive-bytes", etcd.max_receive_bytes,
-                   "The largest response that is accepted from etcd")
-      ->type_name("BYTES")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->group(group);
-  command->add_option("--etcd-prefix", etcd.prefix, "The prefix of every key")
-      ->capture_default_str()
-      ->group(group);
-  command->add_option("--etcd-cafile", etcd.ca_file, "The CA of etcd's certificates (PEM)")
-      ->type_name("FILE")
-      ->group(group);
-  command->add_option("--etcd-certfile", etcd.cert_file, "A client certificate for etcd (PEM)")
-      ->type_name("FILE")
-      ->group(group);
-  command->add_option("--etcd-keyfile", etcd.key_file, "The key of the certificate (PEM)")
-      ->type_name("FILE")
-      ->group(group);
-  command->add_option("--etcd-user", etcd.username, "The user, if etcd has authentication")
-      ->type_name("NAME")
-      ->group(group);
-  command
-      ->add_option("--etcd-password-file", flags->etcd_password_file,
-                   "A file whose first line is the user's password")
-      ->type_name("FILE")
-      ->group(group);
-  command
-      ->add_option("--etcd-compaction-interval", flags->etcd_compaction_minutes,
-                   "How often to compact etcd's history, in minutes; 0: never")
-      ->type_name("MINUTES")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->group(group);
-  command
-      ->add_flag("--watch-cache,!--no-watch-cache", etcd.watch_cache,
-                 "Serve lists and watches from a cache (--watch-cache=false: each goes to etcd)")
-      ->default_str("true")
-      ->group(group);
-  command
-      ->add_option("--encryption-config", flags->encryption_config,
-                   "Encrypt values: kube-apiserver's EncryptionConfiguration (aesgcm, identity)")
-      ->type_name("FILE")
-      ->group(group);
   command->add_option("--tls-cert", server.tls_cert_file, "Use TLS with this certificate (PEM)")
       ->type_name("FILE");
   command->add_option("--tls-key", server.tls_key_file, "The key of the certificate (PEM)")
@@ -367,10 +335,6 @@ void add_serve(CLI::App& app, Action& action) {
       ->add_option("--token-file", server.token_file,
                    "Accept these bearer tokens: lines of token,user,uid,\"group1,group2\"")
       ->type_name("FILE");
-  add_authorization(*command, *flags);
-  add_limits(*command, *flags);
-  add_audit(*command, *flags);
-  add_simulation(*command, *flags);
   command
       ->add_option("--write-kubeconfig", flags->kubeconfig,
                    "Write a kubeconfig for this server, with a privileged user")
@@ -382,6 +346,12 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("NAME");
   add_duration(*command, "--shutdown-delay", server.shutdown_delay,
                "On shutdown, keep serving for this long while /readyz fails: 10s");
+  // Each of these sets the help group of the options that follow.
+  add_etcd(*command, *flags);
+  add_authorization(*command, *flags);
+  add_limits(*command, *flags);
+  add_audit(*command, *flags);
+  add_simulation(*command, *flags);
   command->footer(
       "Without --token-file and --client-ca, everybody may do everything, except foreign web "
       "pages.\n"

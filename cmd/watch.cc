@@ -14,6 +14,7 @@
 #include "cmd/metrics.h"
 #include "cmd/stop_signals.h"
 #include "lookout/api/fields.h"
+#include "lookout/base/json_text.h"
 #include "lookout/informer/shared_informer_factory.h"
 
 namespace lookout::cmd {
@@ -75,14 +76,10 @@ class EventPrinter {
                                const api::Object& object) {
     rapidjson::StringBuffer buffer;
     rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-    const auto text = [&](const char* name, std::string_view value) {
-      writer.Key(name);
-      writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
-    };
     writer.StartObject();
-    text("type", type);
-    text("key", key);
-    text("resourceVersion", resource_version);
+    base::write_text(writer, "type", type);
+    base::write_text(writer, "key", key);
+    base::write_text(writer, "resourceVersion", resource_version);
     writer.Key("initial");
     writer.Bool(initial);
     writer.Key("object");

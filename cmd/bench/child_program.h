@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout::cmd::bench {
 
 /// A program that runs as long as this object or this process exists. Its output goes to a file.
-class ChildProgram {
+class ChildProgram : public base::Pinned {
  public:
   /// `command` is found on the PATH. Throws lookout::Error if it cannot be started.
   ChildProgram(const std::vector<std::string>& command, const std::string& log);
   ~ChildProgram();
-  ChildProgram(const ChildProgram&) = delete;
-  ChildProgram& operator=(const ChildProgram&) = delete;
 
   bool running();
   /// The program's output so far.

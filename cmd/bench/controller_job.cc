@@ -23,6 +23,7 @@
 #include "cmd/programs.h"
 #include "cmd/scratch_folder.h"
 #include "lookout/base/numbers.h"
+#include "lookout/base/pinned.h"
 #include "lookout/controller/builder.h"
 #include "lookout/controller/manager.h"
 #include "lookout/k8s/core/v1_draft.h"
@@ -90,7 +91,7 @@ void in_parallel(std::size_t count, const std::stop_token& stop,
 
 /// Runs a manager with one controller while this object exists. Its requests come from the
 /// measurement and from events of the config maps.
-class Running {
+class Running : public base::Pinned {
  public:
   Running(const rest::Client& client,
           const std::function<void(controller::Builder<ConfigMap>&)>& make,
@@ -109,8 +110,6 @@ class Running {
     stop_.request_stop();
     if (ended_.valid()) ended_.wait();
   }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
 
   void send(std::size_t objects) {
     for (std::size_t i = 0; i < objects; ++i) channel_->send(Request(kNamespace, object_name(i)));

@@ -162,7 +162,7 @@ void add_fleet(CLI::App& group, Action& action) {
       "Examples:\n"
       "  lookout bench fleet --instances 200 --callers 50 --rate 10000\n"
       "  lookout bench fleet --fault kill,freeze --policies lookout");
-  command->callback([flags, &action] { action = [flags] { return run(*flags); }; });
+  on_chosen(*command, action, [flags] { return run(*flags); });
 }
 
 }  // namespace lookout::cmd::bench

@@ -6,18 +6,17 @@
 #include <string>
 
 #include "bench/load/load_server.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::cmd::bench {
 
 /// Runs a load server as a child process, so that its resource usage is separate; ends it with this
 /// object or this process. Create it before other threads.
-class LoadChild {
+class LoadChild : public base::Pinned {
  public:
   /// Throws lookout::Error if it cannot be started.
   explicit LoadChild(lookout::bench::LoadServerOptions options);
   ~LoadChild();
-  LoadChild(const LoadChild&) = delete;
-  LoadChild& operator=(const LoadChild&) = delete;
 
   /// "http://127.0.0.1:41234"
   const std::string& url() const { return url_; }

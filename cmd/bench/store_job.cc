@@ -17,6 +17,7 @@
 #include "cmd/bench/jobs.h"
 #include "cmd/bench/usage.h"
 #include "lookout/api/json.h"
+#include "lookout/base/pinned.h"
 #include "lookout/k8s/core/v1.h"
 #include "lookout/lister/lister.h"
 #include "lookout/tools/cache/indexer.h"
@@ -40,14 +41,12 @@ double thread_nanoseconds() {
 
 /// The time in nanoseconds during which this thread was ready to run but other processes ran: an effect
 /// of the machine's load, not of the program.
-class ReadyTime {
+class ReadyTime : public base::Pinned {
  public:
   ReadyTime() : fd_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
   ~ReadyTime() {
     if (fd_ >= 0) close(fd_);
   }
-  ReadyTime(const ReadyTime&) = delete;
-  ReadyTime& operator=(const ReadyTime&) = delete;
 
   /// 0 if the kernel does not provide it.
   double now() const {

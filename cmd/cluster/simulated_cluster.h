@@ -5,6 +5,7 @@
 #include <stop_token>
 
 #include "cmd/cluster/nodes.h"
+#include "lookout/base/pinned.h"
 #include "lookout/controller/manager.h"
 #include "lookout/rest/client.h"
 
@@ -18,13 +19,11 @@ struct Options {
 /// Runs simulated nodes and controllers while this object exists: Deployments, ReplicaSets, StatefulSets,
 /// DaemonSets, Jobs, CronJobs, Services, service accounts, a scheduler and kubelets. All of them use the
 /// API with the rights of `client`.
-class SimulatedCluster {
+class SimulatedCluster : public base::Pinned {
  public:
   /// Creates the nodes. Throws what the client throws.
   explicit SimulatedCluster(const rest::Client& client, const Options& options = {});
   ~SimulatedCluster();
-  SimulatedCluster(const SimulatedCluster&) = delete;
-  SimulatedCluster& operator=(const SimulatedCluster&) = delete;
 
   /// Stops everything; rethrows the error that ended it earlier, if any. Call it once.
   void stop();

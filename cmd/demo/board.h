@@ -14,18 +14,17 @@
 
 #include "cmd/terminal.h"
 #include "lookout/api/object.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::cmd {
 
 /// Collects events from handlers and draws them: a live view on a terminal, plain lines elsewhere.
 /// Handlers call event() from their threads; one thread calls draw().
-class Board {
+class Board : public base::Pinned {
  public:
   /// `live`: true if standard output is a terminal with cursor movement.
   Board(std::string server, bool live);
   ~Board();
-  Board(const Board&) = delete;
-  Board& operator=(const Board&) = delete;
 
   void event(std::string_view type, std::string_view kind, const api::Object& object,
              std::string detail);

@@ -166,7 +166,7 @@ void add_demo(CLI::App& app, Action& action) {
       "Examples:\n"
       "  lookout demo\n"
       "  lookout demo --for 30s | grep Pod");
-  command->callback([flags, &action] { action = [flags] { return run(*flags); }; });
+  on_chosen(*command, action, [flags] { return run(*flags); });
 }
 
 }  // namespace lookout::cmd

@@ -8,20 +8,19 @@
 #include <string>
 #include <thread>
 
+#include "lookout/base/pinned.h"
 #include "lookout/rest/client.h"
 
 namespace lookout::cmd {
 
 /// Simulates the users of a cluster: creates and scales deployments, creates and deletes services. Uses
 /// the server's API, from its own thread, until it is destroyed.
-class Workload {
+class Workload : public base::Pinned {
  public:
   /// `client` is used on the workload's thread. `seed` determines the actions.
   Workload(rest::Client client, std::uint32_t seed);
   /// Stops; waits for the current step.
   ~Workload();
-  Workload(const Workload&) = delete;
-  Workload& operator=(const Workload&) = delete;
 
   static constexpr const char* kNamespace = "shop";
 

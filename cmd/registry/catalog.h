@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "lookout/base/pinned.h"
 #include "lookout/registry/registry.h"
 
 namespace lookout::cmd::registry_cmd {
@@ -42,13 +43,11 @@ using TakeNotes = std::function<std::shared_ptr<const Notes>(const CatalogState&
 
 /// Follows all services and periodically checks whether sets have changed. Changes between two checks
 /// are combined, so the cost of a check depends on the number of services, not of changes.
-class Catalog {
+class Catalog : public base::Pinned {
  public:
   Catalog(std::shared_ptr<registry::Discovery> discovery, std::chrono::milliseconds interval,
           TakeNotes take_notes = {});
   ~Catalog();
-  Catalog(const Catalog&) = delete;
-  Catalog& operator=(const Catalog&) = delete;
 
   /// The newest state. From any thread.
   CatalogStatePtr state() const;

@@ -4,15 +4,6 @@
 
 namespace lookout::cmd::registry_cmd {
 
-void write_text(JsonWriter& writer, std::string_view text) {
-  writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
-}
-
-void write_text(JsonWriter& writer, const char* key, std::string_view text) {
-  writer.Key(key);
-  write_text(writer, text);
-}
-
 void write_instance(JsonWriter& writer, const registry::ServiceInstance& instance) {
   writer.StartObject();
   write_text(writer, "id", instance.id);
@@ -20,10 +11,7 @@ void write_instance(JsonWriter& writer, const registry::ServiceInstance& instanc
   write_text(writer, "version", instance.version);
   writer.Key("metadata");
   writer.StartObject();
-  for (const auto& [key, value] : instance.metadata) {
-    writer.Key(key.data(), static_cast<rapidjson::SizeType>(key.size()));
-    write_text(writer, value);
-  }
+  for (const auto& [key, value] : instance.metadata) write_text(writer, key, value);
   writer.EndObject();
   writer.Key("endpoints");
   writer.StartArray();

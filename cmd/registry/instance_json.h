@@ -5,18 +5,16 @@
 #include <rapidjson/writer.h>
 
 #include <string>
-#include <string_view>
 
+#include "lookout/base/json_text.h"
 #include "lookout/registry/instance_set.h"
 
 namespace lookout::cmd::registry_cmd {
 
+using base::write_key;
+using base::write_text;
 using JsonWriter = rapidjson::Writer<rapidjson::StringBuffer>;
 
-/// A string.
-void write_text(JsonWriter& writer, std::string_view text);
-/// A member that is a string.
-void write_text(JsonWriter& writer, const char* key, std::string_view text);
 void write_instance(JsonWriter& writer, const registry::ServiceInstance& instance);
 /// {"service", "version", "live", "since", "instances"}.
 void write_set(JsonWriter& writer, const registry::InstanceSet& set);

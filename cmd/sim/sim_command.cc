@@ -202,13 +202,11 @@ void add_sim(CLI::App& app, Action& action) {
       "  lookout sim build/my_test --filter Website.IsStable --seeds 100000\n"
       "  lookout sim build/my_test --for 8h --seeds 1000000- --keep-going   # a night\n\n"
       "Exit status: 0 all passed, 1 something failed or a test ran no world, 2 wrong usage.");
-  command->callback([flags, &action] {
-    action = [flags] {
-      ExplorerOptions options = flags->options;
-      options.program = std::filesystem::absolute(options.program).string();
-      if (flags->seeds.empty() && options.time.count() == 0) options.seeds.last = kDefaultSeeds;
-      return run(options);
-    };
+  on_chosen(*command, action, [flags] {
+    ExplorerOptions options = flags->options;
+    options.program = std::filesystem::absolute(options.program).string();
+    if (flags->seeds.empty() && options.time.count() == 0) options.seeds.last = kDefaultSeeds;
+    return run(options);
   });
 }
 

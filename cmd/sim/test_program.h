@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cmd/sim/seeds.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::cmd::sim {
 
@@ -29,15 +30,13 @@ struct TestResult {
 };
 
 /// A run of one test with some seeds, in its own process.
-class TestRun {
+class TestRun : public base::Pinned {
  public:
   /// Creates files in `folder`. Throws lookout::Error if the program cannot be started.
   TestRun(const std::string& program, const std::string& test, Seeds seeds,
           const std::string& folder);
   /// Kills the process.
   ~TestRun();
-  TestRun(const TestRun&) = delete;
-  TestRun& operator=(const TestRun&) = delete;
 
   const std::string& test() const { return test_; }
   const Seeds& seeds() const { return seeds_; }

@@ -16,14 +16,13 @@ using testing::Gt;
 
 class Bench : public testing::Test {
  protected:
-  test::ProgramResult lookout(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), "bench");
-    return environment_.run(test::lookout_program(), arguments);
+  test::ProgramResult lookout(const std::vector<std::string>& arguments) const {
+    return environment_.lookout({"bench"}, arguments);
   }
   /// Runs a benchmark that must succeed; returns its output.
   api::Object measure(std::vector<std::string> arguments) const {
     arguments.insert(arguments.end(), {"-o", "json"});
-    const auto result = lookout(std::move(arguments));
+    const auto result = lookout(arguments);
     EXPECT_EQ(result.status, 0) << result.errors;
     return result.status == 0 ? api::Object::parse(result.output) : api::Object();
   }

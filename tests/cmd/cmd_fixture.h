@@ -28,9 +28,8 @@ class CmdTest : public testing::Test {
   CmdTest() : client_(server_.client_config()) {}
 
   /// Runs the program against the server.
-  test::ProgramResult lookout(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {"--server", server_.url()});
-    return environment_.run(test::lookout_program(), arguments);
+  test::ProgramResult lookout(const std::vector<std::string>& arguments) const {
+    return environment_.lookout({"--server", server_.url()}, arguments);
   }
   /// Creates a built-in object.
   void create(const std::string& plural, const std::string& ns, const std::string& json) const {

@@ -1,6 +1,5 @@
 // lookout delete.
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lookout/k8s/core/v1.h"
@@ -18,7 +17,7 @@ class Delete : public CmdTest {
   /// The output of a deletion that succeeds.
   std::string deleted(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), "delete");
-    const auto result = lookout(std::move(arguments));
+    const auto result = lookout(arguments);
     EXPECT_EQ(result.status, 0) << result.errors;
     return result.output;
   }
@@ -54,9 +53,19 @@ TEST_F(Delete, ANamespaceWaitsForItsContents) {
 
 TEST_F(Delete, ChangesNothingInADryRun) {
   create("configmaps", "default", R"({"metadata":{"name":"settings"}})");
-  EXPECT_EQ(deleted({"cm", "settings", "--dry-run"}),
-            "configmap/settings deleted (server dry run)\n");
-  EXPECT_TRUE(client_.resource<ConfigMap>("default").find("settings"));
+  for (const char* const flag : {"--dry-run", "--dry-run=server"}) {
+    EXPECT_EQ(deleted({"cm", flag, "settings"}), "configmap/settings deleted (server dry run)\n");
+    EXPECT_TRUE(client_.resource<ConfigMap>("default").find("settings"));
+  }
+  EXPECT_EQ(deleted({"cm", "settings", "--dry-run=none"}), "configmap/settings deleted\n");
+}
+
+TEST_F(Delete, AcceptsTypeAndNameInOneWord) {
+  create("configmaps", "default", R"({"metadata":{"name":"settings"}})");
+  create("leases", "default", R"({"metadata":{"name":"web"}})");
+  EXPECT_EQ(deleted({"cm/settings"}), "configmap/settings deleted\n");
+  // The form that the program prints.
+  EXPECT_EQ(deleted({"lease.coordination.k8s.io/web"}), "lease.coordination.k8s.io/web deleted\n");
 }
 
 TEST_F(Delete, OrphansDependentsIfRequested) {

@@ -32,29 +32,16 @@ constexpr const char* kDefinition =
 
 class Generate : public testing::Test {
  protected:
-  Generate()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("lookout-generate-" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Generate() override { std::filesystem::remove_all(folder_); }
-
-  std::string file(const std::string& name, const std::string& text) const {
-    const auto path = folder_ / name;
-    std::ofstream(path) << text;
-    return path.string();
-  }
-  test::ProgramResult generate(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), "generate");
-    return environment_.run(test::lookout_program(), arguments);
+  test::ProgramResult generate(const std::vector<std::string>& arguments) const {
+    return environment_.lookout({"generate"}, arguments);
   }
 
-  std::filesystem::path folder_;
+  test::TempDir folder_;
   test::ProgramEnvironment environment_;
 };
 
 TEST_F(Generate, PrintsTheHeader) {
-  const auto result = generate({file("widget.yaml", kDefinition)});
+  const auto result = generate({folder_.file("widget.yaml", kDefinition)});
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_THAT(result.output, AllOf(HasSubstr("from widget.yaml. Do not edit."),
                                    HasSubstr("namespace example::v1 {"),
@@ -63,8 +50,8 @@ TEST_F(Generate, PrintsTheHeader) {
 
 TEST_F(Generate, WritesAFile) {
   const std::string header = (folder_ / "widget.h").string();
-  const auto result =
-      generate({file("widget.yaml", kDefinition), "-o", header, "--namespace", "acme::apis"});
+  const auto result = generate(
+      {folder_.file("widget.yaml", kDefinition), "-o", header, "--namespace", "acme::apis"});
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_EQ(result.output, "");
   std::ifstream in(header);
@@ -76,7 +63,7 @@ TEST_F(Generate, WritesToAPipeWithoutReplacingIt) {
   const std::filesystem::path pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   auto header = std::async(std::launch::async, [&] { return test::read_file(pipe); });
-  const auto result = generate({file("widget.yaml", kDefinition), "-o", pipe.string()});
+  const auto result = generate({folder_.file("widget.yaml", kDefinition), "-o", pipe.string()});
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_THAT(test::get(header), HasSubstr("namespace example::v1 {"));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
@@ -88,7 +75,7 @@ TEST_F(Generate, TheDefaultNamespaceIsUnusedByLookoutAndTheCLibrary) {
     for (std::size_t at = 0; (at = text.find("example.com", at)) != std::string::npos;
          at += group.size() + 12)
       text.insert(at, group + ".");
-    const auto result = generate({file("widget.yaml", text)});
+    const auto result = generate({folder_.file("widget.yaml", text)});
     EXPECT_EQ(result.status, 0) << result.errors;
     EXPECT_THAT(result.output, HasSubstr("namespace " + group + "_::v1 {"));
   }
@@ -98,7 +85,7 @@ TEST_F(Generate, ReportsErrorsAndWritesNothing) {
   std::string text = kDefinition;
   text.replace(text.find("integer"), 7, "whole");
   const std::string header = (folder_ / "widget.h").string();
-  const auto result = generate({file("widget.yaml", text), "-o", header});
+  const auto result = generate({folder_.file("widget.yaml", text), "-o", header});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.errors,
               HasSubstr("widget.yaml:11: widgets.example.com v1: .spec.size: the unknown type"));
@@ -106,15 +93,16 @@ TEST_F(Generate, ReportsErrorsAndWritesNothing) {
   const auto none = generate({(folder_ / "none.yaml").string()});
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.errors, HasSubstr("none.yaml cannot be read: No such file or directory\n"));
-  EXPECT_THAT(generate({folder_.string()}).errors, HasSubstr(" cannot be read: Is a directory\n"));
-  const std::string widget = file("widget.yaml", kDefinition);
+  EXPECT_THAT(generate({folder_.path().string()}).errors,
+              HasSubstr(" cannot be read: Is a directory\n"));
+  const std::string widget = folder_.file("widget.yaml", kDefinition);
   EXPECT_THAT(generate({widget, "-o", (folder_ / "none/widget.h").string()}).errors,
               HasSubstr("none/widget.h cannot be written: No such file or directory\n"));
   EXPECT_EQ(generate({}).status, 2);
 }
 
 TEST_F(Generate, KeepsItsInputAndWritesNoPartialFiles) {
-  const std::string widget = file("widget.yaml", kDefinition);
+  const std::string widget = folder_.file("widget.yaml", kDefinition);
   std::filesystem::create_symlink(widget, folder_ / "link.yaml");
   for (const std::string& output : {widget, (folder_ / "link.yaml").string()}) {
     const auto result = generate({widget, "-o", output});
@@ -135,7 +123,7 @@ TEST_F(Generate, PrintsNoErrorAfterItsReaderHasClosed) {
   // The reader has closed the pipe when the program writes.
   const auto result = environment_.run(
       "sh", {"-c", R"(exec 3<>"$2" 4>"$2" 3<&-; "$0" generate "$1" >&4; echo "status $?")",
-             test::lookout_program(), file("widget.yaml", kDefinition), pipe});
+             test::lookout_program(), folder_.file("widget.yaml", kDefinition), pipe});
   EXPECT_EQ(result.errors, "");
   EXPECT_EQ(result.output, "status 0\n");
 }

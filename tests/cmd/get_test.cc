@@ -93,6 +93,11 @@ INSTANTIATE_TEST_SUITE_P(
                               {"pod/web-2"}},
                     Selection{{"-l", "app=none"}, {}}));
 
+TEST_F(Get, AcceptsTypeAndNameInOneWord) {
+  EXPECT_EQ(lookout({"get", "pods/web-1", "-o", "name"}).output, "pod/web-1\n");
+  EXPECT_EQ(lookout({"get", "pod/dns", "-n", "kube-system", "-o", "name"}).output, "pod/dns\n");
+}
+
 TEST_F(Get, ShowsJson) {
   const auto one = lookout({"get", "pods", "web-1", "-o", "json"});
   EXPECT_EQ(one.status, 0) << one.errors;
@@ -238,6 +243,9 @@ TEST_F(Get, ReportsErrors) {
   const auto strange = lookout({"get", "unicorns"});
   EXPECT_EQ(strange.status, 1);
   EXPECT_EQ(strange.errors, "lookout: the server has no resource \"unicorns\"\n");
+  const auto two = lookout({"get", "pods,services"});
+  EXPECT_EQ(two.status, 1);
+  EXPECT_EQ(two.errors, "lookout: \"pods,services\": name one resource\n");
   const auto field = lookout({"get", "pods", "--field-selector", "spec.nothing=1"});
   EXPECT_EQ(field.status, 1);
   EXPECT_THAT(field.errors, HasSubstr("spec.nothing"));

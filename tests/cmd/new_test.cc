@@ -19,9 +19,8 @@ using testing::Not;
 
 class New : public testing::Test {
  protected:
-  test::ProgramResult make(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), "new");
-    return environment_.run(test::lookout_program(), arguments);
+  test::ProgramResult make(const std::vector<std::string>& arguments) const {
+    return environment_.lookout({"new"}, arguments);
   }
   std::string folder(const std::string& name = "project") const { return (dir_ / name).string(); }
   std::string text(const std::string& file) const {

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "tests/support/eventually.h"
@@ -32,6 +33,11 @@ ProgramResult ProgramEnvironment::run(const std::string& program,
   return {result.status, result.output, read_file(errors)};
 }
 
+ProgramResult ProgramEnvironment::lookout(Arguments first, const Arguments& arguments) const {
+  first.insert(first.end(), arguments.begin(), arguments.end());
+  return run(lookout_program(), first);
+}
+
 Process ProgramEnvironment::start(const std::string& program, const Arguments& arguments,
                                   const std::filesystem::path& log) const {
   Arguments command = environment();
@@ -49,10 +55,14 @@ ServeProcess::ServeProcess(const ProgramEnvironment& environment,
   process_.emplace(environment.start(lookout_program(), arguments, log_));
   const auto says_where = [&] {
     const std::string text = output();
-    const std::size_t at = text.find(" at http");
-    const std::size_t end = text.find_first_of(" \n", at + 4);
-    if (at == std::string::npos || end == std::string::npos) return false;
-    url_ = text.substr(at + 4, end - at - 4);
+    // Errors have the address of etcd.
+    constexpr std::string_view kServing = " the Kubernetes API at ";
+    const std::size_t at = text.find(kServing);
+    if (at == std::string::npos) return false;
+    const std::size_t begin = at + kServing.size();
+    const std::size_t end = text.find_first_of(" \n", begin);
+    if (end == std::string::npos) return false;
+    url_ = text.substr(begin, end - begin);
     return true;
   };
   const bool serves = eventually([&] { return says_where() || !process_->running(); });

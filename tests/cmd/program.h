@@ -30,6 +30,8 @@ class ProgramEnvironment {
 
   /// Runs `program` to its end.
   ProgramResult run(const std::string& program, const Arguments& arguments) const;
+  /// Runs lookout with these arguments: the first ones, then the others.
+  ProgramResult lookout(Arguments first, const Arguments& arguments) const;
   /// Starts the program; its output and errors go to `log`.
   Process start(const std::string& program, const Arguments& arguments,
                 const std::filesystem::path& log) const;

@@ -51,7 +51,7 @@ class RegistryCmd : public CmdTest {
   }
   test::ProgramResult registry(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), "registry");
-    return lookout(std::move(arguments));
+    return lookout(arguments);
   }
 };
 

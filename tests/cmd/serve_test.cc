@@ -18,10 +18,6 @@ class Serve : public testing::Test {
   test::ProgramResult lookout(const std::vector<std::string>& arguments) const {
     return environment_.run(test::lookout_program(), arguments);
   }
-  std::string file(const std::string& name, const std::string& text) const {
-    test::write_file(dir_ / name, text);
-    return (dir_ / name).string();
-  }
 
   test::ProgramEnvironment environment_;
   test::TempDir dir_;
@@ -54,7 +50,7 @@ TEST_F(Serve, EndsRegularlyWithOpenWatches) {
 TEST_F(Serve, WritesNoMessagesIntoItsAuditLog) {
   const std::string log = (dir_ / "audit.log").string();
   const std::string kubeconfig = (dir_ / "config").string();
-  const std::string tokens = file("tokens.csv", "secret,ann,1\n");
+  const std::string tokens = dir_.file("tokens.csv", "secret,ann,1\n");
   // The kubeconfig makes it warn that clients send no credentials over plain HTTP.
   test::Process process =
       environment_.start("sh",
@@ -90,14 +86,14 @@ TEST_F(Serve, KeepsAForeignKubeconfig) {
   const std::string text =
       "apiVersion: v1\nkind: Config\nclusters:\n- name: production\n  cluster: {server: "
       "'https://example.test'}\n";
-  const std::string kubeconfig = file("config", text);
+  const std::string kubeconfig = dir_.file("config", text);
   const auto result =
       lookout({"serve", "--listen", "127.0.0.1:0", "--write-kubeconfig", kubeconfig});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.errors, HasSubstr("has the cluster \"production\""));
   EXPECT_THAT(result.errors, HasSubstr("name another one"));
   EXPECT_EQ(test::read_file(kubeconfig), text);
-  const std::string notes = file("notes", "- buy milk\n");
+  const std::string notes = dir_.file("notes", "- buy milk\n");
   EXPECT_EQ(lookout({"serve", "--listen", "127.0.0.1:0", "--write-kubeconfig", notes}).status, 1);
   EXPECT_EQ(test::read_file(notes), "- buy milk\n");
 }
@@ -108,8 +104,8 @@ TEST_F(Serve, SupportsTlsAndTokens) {
   const std::string kubeconfig = (dir_ / "config").string();
   test::ServeProcess serve(
       environment_,
-      {"--tls-cert", file("crt", pair.certificate), "--tls-key", file("key", pair.key),
-       "--token-file", file("tokens", "secret,ann,1\n"), "--write-kubeconfig", kubeconfig});
+      {"--tls-cert", dir_.file("crt", pair.certificate), "--tls-key", dir_.file("key", pair.key),
+       "--token-file", dir_.file("tokens", "secret,ann,1\n"), "--write-kubeconfig", kubeconfig});
   EXPECT_THAT(serve.url(), StartsWith("https://127.0.0.1:"));
   const auto result = lookout({"get", "ns", "default", "-o", "name", "--kubeconfig", kubeconfig});
   EXPECT_EQ(result.output, "namespace/default\n") << result.errors;
@@ -276,7 +272,7 @@ TEST_F(Serve, WarnsThatNoCredentialsAreRequired) {
     EXPECT_EQ(result.output, "namespace/default\n") << result.errors;
   }
   test::ServeProcess with_tokens(
-      environment_, {"--token-file", file("tokens.csv", "secret,ann,1\n")}, "0.0.0.0:0");
+      environment_, {"--token-file", dir_.file("tokens.csv", "secret,ann,1\n")}, "0.0.0.0:0");
   EXPECT_THAT(with_tokens.output(), Not(HasSubstr("credentials")));
 }
 

@@ -66,9 +66,8 @@ TEST(SimTestProgram, ReportsHowATestHasEnded) {
 
 class Sim : public testing::Test {
  protected:
-  test::ProgramResult sim(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {"sim", SIM_PROGRAM});
-    return environment_.run(test::lookout_program(), arguments);
+  test::ProgramResult sim(const std::vector<std::string>& arguments) const {
+    return environment_.lookout({"sim", SIM_PROGRAM}, arguments);
   }
   test::ProgramEnvironment environment_;
 };

@@ -68,6 +68,28 @@ TEST_F(Usage, HelpNamesTheDefaultServer) {
               AllOf(HasSubstr("http://127.0.0.1:8001"), HasSubstr("~/.kube/config is not read")));
 }
 
+TEST_F(Usage, HelpOfCommandsPointsToTheOptionsOfAllCommands) {
+  for (const Arguments& arguments :
+       {Arguments{"get", "--help"}, Arguments{"watch", "--help"}, Arguments{"apply", "--help"},
+        Arguments{"delete", "--help"}, Arguments{"registry", "ls", "--help"}}) {
+    EXPECT_THAT(lookout(arguments).output, HasSubstr("--server, --kubeconfig, --context and other "
+                                                     "options of all commands: lookout --help\n"))
+        << arguments[0];
+  }
+  // These have no --server.
+  for (const char* const command : {"serve", "generate", "new", "demo"})
+    EXPECT_THAT(lookout({command, "--help"}).output, Not(HasSubstr("options of all commands")));
+}
+
+TEST_F(Usage, ErrorsNameTheHelpOfTheCommand) {
+  EXPECT_THAT(lookout({"--nonsense"}).errors,
+              testing::EndsWith("\nRun `lookout --help` for more information.\n"));
+  EXPECT_THAT(lookout({"get", "pods", "--nonsense"}).errors,
+              testing::EndsWith("\nRun `lookout get --help` for more information.\n"));
+  EXPECT_THAT(lookout({"registry", "get"}).errors,
+              testing::EndsWith("\nRun `lookout registry get --help` for more information.\n"));
+}
+
 // Scripts depend on these flags.
 TEST_F(Usage, EveryFlagExists) {
   const std::map<std::string, Arguments> flags = {
@@ -257,6 +279,19 @@ INSTANTIATE_TEST_SUITE_P(
         WrongArguments{{"watch", "pods", "-o", "yaml"}, "-o"},
         WrongArguments{{"get", "pods", "-A", "-n", "shop"}, "choose one of them"},
         WrongArguments{{"get", "pods", "web", "-A"}, "NAME and -A"},
+        WrongArguments{{"get", "pods/web", "-A"}, "NAME and -A"},
+        WrongArguments{{"get", "pods/web", "-l", "app=web"},
+                       "name cannot be provided when a selector is specified"},
+        WrongArguments{{"get", "pods/web", "api"}, "this names an object already: leave out api"},
+        WrongArguments{{"delete", "pods/"}, "the name may not be empty"},
+        WrongArguments{{"watch", "pods/.."}, "invalid name \"..\": may not be '..'"},
+        WrongArguments{{"delete", "pods"}, "name is required"},
+        WrongArguments{{"delete", "pods", "web", "--dry-run=client"},
+                       "--dry-run: only the server checks objects: --dry-run=server"},
+        WrongArguments{{"apply", "-f", "a.yaml", "--dry-run=all"},
+                       "--dry-run: \"all\" is neither server nor none"},
+        WrongArguments{{"apply", "-f", "a.yaml", "--field-manager", ""},
+                       "--field-manager: the name may not be empty"},
         WrongArguments{{"get", "pods", "-l", "a in (b"}, "-l"},
         WrongArguments{{"watch", "pods", "-l", "==="}, "-l"},
         WrongArguments{{"watch", "pods", "--resync", "often"}, "not a duration such as"},

@@ -9,6 +9,7 @@
 
 #include "cmd/listen_address.h"
 #include "cmd/registry/page/notes.h"
+#include "lookout/base/pinned.h"
 #include "lookout/registry/registry.h"
 
 namespace lookout::cmd::registry_cmd {
@@ -43,13 +44,11 @@ struct PageOptions {
 ///
 /// Each browser has at most one update in flight; all changes in the meantime are merged into the
 /// next one. So a slow browser delays no other, and costs no more than the last state sent to it.
-class PageServer {
+class PageServer : public base::Pinned {
  public:
   /// Listens immediately; serves after start(). Throws Error if it cannot listen on the address.
   PageServer(std::shared_ptr<registry::Discovery> discovery, PageOptions options);
   ~PageServer();
-  PageServer(const PageServer&) = delete;
-  PageServer& operator=(const PageServer&) = delete;
 
   void start();
   std::uint16_t port() const;

@@ -10,6 +10,7 @@
 
 #include "cmd/registry/page/notes.h"
 #include "cmd/registry/page/scrape_target.h"
+#include "lookout/base/pinned.h"
 #include "lookout/informer/shared_index_informer.h"
 #include "lookout/rest/client.h"
 
@@ -17,13 +18,11 @@ namespace lookout::cmd::registry_cmd {
 
 /// Watches pods: which are terminating, why others are not ready, and where their metrics are.
 /// Thread-safe.
-class PodFollower {
+class PodFollower : public base::Pinned {
  public:
   /// `ns`: empty for all namespaces.
   PodFollower(const rest::Client& client, const std::string& ns, const std::string& label_selector);
   ~PodFollower();
-  PodFollower(const PodFollower&) = delete;
-  PodFollower& operator=(const PodFollower&) = delete;
 
   /// Never null; the same pointer as before if nothing has changed.
   PodFactsPtr facts() const;

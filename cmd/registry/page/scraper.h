@@ -14,6 +14,7 @@
 #include "cmd/registry/page/notes.h"
 #include "cmd/registry/page/scrape_target.h"
 #include "cmd/registry/page/traffic.h"
+#include "lookout/base/pinned.h"
 
 namespace lookout::cmd::registry_cmd {
 
@@ -34,13 +35,11 @@ std::optional<std::string> fetch_metrics(const std::string& url, const ScrapeOpt
                                          const std::stop_token& stop);
 
 /// Scrapes all targets periodically, several in parallel.
-class Scraper {
+class Scraper : public base::Pinned {
  public:
   /// `targets` is called on the scraper's thread, once per round.
   explicit Scraper(std::function<std::vector<ScrapeTarget>()> targets, ScrapeOptions options = {});
   ~Scraper();
-  Scraper(const Scraper&) = delete;
-  Scraper& operator=(const Scraper&) = delete;
 
   /// Null until there are two rounds: a rate needs two samples.
   TrafficPtr traffic() const;

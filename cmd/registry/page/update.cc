@@ -77,7 +77,7 @@ void write_pods(JsonWriter& writer, const PodFacts& before, const PodFacts& afte
   for (const auto& [pod, fact] : after) {
     const auto was = before.find(pod);
     if (was != before.end() && was->second == fact) continue;
-    writer.Key(pod.data(), static_cast<rapidjson::SizeType>(pod.size()));
+    write_key(writer, pod);
     writer.StartObject();
     writer.Key("leaving");
     writer.Bool(fact.leaving);
@@ -86,7 +86,7 @@ void write_pods(JsonWriter& writer, const PodFacts& before, const PodFacts& afte
   }
   for (const auto& [pod, fact] : before) {
     if (after.contains(pod)) continue;
-    writer.Key(pod.data(), static_cast<rapidjson::SizeType>(pod.size()));
+    write_key(writer, pod);
     writer.Null();
   }
   writer.EndObject();
@@ -111,14 +111,14 @@ void write_traffic(JsonWriter& writer, const Traffic& traffic) {
   writer.Key("services");
   writer.StartObject();
   for (const auto& [name, service] : traffic.services) {
-    writer.Key(name.data(), static_cast<rapidjson::SizeType>(name.size()));
+    write_key(writer, name);
     writer.StartObject();
     writer.Key("all");
     write_rates(writer, service.all);
     writer.Key("instances");
     writer.StartObject();
     for (const auto& [pod, rates] : service.instances) {
-      writer.Key(pod.data(), static_cast<rapidjson::SizeType>(pod.size()));
+      write_key(writer, pod);
       write_rates(writer, rates);
     }
     writer.EndObject();

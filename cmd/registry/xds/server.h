@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cmd/listen_address.h"
+#include "lookout/base/pinned.h"
 #include "lookout/registry/registry.h"
 
 namespace lookout::cmd::registry_cmd::xds {
@@ -31,15 +32,13 @@ struct ServerOptions {
 /// One thread checks for changes, another one handles the requests of all streams. Each stream has
 /// at most one response in flight; all changes in the meantime are in the next one. So a client that
 /// does not read delays no other, and costs one response and the versions that it was sent.
-class Server {
+class Server : public base::Pinned {
  public:
   /// Listens and serves immediately. `discovery` should include unready instances: a service
   /// without ready instances then stays, without endpoints, like a removed service. Throws Error if
   /// it cannot listen on the address.
   Server(std::shared_ptr<registry::Discovery> discovery, const ServerOptions& options);
   ~Server();
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
 
   std::uint16_t port() const;
   /// "127.0.0.1:18000".
