@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/base/pinned.h"
 #include "lookout/controller/finalizers.h"
 #include "lookout/controller/owner_references.h"
 #include "lookout/informer/shared_informer_factory.h"
@@ -187,7 +188,7 @@ struct Write {
 };
 
 /// Observes the controllers' writes, and the holders of the lease.
-class Witness {
+class Witness : public base::Pinned {
  public:
   explicit Witness(const rest::Client& client) : factory_(client) {
     follow<Deployment>();
@@ -202,8 +203,6 @@ class Witness {
       throw std::runtime_error("the witness has no caches");
   }
   ~Witness() { factory_.shutdown(); }
-  Witness(const Witness&) = delete;
-  Witness& operator=(const Witness&) = delete;
 
   std::vector<Write> writes() const {
     const std::lock_guard lock(mutex_);

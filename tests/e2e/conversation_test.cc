@@ -309,10 +309,7 @@ INSTANTIATE_TEST_SUITE_P(All, EmbeddedConversation,
 
 TEST(RealConversation, IsEqualForBothServers) {
   const auto program = test::KubeApiserver::find_program();
-  if (!program) {
-    GTEST_SKIP()
-        << "*** there is no kube-apiserver: scripts/build-kube-apiserver.sh builds one ***";
-  }
+  if (!program) GTEST_SKIP() << test::kNoKubeApiserver;
   test::KubeApiserver real_server(*program);
   apiserver::ServerOptions options;
   options.future_wait = std::chrono::milliseconds(10);

@@ -437,10 +437,7 @@ TEST(Generation, OfTheEmbeddedServerEqualsKubernetes136) {
 
 TEST(RealGeneration, EqualsTheExpectedResults) {
   const auto program = test::KubeApiserver::find_program();
-  if (!program) {
-    GTEST_SKIP()
-        << "*** there is no kube-apiserver: scripts/build-kube-apiserver.sh builds one ***";
-  }
+  if (!program) GTEST_SKIP() << test::kNoKubeApiserver;
   const test::KubeApiserver server(*program);
   const rest::Client client(server.config());
   EXPECT_EQ(said_by_clients(client), " 5 5 5 5 1 1");

@@ -27,19 +27,14 @@ void openssl(std::vector<std::string> arguments) {
   if (result.status != 0) throw std::runtime_error("openssl failed: " + result.output);
 }
 
-}  // namespace
+/// A folder in memory if possible: on a disk, etcd syncs every write.
+std::filesystem::path quick_dir() {
+  const char* memory = "/dev/shm";
+  if (access(memory, W_OK) == 0) return memory;
+  return std::filesystem::temp_directory_path();
+}
 
-MemoryDir::MemoryDir() {
-  std::filesystem::path parent = "/dev/shm";
-  if (access(parent.c_str(), W_OK) != 0) parent = std::filesystem::temp_directory_path();
-  std::string pattern = (parent / "lookout-test-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  path_ = pattern;
-}
-MemoryDir::~MemoryDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
+}  // namespace
 
 std::optional<std::filesystem::path> KubeApiserver::find_program() {
   if (test::find_program("etcd").empty()) return std::nullopt;
@@ -52,7 +47,10 @@ std::optional<std::filesystem::path> KubeApiserver::find_program() {
 }
 
 KubeApiserver::KubeApiserver(std::filesystem::path program)
-    : program_(std::move(program)), port_(free_port()), etcd_port_(free_port()) {
+    : program_(std::move(program)),
+      data_(quick_dir()),
+      port_(free_port()),
+      etcd_port_(free_port()) {
   make_certificates();
   const std::string client_url = fmt::format("http://127.0.0.1:{}", etcd_port_);
   const std::string peer_url = fmt::format("http://127.0.0.1:{}", free_port());

@@ -12,19 +12,9 @@
 
 namespace lookout::test {
 
-/// A folder in memory if possible: on a disk, etcd syncs every write.
-class MemoryDir {
- public:
-  MemoryDir();
-  ~MemoryDir();
-  MemoryDir(const MemoryDir&) = delete;
-  MemoryDir& operator=(const MemoryDir&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+/// Why tests that need it are skipped.
+inline constexpr char kNoKubeApiserver[] =
+    "*** there is no kube-apiserver: scripts/build-kube-apiserver.sh builds one ***";
 
 /// Runs on loopback, over TLS, with a token for an administrator, until it goes out of scope.
 class KubeApiserver {
@@ -56,7 +46,7 @@ class KubeApiserver {
 
   const std::filesystem::path program_;
   TempDir dir_;
-  const MemoryDir data_;
+  const TempDir data_;
   const int port_;
   const int etcd_port_;
   std::optional<Process> etcd_;

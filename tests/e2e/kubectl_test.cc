@@ -96,10 +96,6 @@ class Kubectl : public testing::TestWithParam<std::tuple<std::string, std::strin
       out.push_back(line.substr(line.find('/') + 1));
     return out;
   }
-  std::string file(const std::string& name, const std::string& text) const {
-    test::write_file(dir_ / name, text);
-    return (dir_ / name).string();
-  }
   std::string path(const std::string& json_path) const { return "-o=jsonpath={" + json_path + "}"; }
 
   test::ProgramEnvironment environment_;
@@ -125,11 +121,11 @@ TEST_P(Kubectl, DiscoversTheServersResources) {
 TEST_P(Kubectl, CreatesAndGets) {
   const std::string pods = pod("a", "app: web, tier: front", "n1") +
                            pod("b", "app: web, tier: back", "n2") + pod("c", "app: api", "n1");
-  ok({"create", "-f", file("pods.yaml", pods)});
-  ok({"create", "-f", file("deployment.yaml", kDeployment)});
-  EXPECT_THAT(refused({"create", "-f", file("again.yaml", pod("a", "", "n1"))}),
+  ok({"create", "-f", dir_.file("pods.yaml", pods)});
+  ok({"create", "-f", dir_.file("deployment.yaml", kDeployment)});
+  EXPECT_THAT(refused({"create", "-f", dir_.file("again.yaml", pod("a", "", "n1"))}),
               HasSubstr("(AlreadyExists)"));
-  ok({"create", "-n", "kube-system", "-f", file("dns.yaml", pod("dns", "app: dns", "n1"))});
+  ok({"create", "-n", "kube-system", "-f", dir_.file("dns.yaml", pod("dns", "app: dns", "n1"))});
 
   EXPECT_EQ(names({"get", "pods"}), (Words{"a", "b", "c"}));
   EXPECT_EQ(names({"get", "po", "-A"}), (Words{"a", "b", "c", "dns"}));
@@ -188,7 +184,7 @@ TEST_P(Kubectl, CreatesGeneratedObjects) {
 }
 
 TEST_P(Kubectl, Changes) {
-  ok({"create", "-f", file("all.yaml", pod("a", "app: web", "n1") + kDeployment)});
+  ok({"create", "-f", dir_.file("all.yaml", pod("a", "app: web", "n1") + kDeployment)});
   ok({"label", "pod", "a", "tier=front", "app-"});
   EXPECT_THAT(refused({"label", "pod", "a", "tier=back"}), HasSubstr("--overwrite"));
   ok({"annotate", "pod", "a", "note=hello world"});
@@ -219,20 +215,20 @@ TEST_P(Kubectl, Changes) {
   const std::string shown = ok({"get", "pod", "a", "-o", "yaml"});
   std::string edited = shown;
   edited.replace(edited.find("tier: front"), 11, "tier: edited");
-  ok({"replace", "-f", file("edited.yaml", edited)});
+  ok({"replace", "-f", dir_.file("edited.yaml", edited)});
   EXPECT_EQ(ok({"get", "pod", "a", path(".metadata.labels.tier")}), "edited");
-  EXPECT_THAT(refused({"replace", "-f", file("stale.yaml", shown)}),
+  EXPECT_THAT(refused({"replace", "-f", dir_.file("stale.yaml", shown)}),
               HasSubstr("the object has been modified"));
 }
 
 TEST_P(Kubectl, Applies) {
   const std::string first =
-      file("first.yaml", config_map("conf", "a: '1', b: '2'") + "---" + kDeployment);
+      dir_.file("first.yaml", config_map("conf", "a: '1', b: '2'") + "---" + kDeployment);
   EXPECT_THAT(ok({"apply", "-f", first}),
               AllOf(HasSubstr("configmap/conf created"), HasSubstr("deployment.apps/web created")));
   EXPECT_THAT(ok({"apply", "-f", first}), AllOf(HasSubstr("configmap/conf unchanged"),
                                                 HasSubstr("deployment.apps/web unchanged")));
-  const std::string second = file("second.yaml", config_map("conf", "a: '3'"));
+  const std::string second = dir_.file("second.yaml", config_map("conf", "a: '3'"));
   EXPECT_THAT(ok({"apply", "-f", second, "--dry-run=server"}), HasSubstr("(server dry run)"));
   EXPECT_THAT(kubectl({"diff", "-f", second}).output,
               AllOf(HasSubstr("-  a: \"1\""), HasSubstr("+  a: \"3\"")));
@@ -246,15 +242,15 @@ TEST_P(Kubectl, Applies) {
 }
 
 TEST_P(Kubectl, AppliesServerSide) {
-  const std::string one = file("map.yaml", config_map("m", "a: '1', b: '1'"));
+  const std::string one = dir_.file("map.yaml", config_map("m", "a: '1', b: '1'"));
   EXPECT_THAT(ok({"apply", "--server-side", "-f", one}),
               HasSubstr("configmap/m serverside-applied"));
   // Omitted fields are removed, and fields of others are kept.
   ok({"patch", "configmap", "m", "--type=merge", "-p", R"({"data":{"c":"other"}})"});
-  ok({"apply", "--server-side", "-f", file("less.yaml", config_map("m", "a: '2'"))});
+  ok({"apply", "--server-side", "-f", dir_.file("less.yaml", config_map("m", "a: '2'"))});
   EXPECT_EQ(ok({"get", "configmap", "m", path(".data")}), R"({"a":"2","c":"other"})");
   // Another manager gets a conflict, and may force it.
-  const std::string other = file("other.yaml", config_map("m", "a: '3'"));
+  const std::string other = dir_.file("other.yaml", config_map("m", "a: '3'"));
   EXPECT_THAT(refused({"apply", "--server-side", "--field-manager=other", "-f", other}),
               HasSubstr("conflict with \"kubectl\": .data.a"));
   ok({"apply", "--server-side", "--field-manager=other", "--force-conflicts", "-f", other});
@@ -264,26 +260,26 @@ TEST_P(Kubectl, AppliesServerSide) {
 }
 
 TEST_P(Kubectl, ShowsTheDiffOfAServerSideApply) {
-  ok({"apply", "--server-side", "-f", file("web.yaml", kDeployment)});
-  EXPECT_EQ(kubectl({"diff", "--server-side", "-f", file("web.yaml", kDeployment)}).status, 0);
+  ok({"apply", "--server-side", "-f", dir_.file("web.yaml", kDeployment)});
+  EXPECT_EQ(kubectl({"diff", "--server-side", "-f", dir_.file("web.yaml", kDeployment)}).status, 0);
   std::string more = kDeployment;
   more.replace(more.find("replicas: 2"), 11, "replicas: 5");
-  const auto diff = kubectl({"diff", "--server-side", "-f", file("more.yaml", more)});
+  const auto diff = kubectl({"diff", "--server-side", "-f", dir_.file("more.yaml", more)});
   EXPECT_EQ(diff.status, 1) << diff.errors;
   EXPECT_THAT(diff.output, HasSubstr("+  replicas: 5"));
   EXPECT_EQ(ok({"get", "deployment", "web", path(".spec.replicas")}), "2");
 }
 
 TEST_P(Kubectl, MigratesFromClientSideApply) {
-  ok({"apply", "-f", file("web.yaml", kDeployment)});
+  ok({"apply", "-f", dir_.file("web.yaml", kDeployment)});
   std::string more = kDeployment;
   more.replace(more.find("replicas: 2"), 11, "replicas: 5");
-  ok({"apply", "--server-side", "-f", file("more.yaml", more)});
+  ok({"apply", "--server-side", "-f", dir_.file("more.yaml", more)});
   EXPECT_EQ(ok({"get", "deployment", "web", path(".spec.replicas")}), "5");
   // The last-applied annotation is updated, so that client-side apply still works.
   EXPECT_THAT(ok({"get", "deployment", "web", "-o", "yaml"}), HasSubstr(R"("replicas":5)"));
   more.replace(more.find("replicas: 5"), 11, "replicas: 4");
-  ok({"apply", "-f", file("back.yaml", more)});
+  ok({"apply", "-f", dir_.file("back.yaml", more)});
   EXPECT_EQ(ok({"get", "deployment", "web", path(".spec.replicas")}), "4");
 }
 
@@ -291,7 +287,7 @@ TEST_P(Kubectl, Deletes) {
   std::string pods;
   for (const char* name : {"a", "b", "c", "d"})
     pods += pod(name, name == std::string("a") ? "app: web" : "app: api", "n1");
-  ok({"create", "-f", file("pods.yaml", pods)});
+  ok({"create", "-f", dir_.file("pods.yaml", pods)});
   ok({"delete", "pod", "b", "--grace-period=0", "--force"});
   EXPECT_EQ(names({"get", "pods"}), (Words{"a", "c", "d"}));
   ok({"delete", "pods", "-l", "app=web", "--grace-period=1"});
@@ -324,7 +320,7 @@ std::vector<Words> table(const std::string& text) {
 
 TEST_P(Kubectl, ShowsTables) {
   const std::string pods = pod("b", "app: web, tier: front", "n2") + pod("a", "app: web", "n1");
-  ok({"create", "-f", file("all.yaml", pods + kDeployment)});
+  ok({"create", "-f", dir_.file("all.yaml", pods + kDeployment)});
   using Table = std::vector<Words>;
   EXPECT_EQ(table(ok({"get", "pods"})), (Table{{"NAME", "READY", "STATUS", "RESTARTS"},
                                                {"a", "0/1", "Pending", "0"},
@@ -361,7 +357,7 @@ TEST_P(Kubectl, ExplainsTypes) {
 TEST_P(Kubectl, ValidatesItsInput) {
   std::string misspelt = kDeployment;
   misspelt.replace(misspelt.find("replicas:"), 9, "replicass:");
-  const std::string wrong = file("wrong.yaml", misspelt);
+  const std::string wrong = dir_.file("wrong.yaml", misspelt);
   EXPECT_THAT(refused({"create", "-f", wrong}), HasSubstr("unknown field"));
   EXPECT_THAT(refused({"apply", "-f", wrong}), HasSubstr("unknown field"));
   EXPECT_EQ(names({"get", "deploy"}), Words{});
@@ -370,21 +366,21 @@ TEST_P(Kubectl, ValidatesItsInput) {
 }
 
 TEST_P(Kubectl, Edits) {
-  ok({"create", "-f", file("all.yaml", kDeployment)});
+  ok({"create", "-f", dir_.file("all.yaml", kDeployment)});
   environment_.set("EDITOR", "sed -i 's/replicas: 2/replicas: 7/'");
   EXPECT_THAT(ok({"edit", "deployment", "web"}), HasSubstr("edited"));
   EXPECT_EQ(ok({"get", "deploy", "web", path(".spec.replicas")}), "7");
 }
 
 TEST_P(Kubectl, WaitsForConditions) {
-  ok({"create", "-f", file("all.yaml", pod("a", "", "n1") + kDeployment)});
+  ok({"create", "-f", dir_.file("all.yaml", pod("a", "", "n1") + kDeployment)});
   // Writes the status that nodes and controllers would write.
   const auto report = [&](const std::string& what, const std::string& url,
                           const std::string& status) {
     std::string object = ok({"get", what, "-o", "json"});
     const std::size_t at = object.rfind("\"status\": ");
     object = object.substr(0, at) + "\"status\": " + status + "}";
-    ok({"replace", "--raw", url + "/status", "-f", file("status.json", object)});
+    ok({"replace", "--raw", url + "/status", "-f", dir_.file("status.json", object)});
   };
   EXPECT_NE(kubectl({"wait", "--for=condition=Ready", "pod/a", "--timeout=1s"}).status, 0);
   report("pod/a", "/api/v1/namespaces/default/pods/a",
@@ -402,13 +398,14 @@ TEST_P(Kubectl, WaitsForConditions) {
 
 TEST_P(Kubectl, DeletesDependents) {
   const auto create = [&] {
-    ok({"create", "-f", file("owner.yaml", config_map("owner", ""))});
+    ok({"create", "-f", dir_.file("owner.yaml", config_map("owner", ""))});
     const std::string uid = ok({"get", "cm", "owner", path(".metadata.uid")});
     ok({"create", "-f",
-        file("child.yaml",
-             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: child\n  ownerReferences: "
-             "[{apiVersion: v1, kind: ConfigMap, name: owner, blockOwnerDeletion: true, uid: " +
-                 uid + "}]\n")});
+        dir_.file(
+            "child.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: child\n  ownerReferences: "
+            "[{apiVersion: v1, kind: ConfigMap, name: owner, blockOwnerDeletion: true, uid: " +
+                uid + "}]\n")});
   };
   const auto left = [&] { return names({"get", "cm"}); };
   create();
@@ -423,7 +420,7 @@ TEST_P(Kubectl, DeletesDependents) {
 }
 
 TEST_P(Kubectl, Watches) {
-  ok({"create", "-f", file("a.yaml", pod("a", "", "n1"))});
+  ok({"create", "-f", dir_.file("a.yaml", pod("a", "", "n1"))});
   const auto log = dir_ / "watch.log";
   Words arguments = where_;
   arguments.insert(arguments.end(), {"get", "pods", "--watch", "-o", "name"});
@@ -432,7 +429,7 @@ TEST_P(Kubectl, Watches) {
     return test::eventually([&] { return test::lines(test::read_file(log)).size() >= lines; });
   };
   ASSERT_TRUE(has_told(1));
-  ok({"create", "-f", file("b.yaml", pod("b", "", "n1"))});
+  ok({"create", "-f", dir_.file("b.yaml", pod("b", "", "n1"))});
   ASSERT_TRUE(has_told(2));
   ok({"label", "pod", "a", "x=y"});
   ASSERT_TRUE(has_told(3));
@@ -441,7 +438,7 @@ TEST_P(Kubectl, Watches) {
 }
 
 TEST_P(Kubectl, HandlesCustomResources) {
-  ok({"apply", "-f", file("crd.yaml", R"(
+  ok({"apply", "-f", dir_.file("crd.yaml", R"(
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: tabs.shop.example}
@@ -461,10 +458,10 @@ spec:
 )")});
   ok({"wait", "--for=condition=Established", "crd/tabs.shop.example", "--timeout=30s"});
   const auto tab = [&](const std::string& size) {
-    return file("tab.yaml",
-                "apiVersion: shop.example/v1\nkind: Tab\nmetadata: {name: mine}\n"
-                "spec: {size: " +
-                    size + "}\n");
+    return dir_.file("tab.yaml",
+                     "apiVersion: shop.example/v1\nkind: Tab\nmetadata: {name: mine}\n"
+                     "spec: {size: " +
+                         size + "}\n");
   };
   ok({"apply", "-f", tab("1")});
   EXPECT_EQ(names({"get", "tb"}), Words{"mine"});
@@ -486,8 +483,8 @@ spec:
 
 TEST_P(Kubectl, DeletesNamespacesWithTheirObjects) {
   ok({"create", "-f",
-      file("ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n")});
-  ok({"create", "-n", "team", "-f", file("cm.yaml", config_map("conf", ""))});
+      dir_.file("ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n")});
+  ok({"create", "-n", "team", "-f", dir_.file("cm.yaml", config_map("conf", ""))});
   EXPECT_EQ(names({"get", "cm", "-n", "team"}), Words{"conf"});
   ok({"delete", "namespace", "team"});  // waits for the end
   EXPECT_THAT(refused({"get", "ns", "team"}), HasSubstr("not found"));
@@ -497,7 +494,7 @@ TEST_P(Kubectl, DeletesNamespacesWithTheirObjects) {
 }
 
 TEST_P(Kubectl, GetsAnErrorForLogsAndExec) {
-  ok({"create", "-f", file("a.yaml", pod("a", "", "n1"))});
+  ok({"create", "-f", dir_.file("a.yaml", pod("a", "", "n1"))});
   EXPECT_THAT(refused({"logs", "a"}), HasSubstr("this server has none"));
   EXPECT_THAT(refused({"exec", "a", "--", "ls"}), HasSubstr("pods/exec needs a node"));
   EXPECT_THAT(refused({"attach", "a"}), HasSubstr("pods/attach needs a node"));
@@ -509,9 +506,9 @@ TEST_P(Kubectl, UsesTheKubeconfigOfServe) {
   const std::string kubeconfig = (dir_ / "config").string();
   const test::ServeProcess serve(
       environment_,
-      {"--tls-cert", file("crt", pair.certificate), "--tls-key", file("key", pair.key),
-       "--client-ca", file("ca", authority.certificate()), "--token-file",
-       file("tokens", "secret,ann,1\n"), "--write-kubeconfig", kubeconfig});
+      {"--tls-cert", dir_.file("crt", pair.certificate), "--tls-key", dir_.file("key", pair.key),
+       "--client-ca", dir_.file("ca", authority.certificate()), "--token-file",
+       dir_.file("tokens", "secret,ann,1\n"), "--write-kubeconfig", kubeconfig});
   environment_.set("KUBECONFIG", kubeconfig);
   where_ = {};
   EXPECT_THAT(names({"get", "ns"}), Contains("default"));
@@ -527,8 +524,8 @@ TEST_P(Kubectl, UsesTheKubeconfigOfServe) {
   EXPECT_THAT(refused({"get", "ns"}), HasSubstr("You must be logged in to the server"));
   const test::KeyPair ann = authority.issue({.common_name = "ann"});
   where_ = server;
-  where_.insert(where_.end(), {"--client-certificate", file("ann.crt", ann.certificate),
-                               "--client-key", file("ann.key", ann.key)});
+  where_.insert(where_.end(), {"--client-certificate", dir_.file("ann.crt", ann.certificate),
+                               "--client-key", dir_.file("ann.key", ann.key)});
   EXPECT_THAT(names({"get", "ns"}), Contains("default"));
 }
 
@@ -547,23 +544,24 @@ TEST_P(Kubectl, ShowsMessagesOfWebhooks) {
       apiserver::webhook("check.example.com", hook.client_config(),
                          apiserver::rule("", "v1", "configmaps", R"("CREATE","UPDATE")"));
   ok({"create", "-f",
-      file("hooks.json",
-           R"({"apiVersion":"admissionregistration.k8s.io/v1","metadata":{"name":"a"},)"
-           R"("kind":"MutatingWebhookConfiguration","webhooks":[)" +
-               hooks + "]}")});
-  EXPECT_THAT(refused({"create", "-f", file("bad.yaml", config_map("bad", "a: b"))}),
+      dir_.file("hooks.json",
+                R"({"apiVersion":"admissionregistration.k8s.io/v1","metadata":{"name":"a"},)"
+                R"("kind":"MutatingWebhookConfiguration","webhooks":[)" +
+                    hooks + "]}")});
+  EXPECT_THAT(refused({"create", "-f", dir_.file("bad.yaml", config_map("bad", "a: b"))}),
               HasSubstr("admission webhook \"check.example.com\" denied the request: no bad ones"));
-  const auto created = kubectl({"create", "-f", file("good.yaml", config_map("good", "a: b"))});
+  const auto created =
+      kubectl({"create", "-f", dir_.file("good.yaml", config_map("good", "a: b"))});
   EXPECT_EQ(created.status, 0) << created.errors;
   EXPECT_THAT(created.errors, HasSubstr("Warning: this is an old way"));
   EXPECT_EQ(ok({"get", "configmap", "good", path(".data.added")}), "yes");
   // A dry run calls webhooks and writes nothing.
   const auto dry = kubectl({"create", "--dry-run=server", path(".data.added"), "-f",
-                            file("dry.yaml", config_map("dry", "a: b"))});
+                            dir_.file("dry.yaml", config_map("dry", "a: b"))});
   EXPECT_EQ(dry.output, "yes") << dry.errors;
   EXPECT_THAT(refused({"get", "configmap", "dry"}), HasSubstr("not found"));
   ok({"delete", "mutatingwebhookconfiguration", "a"});
-  ok({"create", "-f", file("bad.yaml", config_map("bad", "a: b"))});
+  ok({"create", "-f", dir_.file("bad.yaml", config_map("bad", "a: b"))});
 }
 
 TEST_P(Kubectl, WorksWithASimulatedCluster) {

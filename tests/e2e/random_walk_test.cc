@@ -483,10 +483,7 @@ std::vector<std::string> differences(const Answer& real, const Answer& ours, boo
 
 TEST(RealRandomWalk, IsEqualForBothServers) {
   const auto program = test::KubeApiserver::find_program();
-  if (!program) {
-    GTEST_SKIP()
-        << "*** there is no kube-apiserver: scripts/build-kube-apiserver.sh builds one ***";
-  }
+  if (!program) GTEST_SKIP() << test::kNoKubeApiserver;
   test::KubeApiserver real_server(*program);
   apiserver::Server embedded;
   Side real(real_server.config());
