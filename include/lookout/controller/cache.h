@@ -153,9 +153,9 @@ class CacheView {
     return typed<T>(matching_fields(api::Resource(T::kResource), true,
                                     {{std::string(index), std::string(value)}}, ns));
   }
-  /// The objects that have all of these index values, and that the selector matches (client.
-  /// MatchingFields of controller-runtime). Throws InvalidArgument if an index does not exist. Without
-  /// values, it lists.
+  /// The objects that have all of these index values, and that the selector matches
+  /// (client.MatchingFields of controller-runtime). Throws InvalidArgument if an index does not
+  /// exist. Without values, it lists.
   ///
   ///     view.matching_fields<Pod>({{"node", "n1"}, {"phase", "Running"}});
   ///

@@ -40,9 +40,9 @@ std::vector<NamedServer> named_servers(const InstanceSet& set, const NamingOptio
 ///     });
 ///
 /// The function gets the first list as soon as the registry has data, even if the list is empty,
-/// and never gets the same list twice in a row, unless the first call threw. Calls come one at a time, on a thread of the
-/// registry's callbacks, and may block. The destructor waits for a running call. The discovery must
-/// outlive this object.
+/// and never gets the same list twice in a row, unless the first call threw. Calls come one at a
+/// time, on a thread of the registry's callbacks, and may block. The destructor waits for a running
+/// call. The discovery must outlive this object.
 class NamingService {
  public:
   using ResetServers = std::function<void(const std::vector<NamedServer>& servers)>;

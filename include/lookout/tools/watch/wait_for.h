@@ -87,7 +87,8 @@ ObjectCondition is_pod_running();
 ObjectCondition is_pod_ready();
 /// The server serves the definition's objects. (Discovery may list them a moment later.)
 ObjectCondition is_crd_established();
-/// The Job has succeeded. For one that may fail: any_of(is_job_completed(), has_condition("Failed")).
+/// The Job has succeeded. For one that may fail:
+/// any_of(is_job_completed(), has_condition("Failed")).
 ObjectCondition is_job_completed();
 /// The newest replica set is available, and the controller has seen the newest spec.
 ObjectCondition is_deployment_completed();
