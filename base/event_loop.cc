@@ -126,7 +126,12 @@ void EventLoop::wait(Awaitable<void> task) {
   }
   // Shared: the loop may still be inside set() when the caller goes on.
   const auto end = std::make_shared<End>();
-  boost::asio::co_spawn(boost::asio::make_strand(context()), std::move(task), Finish(end));
+  {
+    // Asio still uses the context when the task has begun. If the loop is destroyed then, the context
+    // ends here.
+    const auto state = state_;
+    boost::asio::co_spawn(boost::asio::make_strand(state->context), std::move(task), Finish(end));
+  }
   end->wait();
 }
 

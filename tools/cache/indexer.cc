@@ -14,6 +14,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/base/detail/log.h"
+#include "tools/cache/precedence.h"
 #include "tools/cache/prepared_change.h"
 #include "tools/cache/store_state.h"
 #include "tools/cache/table_writer.h"
@@ -70,7 +71,7 @@ class Indexer::Impl {
     std::unordered_set<std::string> keys;
     for (const auto& object : objects) keys.insert(key_of(object));
     const BatchUse batch(spare_);
-    for (;;) {
+    precedence_.repeat([&] {
       batch->clear();
       batch->changes.reserve(objects.size());
       const Snapshot now = snapshot();
@@ -79,8 +80,8 @@ class Indexer::Impl {
       }
       for (const auto& object : objects) prepare({StoreChange::Type::kPut, object}, *batch);
       find_earlier_changes(*batch);
-      if (try_apply(*batch, resource_version, now.version())) return;
-    }
+      return try_apply(*batch, resource_version, now.version());
+    });
   }
 
   void add_indexers(const Indexers& indexers) {
@@ -184,7 +185,9 @@ class Indexer::Impl {
 
   void apply(Batch& batch, const std::optional<std::string>& resource_version) {
     // If another writer came first, the lookups may be outdated.
-    while (!try_apply(batch, resource_version)) {
+    const auto round = [&] { return try_apply(batch, resource_version); };
+    if (batch.changes.size() > 1) return precedence_.repeat(round);
+    while (!round()) {
     }
   }
 
@@ -303,6 +306,7 @@ class Indexer::Impl {
 
   /// The writer's turn. Returns false if the store is no longer at the batch's version.
   bool commit(Batch& batch, const std::optional<std::string>& resource_version) {
+    precedence_.respect();
     const std::lock_guard turn(turn_);
     const State* current = core_->current.load(std::memory_order_relaxed);
     if (current->version != batch.version) return false;
@@ -546,6 +550,7 @@ class Indexer::Impl {
   }
 
   const std::shared_ptr<StoreCore> core_;
+  Precedence precedence_;
   std::mutex turn_;
   TableWriter table_{*core_};              // guarded by turn_
   std::vector<Slots::Number> free_slots_;  // guarded by turn_

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <latch>
 #include <random>
 #include <thread>
@@ -206,6 +208,60 @@ TEST(IndexerConcurrencyTest, ReplaceRemovesEverythingElseDuringWrites) {
   writer.join();
   store.replace({pod("mine/z")}, "1000");
   EXPECT_EQ(store.size(), 1u);
+}
+
+/// Another writer comes first in each round of a batch, as long as it is not held up.
+TEST(IndexerConcurrencyTest, LargeBatchesEndWhileAnotherThreadWrites) {
+  std::atomic<std::size_t> writes{0};
+  const auto wait_for_a_write = [&] {
+    const std::size_t before = writes;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    while (writes == before && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+  };
+  Indexer store({{"slow", [&](const api::Object& object, IndexValues&) {
+                    if (object.ns() == "a" && object.name() == "0") wait_for_a_write();
+                  }}});
+  std::vector<api::Object> objects;
+  std::vector<StoreChange> changes;
+  for (const char* key : {"a/0", "a/1", "a/2"}) {
+    objects.push_back(pod(key));
+    changes.push_back({StoreChange::Type::kPut, objects.back()});
+  }
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (std::size_t i = 1; !done; ++i) {
+      store.put(pod("busy/x", i));
+      ++writes;
+    }
+  });
+  auto batches = std::async(std::launch::async, [&] {
+    store.apply(changes);
+    store.replace(objects, "2");
+    store.replace({}, "3");
+    store.apply(changes);
+  });
+  lookout::test::wait_for(batches);
+  done = true;
+  writer.join();
+  store.remove_key("busy/x");
+  EXPECT_EQ(store.size(), objects.size());
+}
+
+/// A batch does not hold up a writer for ever that its index function waits for.
+TEST(IndexerConcurrencyTest, AnIndexFunctionMayWaitForAnotherWriter) {
+  Indexer* again = nullptr;
+  std::size_t calls = 0;
+  Indexer store({{"slow", [&](const api::Object& object, IndexValues&) {
+                    if (object.ns() != "a" || ++calls > 8) return;
+                    std::thread([&] { again->put(pod("b/x", calls)); }).join();
+                  }}});
+  again = &store;
+  const std::vector<StoreChange> changes = {{StoreChange::Type::kPut, pod("a/x")},
+                                            {StoreChange::Type::kPut, pod("a/y")}};
+  store.apply(changes);
+  EXPECT_GT(calls, 8u);
+  EXPECT_EQ(store.size(), 3u);
 }
 
 /// A replacement that loses the race against a writer must read the current content again.
