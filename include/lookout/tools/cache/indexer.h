@@ -53,7 +53,9 @@ class IndexHandle {
 /// Readers and writers do not block each other. A change makes a new version that shares most of
 /// its memory with the previous one and becomes visible at once, including indexes; readers see one
 /// version or the other. Lookups (get) take no lock; snapshots take one for a few instructions.
-/// Writers run one at a time; index and key functions run before a writer's turn, never during it.
+/// Writers run one at a time; index and key functions run before a writer's turn, never during it. If
+/// other writers change the store meanwhile, these functions run again. A batch that was overtaken
+/// takes precedence: other writers wait for it, for a limited time.
 ///
 /// All functions may be called from any thread.
 class Indexer {
