@@ -84,7 +84,7 @@ void inherit(NamespaceOptions& to, const auto& from, bool projection = true) {
   if (projection) unset(to.projection, from.projection);
 }
 
-/// What the options of a kind say about a namespace.
+/// The options of a namespace, from those of its kind.
 NamespaceOptions given_for(const KindOptions& options, const std::string& ns) {
   NamespaceOptions out;
   if (const auto single = options.by_namespace.find(ns); single != options.by_namespace.end())
@@ -338,7 +338,7 @@ void CacheCore::finish(const std::shared_ptr<CachedKind>& retired) {
 void CacheCore::add_index(const api::Resource& resource, bool metadata_only,
                           const std::string& name, const cache::IndexFunc& function) {
   const auto kind = declare(resource, metadata_only, std::nullopt);
-  // Before the index exists, so that whoever finds the index finds its function.
+  // A reader that sees the index needs its function, so note the function first.
   const bool noted = note_index(*kind, name, function);
   try {
     for (const auto& part : kind->parts) part.informer->add_indexers({{name, function}});

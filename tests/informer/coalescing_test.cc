@@ -36,7 +36,7 @@ class CoalescingTest : public test::InformerTest {
     source_->put("a/first");  // 101
     ASSERT_TRUE(held_up_.wait());
   }
-  /// The same, but the handler has been told of "a/x" before.
+  /// The same, but the handler has received "a/x" before.
   void begin_with_x() {
     source_->put("a/x");  // 101
     registration_ = add_slow(run());

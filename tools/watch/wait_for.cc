@@ -101,7 +101,7 @@ Awaitable<std::optional<api::Object>> follow(RetryWatcher& watcher, const std::s
   co_return std::nullopt;
 }
 
-/// What a wait knows about its object, for the message of a timeout.
+/// The last known state of the object, for the message of a timeout.
 struct LastState {
   std::optional<bool> exists = {};
   std::string error = {};

@@ -338,7 +338,7 @@ class Context {
     return draft.changed() ? Written::kUpdated : Written::kUnchanged;
   }
 
-  /// What a call has used of another cluster.
+  /// The view and the client of another cluster.
   struct Elsewhere;
   Elsewhere& elsewhere(const Cluster& cluster) const;
   rest::Client bound(const rest::Client& client) const;
