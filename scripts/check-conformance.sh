@@ -26,7 +26,16 @@ fail() {
 
 # "suite.name", once each, without the parameters of parameterised tests.
 built=''
-[[ -z $build ]] || built=$(ctest --test-dir "$build" -N | sed -n 's/^ *Test *#[0-9]*: *//p' |
+tests_of() {
+  local program
+  ctest --test-dir "$1" -N | sed -n 's/^ *Test *#[0-9]*: *//p'
+  # Programs that CTest runs in parts.
+  ctest --test-dir "$1" --show-only=json-v1 | jq -r '.tests[] | select(.name | endswith("_test.0")) | .command[1]' |
+    while IFS= read -r program; do
+      "$program" --gtest_list_tests | awk '/^ / { print suite $1; next } { suite = $1 }'
+    done
+}
+[[ -z $build ]] || built=$(tests_of "$build" |
   sed 's#^[^.]*/\([^./]*\.\)#\1#; s#^\([^./]*\.[^/]*\)/.*#\1#' | sort -u)
 
 # check_table TABLE [ROWS]: checks the rows and the tests that they name. ROWS is a pattern for the rows' tests.

@@ -1,7 +1,7 @@
 // kubectl with `lookout serve`: typical commands.
 //
 // Runs the kubectl on the PATH, and those that $LOOKOUT_KUBECTL names, separated by colons; each
-// with objects in memory and in etcd.
+// with objects in memory, and in etcd where it makes a difference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,7 +105,10 @@ class Kubectl : public testing::TestWithParam<std::tuple<std::string, std::strin
   Words where_;
 };
 
-TEST_P(Kubectl, DiscoversTheServersResources) {
+// What does not depend on the storage.
+class KubectlInMemory : public Kubectl {};
+
+TEST_P(KubectlInMemory, DiscoversTheServersResources) {
   EXPECT_THAT(test::lines(ok({"api-versions"})),
               IsSupersetOf({"v1", "apps/v1", "batch/v1", "coordination.k8s.io/v1",
                             "apiextensions.k8s.io/v1", "rbac.authorization.k8s.io/v1"}));
@@ -148,7 +151,7 @@ TEST_P(Kubectl, CreatesAndGets) {
 }
 
 // Newer versions of kubectl send created and deleted objects as protobuf.
-TEST_P(Kubectl, CreatesGeneratedObjects) {
+TEST_P(KubectlInMemory, CreatesGeneratedObjects) {
   ok({"create", "namespace", "team"});
   where_.insert(where_.end(), {"-n", "team"});
   ok({"create", "configmap", "conf", "--from-literal=a=1", "--from-literal=b=x=y"});
@@ -221,7 +224,7 @@ TEST_P(Kubectl, Changes) {
               HasSubstr("the object has been modified"));
 }
 
-TEST_P(Kubectl, Applies) {
+TEST_P(KubectlInMemory, Applies) {
   const std::string first =
       dir_.file("first.yaml", config_map("conf", "a: '1', b: '2'") + "---" + kDeployment);
   EXPECT_THAT(ok({"apply", "-f", first}),
@@ -241,7 +244,7 @@ TEST_P(Kubectl, Applies) {
                              "configmap \"conf\" deleted from default namespace\n"));
 }
 
-TEST_P(Kubectl, AppliesServerSide) {
+TEST_P(KubectlInMemory, AppliesServerSide) {
   const std::string one = dir_.file("map.yaml", config_map("m", "a: '1', b: '1'"));
   EXPECT_THAT(ok({"apply", "--server-side", "-f", one}),
               HasSubstr("configmap/m serverside-applied"));
@@ -259,7 +262,7 @@ TEST_P(Kubectl, AppliesServerSide) {
               HasSubstr("manager: other"));
 }
 
-TEST_P(Kubectl, ShowsTheDiffOfAServerSideApply) {
+TEST_P(KubectlInMemory, ShowsTheDiffOfAServerSideApply) {
   ok({"apply", "--server-side", "-f", dir_.file("web.yaml", kDeployment)});
   EXPECT_EQ(kubectl({"diff", "--server-side", "-f", dir_.file("web.yaml", kDeployment)}).status, 0);
   std::string more = kDeployment;
@@ -270,7 +273,7 @@ TEST_P(Kubectl, ShowsTheDiffOfAServerSideApply) {
   EXPECT_EQ(ok({"get", "deployment", "web", path(".spec.replicas")}), "2");
 }
 
-TEST_P(Kubectl, MigratesFromClientSideApply) {
+TEST_P(KubectlInMemory, MigratesFromClientSideApply) {
   ok({"apply", "-f", dir_.file("web.yaml", kDeployment)});
   std::string more = kDeployment;
   more.replace(more.find("replicas: 2"), 11, "replicas: 5");
@@ -318,7 +321,7 @@ std::vector<Words> table(const std::string& text) {
   return out;
 }
 
-TEST_P(Kubectl, ShowsTables) {
+TEST_P(KubectlInMemory, ShowsTables) {
   const std::string pods = pod("b", "app: web, tier: front", "n2") + pod("a", "app: web", "n1");
   ok({"create", "-f", dir_.file("all.yaml", pods + kDeployment)});
   using Table = std::vector<Words>;
@@ -346,7 +349,7 @@ TEST_P(Kubectl, ShowsTables) {
               AllOf(HasSubstr("pod/a "), HasSubstr("deployment.apps/web ")));
 }
 
-TEST_P(Kubectl, ExplainsTypes) {
+TEST_P(KubectlInMemory, ExplainsTypes) {
   const std::string strategy = ok({"explain", "deployment.spec.strategy"});
   EXPECT_THAT(strategy, AllOf(HasSubstr("rollingUpdate"), HasSubstr("type\t<string>")));
   const std::string containers = ok({"explain", "pod.spec.containers", "--recursive"});
@@ -354,7 +357,7 @@ TEST_P(Kubectl, ExplainsTypes) {
   EXPECT_THAT(refused({"explain", "pod.spec.nothing"}), HasSubstr("does not exist"));
 }
 
-TEST_P(Kubectl, ValidatesItsInput) {
+TEST_P(KubectlInMemory, ValidatesItsInput) {
   std::string misspelt = kDeployment;
   misspelt.replace(misspelt.find("replicas:"), 9, "replicass:");
   const std::string wrong = dir_.file("wrong.yaml", misspelt);
@@ -365,7 +368,7 @@ TEST_P(Kubectl, ValidatesItsInput) {
   EXPECT_EQ(names({"get", "deploy"}), Words{"web"});
 }
 
-TEST_P(Kubectl, Edits) {
+TEST_P(KubectlInMemory, Edits) {
   ok({"create", "-f", dir_.file("all.yaml", kDeployment)});
   environment_.set("EDITOR", "sed -i 's/replicas: 2/replicas: 7/'");
   EXPECT_THAT(ok({"edit", "deployment", "web"}), HasSubstr("edited"));
@@ -493,14 +496,14 @@ TEST_P(Kubectl, DeletesNamespacesWithTheirObjects) {
               HasSubstr("namespaces \"team\" not found"));
 }
 
-TEST_P(Kubectl, GetsAnErrorForLogsAndExec) {
+TEST_P(KubectlInMemory, GetsAnErrorForLogsAndExec) {
   ok({"create", "-f", dir_.file("a.yaml", pod("a", "", "n1"))});
   EXPECT_THAT(refused({"logs", "a"}), HasSubstr("this server has none"));
   EXPECT_THAT(refused({"exec", "a", "--", "ls"}), HasSubstr("pods/exec needs a node"));
   EXPECT_THAT(refused({"attach", "a"}), HasSubstr("pods/attach needs a node"));
 }
 
-TEST_P(Kubectl, UsesTheKubeconfigOfServe) {
+TEST_P(KubectlInMemory, UsesTheKubeconfigOfServe) {
   const test::CertificateAuthority authority;
   const test::KeyPair pair = authority.issue_local();
   const std::string kubeconfig = (dir_ / "config").string();
@@ -529,7 +532,7 @@ TEST_P(Kubectl, UsesTheKubeconfigOfServe) {
   EXPECT_THAT(names({"get", "ns"}), Contains("default"));
 }
 
-TEST_P(Kubectl, ShowsMessagesOfWebhooks) {
+TEST_P(KubectlInMemory, ShowsMessagesOfWebhooks) {
   const apiserver::TestWebhook hook([](const api::Object& review) -> std::optional<std::string> {
     if (review["request"]["name"].as_string() == "bad") {
       return apiserver::review_answer(
@@ -593,13 +596,18 @@ TEST_P(Kubectl, WorksWithASimulatedCluster) {
   EXPECT_THAT(names({"get", "pods", "-l", "app=web"}), IsEmpty());
 }
 
+std::string parameters_of(const testing::TestParamInfo<Kubectl::ParamType>& parameter) {
+  return std::get<1>(parameter.param) + "_" + std::to_string(parameter.index);
+}
+
 INSTANTIATE_TEST_SUITE_P(E2e, Kubectl,
                          testing::Combine(testing::ValuesIn(kubectls()),
                                           testing::ValuesIn(test::ServedStorage::names())),
-                         [](const auto& parameter) {
-                           return std::get<1>(parameter.param) + "_" +
-                                  std::to_string(parameter.index);
-                         });
+                         parameters_of);
+INSTANTIATE_TEST_SUITE_P(E2e, KubectlInMemory,
+                         testing::Combine(testing::ValuesIn(kubectls()),
+                                          testing::Values(std::string("memory"))),
+                         parameters_of);
 
 }  // namespace
 }  // namespace lookout

@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "lookout/apiserver/storage/etcd3.h"
@@ -154,7 +153,7 @@ void live(sim::World& world, unsigned servers) {
 
 sim::ExploreOptions faults() {
   sim::ExploreOptions out;
-  out.seeds = test::kSanitized ? 1 : 6;
+  out.seeds = test::kSanitized ? 1 : 3;
   out.world.etcd = true;
   out.world.settle = 60s;
   out.world.rest = 30s;

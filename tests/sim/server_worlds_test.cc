@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -220,7 +219,7 @@ bool is_as_it_should_be(sim::World& world) {
 
 sim::ExploreOptions faults() {
   sim::ExploreOptions out;
-  out.seeds = test::kSanitized ? 1 : 6;
+  out.seeds = test::kSanitized ? 1 : 3;
   out.world.etcd = true;
   out.world.servers = 2;
   out.world.settle = 2min;

@@ -22,13 +22,13 @@ using k8s::core::v1::Pod;
 namespace test {
 
 /// Seeds of each world in CI. scripts/sim.sh runs more.
-inline constexpr std::uint64_t kSeeds = kSanitized ? 3 : 25;
+inline constexpr std::uint64_t kSeeds = kSanitized ? 3 : 12;
 
 /// Options for short worlds: half a minute with one or two objects and few requests, many of which
 /// fail. Each takes some milliseconds, so that many seeds try many orders of events. The long
 /// worlds try heavy and long load.
 inline sim::ExploreOptions shortened(sim::ExploreOptions options) {
-  options.seeds = kSanitized ? 10 : 200;
+  options.seeds = kSanitized ? 10 : 100;
   options.faults.per_request = 0.2;
   return options;
 }
