@@ -17,7 +17,7 @@ constexpr std::string_view kScalar = "v";
 /// Encodes a scalar and makes it the node's content.
 template <class Write>
 void set_scalar(detail::DraftNode& node, Write write) {
-  detail::FlatWriter writer;
+  detail::FlatWriter& writer = detail::FlatWriter::of_this_thread();
   writer.begin_object();
   writer.key(kScalar);
   write(writer);
@@ -142,6 +142,19 @@ std::string ObjectDraft::diff(std::string_view member) const { return held(tree_
 
 std::string ObjectDraft::diff_except(std::string_view member) const {
   return held(tree_).diff_except(member);
+}
+
+std::string ObjectDraft::key() const {
+  const std::string_view ns = identity("namespace");
+  const std::string_view name = identity("name");
+  std::string out(ns);
+  if (!ns.empty()) out += '/';
+  return out += name;
+}
+
+std::string_view ObjectDraft::identity(std::string_view field) const {
+  held(tree_);
+  return DraftPart::operator[]("metadata")[field].value().as_string();
 }
 
 void ObjectDraft::identify(std::string_view api_version, std::string_view kind,

@@ -349,32 +349,33 @@ bool DraftTree::changed() const { return !base_ || differs(root_, base_.body());
 
 Object DraftTree::build() const {
   if (!changed()) return base_;
-  FlatWriter writer;
+  FlatWriter& writer = FlatWriter::of_this_thread();
   encode(writer, root_);
   return writer.finish();
 }
 
 std::string DraftTree::diff() const {
   if (!changed()) return "{}";
-  FlatWriter writer;
+  FlatWriter& writer = FlatWriter::of_this_thread();
   encode_diff(writer, root_, base_.body());
   return writer.finish().to_json();
 }
 
 template <class Wanted>
 std::string DraftTree::diff_of_members(Wanted wanted) const {
-  FlatWriter writer;
+  const bool by_members = !base_ || inherits(root_, base_.body());
+  const Object now = by_members ? Object() : build();
+  FlatWriter& writer = FlatWriter::of_this_thread();  // which build() uses, too
   writer.begin_object();
-  if (inherits(root_, base_.body()) || !base_) {
+  if (by_members) {
     for (const auto& [name, member] : root_.members) {
       const Value before = base_[name];
       if (!wanted(name) || !differs(*member, before)) continue;
       writer.key(name);
       encode_diff(writer, *member, before);
     }
-  } else if (changed()) {
+  } else {
     // The whole object was replaced.
-    const Object now = build();
     const auto add = [&](std::string_view name) {
       if (!wanted(name) || !value_differs(now[name], base_[name])) return;
       writer.key(name);

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,6 +57,43 @@ std::size_t size_of(const JsonValue& value) {
       size += sizeof(JsonValue) + member.name.GetStringLength() + size_of(member.value);
   }
   return size;
+}
+
+/// Nulls that a patch has written. To Go's json-patch, a null of the document is an absent value, but
+/// a null of the patch is a value, and a copy of such a null equals no null. While a patch is
+/// applied, the latter two are numbers that JSON does not have.
+enum class PatchNull : std::uint64_t {
+  kGiven = 0x7FF8'0000'0000'0001,
+  kCopied = 0x7FF8'0000'0000'0002,
+};
+
+JsonValue marked(PatchNull null) {
+  return JsonValue(std::bit_cast<double>(static_cast<std::uint64_t>(null)));
+}
+
+bool is_marked(const JsonValue& value) { return value.IsDouble() && std::isnan(value.GetDouble()); }
+
+bool is_marked(const JsonValue& value, PatchNull null) {
+  return value.IsDouble() &&
+         std::bit_cast<std::uint64_t>(value.GetDouble()) == static_cast<std::uint64_t>(null);
+}
+
+bool has_marks(const JsonValue& value) {
+  if (value.IsArray()) return std::any_of(value.Begin(), value.End(), has_marks);
+  if (!value.IsObject()) return is_marked(value);
+  return std::any_of(value.MemberBegin(), value.MemberEnd(),
+                     [](const auto& member) { return has_marks(member.value); });
+}
+
+/// Turns all marks into null.
+void remove_marks(JsonValue& value) {
+  if (value.IsArray()) {
+    for (auto& element : value.GetArray()) remove_marks(element);
+  } else if (value.IsObject()) {
+    for (auto& member : value.GetObject()) remove_marks(member.value);
+  } else if (is_marked(value)) {
+    value.SetNull();
+  }
 }
 
 /// Compares JSON, ignoring the order of members. Takes linear time, unlike RapidJSON's comparison.
@@ -129,7 +169,7 @@ class Patcher {
     const std::string_view op = required_text(operation, "op");
     const std::string_view path = required_text(operation, "path");
     if (op == "add") {
-      add(path, copy(required(operation, "value")));
+      add(path, given(required(operation, "value")));
     } else if (op == "remove") {
       remove(path);
     } else if (op == "replace") {
@@ -153,25 +193,50 @@ class Patcher {
       const JsonValue& copied = at == nullptr ? absent : *at;
       copied_ += size_of(copied);
       if (copied_ > kMaxPatchCopyBytes) throw PatchError("the patch copies too much");
-      add(path, copy(copied));
+      add(path, duplicate(copied));
     } else {  // "test"
-      const JsonValue* expected = find_member(operation, "value");
       const JsonValue* at = find(path);
       if (at == nullptr && !is_member(path)) fail("test", path);
-      const bool absent = at == nullptr || at->IsNull();
-      const bool expects_absent = expected == nullptr || expected->IsNull();
-      if (absent || expects_absent ? absent != expects_absent : !equal_as_objects(*at, *expected))
+      if (!is_as_expected(at, find_member(operation, "value")))
         throw PatchError(fmt::format("testing value {} failed", path));
     }
   }
 
+  void finish() {
+    if (has_marked_) remove_marks(target_);
+  }
+
  private:
+  /// Both may be null pointers: there is no value.
+  static bool is_as_expected(const JsonValue* value, const JsonValue* expected) {
+    const bool expects_null = expected == nullptr || expected->IsNull();
+    if (value == nullptr || value->IsNull()) return expects_null;
+    if (is_marked(*value))
+      return expected != nullptr && expects_null && is_marked(*value, PatchNull::kGiven);
+    return !expects_null && !has_marks(*value) && equal_as_objects(*value, *expected);
+  }
+
   [[noreturn]] static void fail(std::string_view op, std::string_view path) {
     throw PatchError(
         fmt::format("{} operation does not apply: there is no {}", op, detail::quote(path)));
   }
 
   JsonValue copy(const JsonValue& value) { return detail::deep_copy(value, allocator_); }
+
+  /// The value of an operation.
+  JsonValue given(const JsonValue& value) {
+    if (!value.IsNull()) return copy(value);
+    has_marked_ = true;
+    return marked(PatchNull::kGiven);
+  }
+
+  /// The copy of a value in the target.
+  JsonValue duplicate(const JsonValue& value) {
+    if (is_marked(value)) return marked(PatchNull::kCopied);
+    JsonValue out = copy(value);
+    if (has_marked_) remove_marks(out);
+    return out;
+  }
 
   /// The value at a path; null if there is none.
   JsonValue* find(std::string_view path) {
@@ -231,13 +296,13 @@ class Patcher {
 
   void replace(std::string_view path, const JsonValue& value) {
     if (is_member(path)) {
-      add(path, copy(value));
+      add(path, given(value));
       return;
     }
     JsonValue* at = find(path);
     const bool whole = path.empty();
     if (at == nullptr || (whole && !value.IsObject() && !value.IsArray())) fail("replace", path);
-    *at = copy(value);
+    *at = given(value);
     check_depth(path, *at);
   }
 
@@ -273,6 +338,7 @@ class Patcher {
   JsonValue& target_;
   Allocator& allocator_;
   std::size_t copied_ = 0;
+  bool has_marked_ = false;
 };
 
 }  // namespace
@@ -284,6 +350,7 @@ void apply_json_patch(rapidjson::Value& target, const rapidjson::Value& patch,
   if (depth_of(patch) > kMaxDepth) throw DecodeError("the JSON patch is nested too deeply");
   Patcher patcher(target, allocator);
   for (const auto& operation : patch.GetArray()) patcher.apply(operation);
+  patcher.finish();
 }
 
 }  // namespace lookout::api

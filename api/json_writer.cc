@@ -4,14 +4,18 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/container/small_vector.hpp>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <vector>
 
 #include "lookout/api/detail/encoding.h"
 #include "lookout/base/pinned.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace lookout::api::detail {
 namespace {
@@ -40,10 +44,30 @@ bool any_must_be_escaped(std::uint64_t bytes) {
           any_below(bytes ^ '\\' * kOnes, 1)) != 0;
 }
 
+#if defined(__SSE2__)
+/// Whether any of sixteen bytes must be escaped.
+bool any_of_sixteen_must_be_escaped(const char* p) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes);
+  const __m128i special = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')),
+                                       _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
+  return _mm_movemask_epi8(_mm_or_si128(control, special)) != 0;
+}
+#endif
+
 /// Whether the text needs no escapes.
 bool is_plain(std::string_view text) {
   const char* const p = text.data();
   const std::size_t n = text.size();
+#if defined(__SSE2__)
+  if (n >= 16) {
+    for (std::size_t at = 0; at + 16 < n; at += 16) {
+      if (any_of_sixteen_must_be_escaped(p + at)) return false;
+    }
+    // (As below: the last bytes may overlap checked ones.)
+    return !any_of_sixteen_must_be_escaped(p + n - 16);
+  }
+#endif
   std::uint64_t word = 0;
   if (n >= sizeof word) {
     for (std::size_t at = 0; at + sizeof word < n; at += sizeof word) {
@@ -253,7 +277,7 @@ struct Open {
 // Not recursive: deeply nested objects would overflow the stack.
 template <class Writer>
 void write(Value value, Writer& writer) {
-  std::vector<Open> open;
+  boost::container::small_vector<Open, 16> open;
   for (;;) {
     if (!write_simple(value, writer)) {
       const bool object = value.kind() == Value::Kind::kObject;

@@ -4,7 +4,6 @@
 #include <bit>
 #include <chrono>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "api/wire_table.h"

@@ -1,7 +1,5 @@
 #include "lookout/api/resource.h"
 
-#include <array>
-
 #include "lookout/base/ascii.h"
 
 namespace lookout::api {

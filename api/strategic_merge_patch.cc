@@ -97,10 +97,11 @@ const JsonValue* find_member(const JsonValue& object, std::string_view name) {
   return found;
 }
 
-/// The key of an element of a merged list; nullopt if it is absent, null, an object or a list.
+/// The key of an element of a merged list; nullopt if it is absent, an object or a list. A null is a
+/// key like any other.
 std::optional<std::string> key_of(const JsonValue& element, std::string_view merge_key) {
   const JsonValue* key = find_member(element, merge_key);
-  return key == nullptr || key->IsNull() ? std::nullopt : detail::scalar_key(*key);
+  return key == nullptr ? std::nullopt : detail::scalar_key(*key);
 }
 
 std::string required_key(const JsonValue& element, std::string_view merge_key) {
@@ -458,7 +459,7 @@ class Merger {
       for (const auto& element : change->GetArray()) {
         if (has_marker(element)) continue;
         if (auto value = copy_new(element, field.schema))
-          merged.elements.push_back({known_by(*value, field.merge_key), *std::move(value)});
+          merged.elements.push_back({known_by(element, field.merge_key), *std::move(value)});
       }
     } else if (field.strategy == PatchStrategy::kMerge) {
       merged = merge_list(*present, *change, field, false);
@@ -586,7 +587,7 @@ class Merger {
         } else {
           server.append(elements.size(), key);
           index.emplace(std::move(key), elements.size());
-          elements.push_back(copy(*change, field.schema));
+          elements.push_back(copy_element(*change, field));
         }
       }
       for (auto& element : elements) {
@@ -615,6 +616,14 @@ class Merger {
     out.Reserve(value.Size(), allocator_);
     for (const auto& element : value.GetArray())
       out.PushBack(copy(element, schema.element()), allocator_);
+    return out;
+  }
+
+  /// Copies an element of a merged list, with its merge key even if that is null.
+  JsonValue copy_element(const JsonValue& element, const PatchField& field) {
+    JsonValue out = copy(element, field.schema);
+    if (find_member(out, field.merge_key) == nullptr)
+      out.AddMember(copy_text(field.merge_key, allocator_), JsonValue(), allocator_);
     return out;
   }
 

@@ -1,8 +1,5 @@
 #include "lookout/api/detail/symbol_table.h"
 
-#include <cstddef>
-#include <cstring>
-
 #include "api/symbol_hash.h"
 #include "lookout/api/symbol.h"
 

@@ -1,7 +1,6 @@
 #include "lookout/api/detail/type_table.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 #include "lookout/api/detail/symbol_table.h"

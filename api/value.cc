@@ -1,8 +1,10 @@
 #include "lookout/api/value.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/container/small_vector.hpp>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 
@@ -70,6 +72,26 @@ bool equal_contents(Value a, Value b) {
   }
 }
 
+/// The kind of a value, by its tag.
+constexpr std::array<Value::Kind, 256> kKindOfTag = [] {
+  using Kind = Value::Kind;
+  std::array<Kind, 256> kinds{};
+  const auto from = [&](std::size_t first, Kind kind) {
+    std::fill(kinds.begin() + static_cast<std::ptrdiff_t>(first), kinds.end(), kind);
+  };
+  from(0, Kind::kNumber);
+  from(kTagShortFieldSet, Kind::kObject);
+  from(kTagShortString, Kind::kString);
+  from(kTagShortObject, Kind::kObject);
+  from(kTagShortArray, Kind::kArray);
+  kinds[kTagNull] = Kind::kNull;
+  for (const Tag tag : {kTagFalse, kTagTrue}) kinds[tag] = Kind::kBool;
+  for (const Tag tag : {kTagEmptyObject, kTagObject, kTagFieldSet}) kinds[tag] = Kind::kObject;
+  for (const Tag tag : {kTagEmptyArray, kTagArray}) kinds[tag] = Kind::kArray;
+  for (const Tag tag : {kTagString, kTagAgain}) kinds[tag] = Kind::kString;
+  return kinds;
+}();
+
 /// The next member. (Nearly all keys have one byte, so the CPU can predict the value's position.)
 inline const std::uint8_t* next_member(const std::uint8_t* p) {
   return skip_value(*p < kKeySymbol ? p + 1 : skip_key(p));
@@ -77,34 +99,7 @@ inline const std::uint8_t* next_member(const std::uint8_t* p) {
 
 }  // namespace
 
-Value::Kind Value::kind() const {
-  if (data_ == nullptr) return Kind::kAbsent;
-  const std::uint8_t tag = *data_;
-  if (tag >= kTagShortArray) return Kind::kArray;
-  if (tag >= kTagShortObject) return Kind::kObject;
-  if (tag >= kTagShortString) return Kind::kString;
-  if (tag >= kTagShortFieldSet) return Kind::kObject;
-  if (tag >= kTagSmallInt) return Kind::kNumber;
-  switch (tag) {
-    case kTagNull:
-      return Kind::kNull;
-    case kTagFalse:
-    case kTagTrue:
-      return Kind::kBool;
-    case kTagEmptyObject:
-    case kTagObject:
-    case kTagFieldSet:
-      return Kind::kObject;
-    case kTagEmptyArray:
-    case kTagArray:
-      return Kind::kArray;
-    case kTagString:
-    case kTagAgain:
-      return Kind::kString;
-    default:
-      return Kind::kNumber;
-  }
-}
+Value::Kind Value::kind() const { return data_ == nullptr ? Kind::kAbsent : kKindOfTag[*data_]; }
 
 std::optional<std::string_view> Value::to_string_view() const {
   if (kind() != Kind::kString) return std::nullopt;
@@ -198,16 +193,11 @@ Value Value::operator[](std::string_view name) const {
   }
   const Range range = object_contents(data_);
   if (range.begin == range.end) return absent(data_, [&] { return name; });
-  const EncodedKey encoded = encode_key(name);
-  for (const std::uint8_t* p = range.begin; p < range.end;) {
-    const std::uint8_t* value = skip_key(p);
-    if (encoded.size != 0) {
-      if (p[0] == encoded.bytes[0] && (encoded.size == 1 || p[1] == encoded.bytes[1]))
-        return Value(value);
-    } else if (*p >= kKeyInline && read_key(p).inline_name == name) {
-      return Value(value);
-    }
-    p = skip_value(value);
+  if (const std::uint16_t symbol = find_symbol(name); symbol != kNoSymbol)
+    return (*this)[Symbol{symbol}];
+  for (const std::uint8_t* p = range.begin; p < range.end; p = next_member(p)) {
+    if (*p < kKeyInline) continue;
+    if (const Key key = read_key(p); key.inline_name == name) return Value(key.end);
   }
   return absent(data_, [&] { return name; });
 }

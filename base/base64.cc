@@ -2,8 +2,6 @@
 
 #include <openssl/evp.h>
 
-#include <algorithm>
-
 #include "lookout/base/error.h"
 
 namespace lookout {

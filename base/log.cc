@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <exception>
-#include <string>
 
 namespace lookout::log {
 namespace {
@@ -36,10 +35,14 @@ void write(Level level, fmt::string_view format, fmt::format_args arguments) {
   auto* logger = spdlog::default_logger_raw();
   if (!logger->should_log(spdlog_level) && !logger->should_backtrace()) return;
   try {
-    logger->log(spdlog_level, std::string_view(fmt::vformat(format, arguments)));
-  } catch (const std::exception& e) {
-    // Like spdlog, log formatting errors instead of throwing them.
-    logger->log(spdlog::level::err, std::string_view(e.what()));
+    try {
+      logger->log(spdlog_level, std::string_view(fmt::vformat(format, arguments)));
+    } catch (const std::exception& e) {
+      // Like spdlog, log formatting errors instead of throwing them.
+      logger->log(spdlog::level::err, std::string_view(e.what()));
+    }
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+    // A sink threw. The line is lost, but what it reports on goes on.
   }
 }
 

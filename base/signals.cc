@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -17,12 +18,14 @@ namespace {
 
 // Global, for the signal handler. Written once, before the handler is installed.
 int signal_pipe = -1;
+constinit std::atomic_flag received;
 
 extern "C" void on_signal(int) {
+  // Here, because the program's stop callbacks may block the thread that requests the stop.
+  if (received.test_and_set()) ::_exit(1);
   const int saved = errno;
   const char byte = 1;
-  // If the pipe is full, enough signals are queued.
-  if (::write(signal_pipe, &byte, 1) < 0) errno = saved;
+  [[maybe_unused]] const ssize_t written = ::write(signal_pipe, &byte, 1);
   errno = saved;
 }
 
@@ -36,13 +39,12 @@ class Signals {
     ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
     signal_pipe = ends[1];
     std::thread([from = ends[0], stop = stop_]() mutable {
-      for (;;) {
-        char byte = 0;
-        const auto got = ::read(from, &byte, 1);
-        if (got < 0 && errno == EINTR) continue;
-        if (got != 1) return;
-        if (!stop.request_stop()) ::_exit(1);
-      }
+      char byte = 0;
+      ssize_t got = 0;
+      do {
+        got = ::read(from, &byte, 1);
+      } while (got < 0 && errno == EINTR);
+      if (got == 1) stop.request_stop();
     }).detach();
     struct sigaction action {};
     action.sa_handler = on_signal;

@@ -81,14 +81,7 @@ std::uint64_t prefix_xor(std::uint64_t bits) {
   return bits;
 }
 
-/// The bytes that are escaped by a backslash. `carry`: whether the first byte is; set for the next
-/// block.
-std::uint64_t find_escaped(std::uint64_t backslash, bool& carry) {
-  if (backslash == 0) {
-    const std::uint64_t escaped = carry ? 1 : 0;
-    carry = false;
-    return escaped;
-  }
+std::uint64_t find_escaped_by(std::uint64_t backslash, bool& carry) {
   std::uint64_t escaped = 0;
   std::uint64_t left = backslash;
   bool first_escaped = carry;
@@ -107,6 +100,14 @@ std::uint64_t find_escaped(std::uint64_t backslash, bool& carry) {
     left &= ~(std::uint64_t{3} << i);
   }
   return escaped;
+}
+
+/// The bytes that are escaped by a backslash. `carry`: whether the first byte is; set for the next
+/// block.
+inline std::uint64_t find_escaped(std::uint64_t backslash, bool& carry) {
+  // (Most blocks have no backslash.)
+  if (backslash == 0) return std::exchange(carry, false) ? 1 : 0;
+  return find_escaped_by(backslash, carry);
 }
 
 /// The offset after the bracket in the block that closes the last of `depth` containers, or 0.
@@ -198,7 +199,29 @@ LOOKOUT_WITH_AVX2 std::size_t scan_blocks_with_avx2(std::string_view text,
   }
   return at;
 }
+
+/// The size of the whole blocks at the beginning that are ASCII.
+LOOKOUT_WITH_AVX2 std::size_t ascii_blocks_with_avx2(std::string_view text) {
+  constexpr std::size_t kVectors = 4;
+  std::size_t at = 0;
+  for (; text.size() - at >= kVectors * sizeof(__m256i); at += kVectors * sizeof(__m256i)) {
+    const auto* const block = reinterpret_cast<const __m256i*>(text.data() + at);
+    const __m256i first = _mm256_or_si256(_mm256_loadu_si256(block), _mm256_loadu_si256(block + 1));
+    const __m256i last =
+        _mm256_or_si256(_mm256_loadu_si256(block + 2), _mm256_loadu_si256(block + 3));
+    if (_mm256_movemask_epi8(_mm256_or_si256(first, last)) != 0) break;
+  }
+  return at;
+}
 #endif
+
+/// A number of bytes at the beginning that are ASCII; 0 if that is not faster to find than UTF-8.
+std::size_t find_ascii([[maybe_unused]] std::string_view text) {
+#if defined(__x86_64__)
+  if (has_avx2()) return ascii_blocks_with_avx2(text);
+#endif
+  return 0;
+}
 
 }  // namespace
 
@@ -238,7 +261,7 @@ std::size_t StructuralScanner::scan_bytes(std::string_view text, std::size_t at)
 std::size_t find_invalid_utf8(std::string_view text) {
   const auto* p = reinterpret_cast<const unsigned char*>(text.data());
   const std::size_t n = text.size();
-  std::size_t i = 0;
+  std::size_t i = find_ascii(text);
   const auto continuation = [&](std::size_t at) { return at < n && (p[at] & 0xC0) == 0x80; };
   while (i < n) {
     if (n - i >= 32) {

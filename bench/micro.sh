@@ -15,12 +15,9 @@ case ${1:-} in
     ;;
 esac
 
-ours=${LOOKOUT_BENCH:-}
-if [[ -z $ours ]]; then
-  cmake --preset release -DLOOKOUT_BUILD_BENCH=ON >/dev/null
-  cmake --build --preset release --target lookout_bench >/dev/null
-  ours=build/release/bench/lookout_bench
-fi
+# shellcheck source=bench/built.sh
+source bench/built.sh
+ours=${LOOKOUT_BENCH:-$(built lookout_bench)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

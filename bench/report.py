@@ -13,49 +13,41 @@ import sys
 COLUMNS = ["lookout json", "lookout protobuf", "client-go json", "client-go protobuf", "client-node json",
            "server json", "server protobuf"]
 
-# For each row: the figures to show, their values in the results, and their factors.
+
+def fields(**labels):
+    """Figures that the results contain as they are."""
+    return [(label, lambda r, name=name: r[name]) for name, label in labels.items()]
+
+
+# For each row: the figures to show, and how to get them from the results.
 CPU = ("CPU, s", lambda r: r["cpu_user_s"] + r["cpu_system_s"])
-WALL = ("wall, s", lambda r: r["wall_s"])
+[WALL] = fields(wall_s="wall, s")
 PEAK = ("VmHWM, MB", lambda r: r["vm_hwm"] / 1e6)
 SYNC = [
     CPU,
-    ("CPU, user, s", lambda r: r["cpu_user_s"]),
+    *fields(cpu_user_s="CPU, user, s"),
     WALL,
     ("RssAnon, KB an object", lambda r: (r["rss_anon"] - r["rss_anon_before"]) / r["objects"] / 1e3),
     ("  settled, KB an object", lambda r: (r["rss_anon_settled"] - r["rss_anon_before"]) / r["objects"] / 1e3),
     PEAK,
 ]
-EVENTS = [
-    ("events/s", lambda r: r["events_per_s"]),
-    ("CPU, us an event", lambda r: r["cpu_us_per_event"]),
-    ("latency p50, us", lambda r: r["latency_p50_us"]),
-    ("latency p99, us", lambda r: r["latency_p99_us"]),
-    ("latency max, us", lambda r: r["latency_max_us"]),
-]
+EVENTS = fields(events_per_s="events/s", cpu_us_per_event="CPU, us an event", latency_p50_us="latency p50, us",
+                latency_p99_us="latency p99, us", latency_max_us="latency max, us")
 INFORMERS = [
     WALL,
     CPU,
-    ("threads", lambda r: r["threads"]),
+    *fields(threads="threads"),
     ("RssAnon, MB", lambda r: r["rss_anon"] / 1e6),
     PEAK,
 ]
-CONTROLLER = [
-    ("reconciles that do nothing/s", lambda r: r["noop_per_s"]),
-    ("  CPU, us each", lambda r: r["noop_cpu_us"]),
-    ("  as coroutines, CPU, us each", lambda r: r["noop_coroutine_cpu_us"]),
-    ("reconciles with a patch/s", lambda r: r["patch_per_s"]),
-    ("  CPU, us each", lambda r: r["patch_cpu_us"]),
-    ("change to reconcile p50, ms", lambda r: r["latency_p50_ms"]),
-    ("change to reconcile p99, ms", lambda r: r["latency_p99_ms"]),
-    ("cache, bytes an object", lambda r: r["cache_bytes_per_object"]),
-    PEAK,
-]
-STORE = [
-    (name.replace("_", " "), lambda r, name=name: r[name])
-    for name in ("update_ns", "get_ns", "snapshot_ns", "list_all_us", "list_by_selector_us", "list_by_index_us",
-                 "update_beside_list_p50_ns", "update_beside_list_p99_ns", "update_beside_list_p999_ns",
-                 "object_bytes", "store_bytes")
-]
+CONTROLLER = fields(noop_per_s="reconciles that do nothing/s", noop_cpu_us="  CPU, us each",
+                    noop_coroutine_cpu_us="  as coroutines, CPU, us each", patch_per_s="reconciles with a patch/s",
+                    patch_cpu_us="  CPU, us each", latency_p50_ms="change to reconcile p50, ms",
+                    latency_p99_ms="change to reconcile p99, ms", cache_bytes_per_object="cache, bytes an object") + [PEAK]
+STORE = fields(**{name: name.replace("_", " ") for name in (
+    "update_ns", "get_ns", "snapshot_ns", "list_all_us", "list_by_selector_us", "list_by_index_us",
+    "update_beside_list_p50_ns", "update_beside_list_p99_ns", "update_beside_list_p999_ns", "object_bytes",
+    "store_bytes")})
 
 
 def figures_of(row):

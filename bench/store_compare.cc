@@ -6,13 +6,10 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <exception>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>

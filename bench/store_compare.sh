@@ -26,12 +26,9 @@ while (($#)); do
   shift
 done
 
-ours=${STORE_COMPARE:-}
-if [[ -z $ours ]]; then
-  cmake --preset release -DLOOKOUT_BUILD_BENCH=ON >/dev/null
-  cmake --build --preset release --target store_compare >/dev/null
-  ours=build/release/bench/store_compare
-fi
+# shellcheck source=bench/built.sh
+source bench/built.sh
+ours=${STORE_COMPARE:-$(built store_compare)}
 peer=build/peers/client-go
 mkdir -p build/peers
 scripts/client-go.sh build bench/peers/client-go "$peer" || {

@@ -191,6 +191,8 @@ Awaitable<void> InformerCore::run(std::shared_ptr<InformerCore> self) {
     co_await self->reflector_->run(self->stop_.get_token());
   } catch (const std::exception& e) {
     log::error("{}: the reflector ended: {}", self->reflector_->name(), e.what());
+  } catch (...) {
+    log::error("{}: the reflector ended", self->reflector_->name());
   }
   const std::lock_guard lock(self->mutex_);
   self->finished_ = true;

@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <stop_token>
-#include <utility>
 #include <vector>
 
 #include "lookout/rest/options.h"

@@ -3,7 +3,6 @@
 
 #include <exception>
 #include <string>
-#include <utility>
 
 namespace lookout::rest::detail {
 

@@ -66,6 +66,27 @@ api::DecodeError too_long(const Request& request, std::size_t limit) {
       fmt::format("{}: the answer is longer than {} bytes", detail::describe(request), limit));
 }
 
+/// An object, or why there is none.
+struct Decoded {
+  api::Object object;
+  std::string error;
+  api::UnknownFields unknown = {};
+};
+
+/// Decodes a body, which this may modify. The decoders of a thread know the values that its
+/// responses repeat.
+Decoded decode(const detail::HttpHead& head, std::string& body) {
+  if (detail::is_protobuf(head)) {
+    thread_local api::ProtobufDecoder decoder;
+    api::Object object = decoder.decode(body);
+    return {std::move(object), decoder.error(), decoder.unknown_fields()};
+  }
+  thread_local api::JsonDecoder decoder;
+  decoder.set_max_depth(api::kMaxServedDepth);
+  api::Object object = decoder.decode(body);
+  return {std::move(object), decoder.error()};
+}
+
 /// A credential requested from the helper thread.
 struct AskedCredential {
   explicit AskedCredential(boost::asio::any_io_executor executor) : event(std::move(executor)) {}
@@ -292,26 +313,16 @@ Awaitable<api::Object> Client::Impl::read_object(const Request& request, Answer 
     throw too_long(request, api::kDefaultMaxObjectBytes);
   // Decoding modifies the body.
   const std::string beginning = body.substr(0, kQuoted + 1);
-  api::Object object;
-  std::string error;
-  if (detail::is_protobuf(answer.head)) {
-    api::ProtobufDecoder decoder;
-    object = decoder.decode(body);
-    error = decoder.error();
-    unknown = decoder.unknown_fields();
-  } else {
-    api::JsonDecoder decoder;
-    decoder.set_max_depth(api::kMaxServedDepth);
-    object = decoder.decode(body);
-    error = decoder.error();
-  }
-  if (!object) {
+  Decoded decoded = decode(answer.head, body);
+  unknown = std::move(decoded.unknown);
+  if (!decoded.object) {
     throw api::DecodeError(fmt::format("{}: the answer{} is not an object: {}; {}",
-                                       describe(request), detail::type_of(answer.head), error,
+                                       describe(request), detail::type_of(answer.head),
+                                       decoded.error,
                                        detail::beginning_of_answer(beginning, kQuoted)));
   }
-  detail::throw_if_failure(object);
-  co_return object;
+  detail::throw_if_failure(decoded.object);
+  co_return std::move(decoded.object);
 }
 
 Awaitable<api::Object> Client::Impl::fetch_object(const Request& request, CallControl& control) {

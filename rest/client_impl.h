@@ -2,7 +2,6 @@
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>

@@ -4,9 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
-#include <cerrno>
 #include <cstdlib>
 #include <memory>
 

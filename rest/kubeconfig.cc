@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <set>
 
 #include "lookout/base/base64.h"
 #include "lookout/base/file_reader.h"

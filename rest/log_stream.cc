@@ -38,10 +38,8 @@ Awaitable<std::optional<LogLine>> next_on_strand(std::shared_ptr<LogStream::Impl
 LogStream::Impl::Impl(std::shared_ptr<Client::Impl> client, const detail::BoundCall& call,
                       boost::asio::any_io_executor executor, const detail::Request& request,
                       std::size_t max_line_bytes)
-    : client_(std::move(client)),
-      description_(describe(request)),
-      max_line_bytes_(max_line_bytes),
-      control_(call, call.options.timeout, client_->closing(), std::move(executor), description_) {}
+    : StreamCall(std::move(client), call, std::move(executor), request),
+      max_line_bytes_(max_line_bytes) {}
 
 Awaitable<void> LogStream::Impl::open(detail::Request request) {
   auto answer = co_await client_->open(request, control_);
@@ -94,11 +92,6 @@ std::optional<LogLine> LogStream::Impl::next_blocking(std::stop_token stop) {
     throw TransportError(TransportError::Kind::kCancelled,
                          fmt::format("{}: cancelled", description_));
   return client_->loop().run(next_on_strand(shared_from_this()));
-}
-
-void LogStream::Impl::cancel() {
-  cancelled_ = true;
-  if (exchange_) exchange_->cancel();
 }
 
 LogStream::LogStream() = default;

@@ -1,7 +1,6 @@
 // LogStream::Impl.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -12,11 +11,13 @@
 
 #include "lookout/rest/log_stream.h"
 #include "rest/client_impl.h"
+#include "rest/stream_call.h"
 
 namespace lookout::rest {
 
 /// Runs on one strand. Lives at least as long as a pending wait.
-class LogStream::Impl : public std::enable_shared_from_this<LogStream::Impl> {
+class LogStream::Impl : public detail::StreamCall,
+                        public std::enable_shared_from_this<LogStream::Impl> {
  public:
   Impl(std::shared_ptr<Client::Impl> client, const detail::BoundCall& call,
        boost::asio::any_io_executor executor, const detail::Request& request,
@@ -29,26 +30,18 @@ class LogStream::Impl : public std::enable_shared_from_this<LogStream::Impl> {
   /// The next call of next() returns the line again. Call it only when no wait is pending.
   void put_back(std::optional<LogLine> line) { put_back_ = std::move(line); }
   std::optional<LogLine> next_blocking(std::stop_token stop);
-  void cancel();
-
-  const boost::asio::any_io_executor& executor() const { return control_.executor(); }
 
  private:
   /// The next received line; nullopt if it is incomplete.
   std::optional<LogLine> take();
 
-  const std::shared_ptr<Client::Impl> client_;
-  const std::string description_;
   const std::size_t max_line_bytes_;
-  detail::CallControl control_;
-  std::shared_ptr<detail::HttpExchange> exchange_;
   std::string piece_;      // of the body, as received
   std::size_t taken_ = 0;  // bytes of piece_
   std::string line_;       // the beginning of an incomplete line
   std::optional<LogLine> put_back_;
   bool ended_ = false;
   std::exception_ptr broken_;  // why the stream has ended
-  std::atomic<bool> cancelled_{false};
 };
 
 }  // namespace lookout::rest

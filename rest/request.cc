@@ -5,6 +5,8 @@
 #include <rapidjson/writer.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 
 #include "lookout/api/error.h"
 #include "lookout/api/json.h"
@@ -167,6 +169,12 @@ void add_write_options(Request& request, bool dry_run, const std::string& field_
   request.add_query("fieldValidation", field_validation);
 }
 
+std::string_view name_of(PropagationPolicy policy) {
+  // In the order of PropagationPolicy.
+  constexpr std::array kNames = {"", "Orphan", "Background", "Foreground"};
+  return kNames.at(static_cast<std::size_t>(policy));
+}
+
 std::string delete_options_body(const DeleteOptions& options) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
@@ -186,19 +194,8 @@ std::string delete_options_body(const DeleteOptions& options) {
       base::write_text(writer, "resourceVersion", options.precondition_resource_version);
     writer.EndObject();
   }
-  switch (options.propagation_policy) {
-    case PropagationPolicy::kDefault:
-      break;
-    case PropagationPolicy::kOrphan:
-      base::write_text(writer, "propagationPolicy", "Orphan");
-      break;
-    case PropagationPolicy::kBackground:
-      base::write_text(writer, "propagationPolicy", "Background");
-      break;
-    case PropagationPolicy::kForeground:
-      base::write_text(writer, "propagationPolicy", "Foreground");
-      break;
-  }
+  if (options.propagation_policy != PropagationPolicy::kDefault)
+    base::write_text(writer, "propagationPolicy", name_of(options.propagation_policy));
   if (options.dry_run) {
     writer.Key("dryRun");
     writer.StartArray();

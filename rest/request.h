@@ -65,6 +65,8 @@ void check_header_value(std::string_view value);
 void add_list_options(Request& request, const ListOptions& options);
 void add_write_options(Request& request, bool dry_run, const std::string& field_manager,
                        const std::string& field_validation);
+/// "Orphan"; empty for kDefault.
+std::string_view name_of(PropagationPolicy policy);
 std::string delete_options_body(const DeleteOptions& options);
 
 /// The error of an error response: its Status, or else a generic one that describes the response

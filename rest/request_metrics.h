@@ -2,9 +2,7 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>

@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "lookout/base/enum_names.h"
 #include "lookout/k8s/authentication/v1_draft.h"
 #include "lookout/k8s/certificates/v1_draft.h"
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/k8s/policy/v1_draft.h"
+#include "rest/request.h"
 
 namespace lookout::rest {
 namespace {
@@ -17,14 +17,6 @@ Awaitable<T> typed(Awaitable<api::Object> task) {
 }
 
 Awaitable<void> done(Awaitable<api::Object> task) { co_await std::move(task); }
-
-std::string_view name_of(PropagationPolicy policy) {
-  static constexpr auto kNames =
-      base::enum_names<PropagationPolicy>({{PropagationPolicy::kOrphan, "Orphan"},
-                                           {PropagationPolicy::kBackground, "Background"},
-                                           {PropagationPolicy::kForeground, "Foreground"}});
-  return kNames.name_of(policy);
-}
 
 }  // namespace
 
@@ -62,7 +54,7 @@ Awaitable<void> async_evict(const ResourceClient& pods, std::string_view name,
   if (!options.precondition_resource_version.empty())
     how.preconditions().set_resource_version(options.precondition_resource_version);
   if (options.propagation_policy != PropagationPolicy::kDefault)
-    how.set_propagation_policy(name_of(options.propagation_policy));
+    how.set_propagation_policy(detail::name_of(options.propagation_policy));
   CreateOptions create;
   create.dry_run = options.dry_run;
   return done(pods.async_create_subresource(name, "eviction", eviction.build(), std::move(create),

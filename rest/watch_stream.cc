@@ -42,11 +42,9 @@ WatchStream::Impl::Impl(std::shared_ptr<Client::Impl> client, api::Resource reso
                         std::function<void(const api::MalformedObject&)> on_malformed,
                         const detail::BoundCall& call, boost::asio::any_io_executor executor,
                         const detail::Request& request)
-    : client_(std::move(client)),
+    : StreamCall(std::move(client), call, std::move(executor), request),
       resource_(std::move(resource)),
-      on_malformed_(std::move(on_malformed)),
-      description_(describe(request)),
-      control_(call, call.options.timeout, client_->closing(), std::move(executor), description_) {}
+      on_malformed_(std::move(on_malformed)) {}
 
 void WatchStream::Impl::fail(Kind kind, std::string_view why) const {
   throw TransportError(kind, fmt::format("{}: {}", description_, why));
@@ -121,11 +119,6 @@ std::optional<api::WatchEvent> WatchStream::Impl::next_blocking(std::stop_token 
     if (!client_->loop().run(next_into(shared_from_this(), &backlog_))) return std::nullopt;
   }
   return std::move(backlog_[backlog_next_++]);
-}
-
-void WatchStream::Impl::cancel() {
-  cancelled_ = true;
-  if (exchange_) exchange_->cancel();
 }
 
 WatchStream::WatchStream() = default;

@@ -1,7 +1,6 @@
 // WatchStream::Impl.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,11 +12,13 @@
 #include "lookout/api/stream_decoder.h"
 #include "lookout/rest/watch_stream.h"
 #include "rest/client_impl.h"
+#include "rest/stream_call.h"
 
 namespace lookout::rest {
 
 /// Runs on one strand. Lives at least as long as a pending wait.
-class WatchStream::Impl : public std::enable_shared_from_this<WatchStream::Impl> {
+class WatchStream::Impl : public detail::StreamCall,
+                          public std::enable_shared_from_this<WatchStream::Impl> {
  public:
   Impl(std::shared_ptr<Client::Impl> client, api::Resource resource,
        std::function<void(const api::MalformedObject&)> on_malformed, const detail::BoundCall& call,
@@ -32,27 +33,19 @@ class WatchStream::Impl : public std::enable_shared_from_this<WatchStream::Impl>
   /// The next call of next() returns the events again. Call it only when no wait is pending.
   void put_back(std::vector<api::WatchEvent> events) { put_back_ = std::move(events); }
   std::optional<api::WatchEvent> next_blocking(std::stop_token stop);
-  void cancel();
-
-  const boost::asio::any_io_executor& executor() const { return control_.executor(); }
 
  private:
   [[noreturn]] void fail(TransportError::Kind kind, std::string_view why) const;
 
-  const std::shared_ptr<Client::Impl> client_;
   const api::Resource resource_;
   const std::function<void(const api::MalformedObject&)> on_malformed_;
-  const std::string description_;
-  detail::CallControl control_;
   std::vector<api::WatchEvent> pending_;
   std::vector<api::WatchEvent> put_back_;
   std::unique_ptr<api::WatchDecoder> decoder_;
   bool garbled_ = false;  // the last data is malformed, so the stream ends
   std::optional<api::MalformedObject> undecodable_;  // ends the stream, too
   bool lossy_ = false;                               // unknown fields are to be reported
-  std::shared_ptr<detail::HttpExchange> exchange_;
   std::string piece_;
-  std::atomic<bool> cancelled_{false};
 
   // Events that the blocking next() has received but not yet returned.
   std::vector<api::WatchEvent> backlog_;

@@ -10,12 +10,14 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/system/system_error.hpp>
+#include <cstdint>
 #include <ctime>
 #include <utility>
 
 #include "lookout/base/ascii.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/http/web_guard.h"
+#include "lookout/base/numbers.h"
 #include "lookout/base/pinned.h"
 
 namespace lookout::http {
@@ -68,6 +70,12 @@ bool take_head(const Parser& parser, Request& request) {
     known->second += value;
   }
   return parse_target(std::string(view(message.target())), request);
+}
+
+/// Whether the input after a head contains its body. False if the size is not known yet.
+bool has_body(std::string_view input, const Request& head) {
+  const auto size = base::parse_number<std::uint64_t>(head.header("content-length"));
+  return size && *size <= input.size();
 }
 
 }  // namespace
@@ -293,7 +301,8 @@ std::optional<Response> Connection::check_head(const Request& head, unsigned ver
     if (base::lower_case(encoding->second) != "chunked")
       return error_body_(501, "unsupported transfer encoding");
   }
-  if (check_head_ && announces_body(head)) return check_head_(head);
+  // If the body has arrived with the head, the handler's checks suffice.
+  if (check_head_ && announces_body(head) && !has_body(input_, head)) return check_head_(head);
   return std::nullopt;
 }
 
@@ -324,11 +333,12 @@ Awaitable<void> Connection::answer(Response response, bool head_only, bool chunk
       "HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
       view(beast_http::obsolete_reason(static_cast<beast_http::status>(response.status))),
       http_date());
-  // A response without a body has no content type.
+  // A response without a body has no content type, nor has one whose type is empty.
   constexpr int kNoContent = 204;
   constexpr int kNotModified = 304;
   const bool nothing = response.status == kNoContent || response.status == kNotModified;
-  if (!nothing) head += fmt::format("Content-Type: {}\r\n", response.content_type);
+  if (!nothing && !response.content_type.empty())
+    head += fmt::format("Content-Type: {}\r\n", response.content_type);
   for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
   if (!keep_alive_) {
     head += "Connection: close\r\n";

@@ -65,6 +65,12 @@ std::optional<std::string> percent_decode(std::string_view text, bool plus_is_sp
 bool parse_target(std::string target, Request& request) {
   request.target = std::move(target);
   std::string_view rest = request.target;
+  // The server as a whole: "OPTIONS *".
+  if (rest == "*") {
+    request.path = rest;
+    request.segments = {request.path};
+    return true;
+  }
   // The absolute form of the target, for proxies: "http://host/path".
   if (!rest.starts_with('/')) {
     const std::size_t scheme = rest.find("://");

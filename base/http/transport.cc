@@ -12,7 +12,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/system/system_error.hpp>
-#include <string_view>
 #include <utility>
 
 #include "lookout/base/async_event.h"

@@ -42,6 +42,27 @@ TEST(DraftTest, BuildsANewObject) {
   EXPECT_EQ(built.spec().replicas(), 3);
 }
 
+TEST(DraftTest, HasAnIdentity) {
+  const k8s::core::v1::Pod pod(
+      parse(R"({"metadata":{"name":"web","namespace":"shop","uid":"u","resourceVersion":"7"}})"));
+  auto change = pod.edit();
+  EXPECT_EQ(change.key(), "shop/web");
+  EXPECT_EQ(change.ns(), "shop");
+  EXPECT_EQ(change.name(), "web");
+  EXPECT_EQ(change.uid(), "u");
+  EXPECT_EQ(change.resource_version(), "7");
+  EXPECT_FALSE(change.changed());
+  change.metadata().set_name("api");
+  EXPECT_EQ(change.name(), "api");
+  EXPECT_EQ(k8s::core::v1::Node::draft("node-1").key(), "node-1");
+  const ObjectDraft none;
+  EXPECT_EQ(none.key(), "");
+  const auto moved = std::move(change);
+  EXPECT_EQ(moved.key(), "shop/api");
+  EXPECT_THROW(static_cast<void>(change.name()),
+               InvalidArgument);  // NOLINT(bugprone-use-after-move)
+}
+
 TEST(DraftTest, ReadsReturnWrittenValues) {
   const k8s::apps::v1::Deployment old(parse(R"({"metadata":{"name":"a"},"spec":{"replicas":1}})"));
   const auto change = old.edit();

@@ -3,8 +3,6 @@
 
 #include <random>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "lookout/api/detail/encoding.h"

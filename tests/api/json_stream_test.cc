@@ -3,7 +3,6 @@
 #include <rapidjson/document.h>
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +34,12 @@ std::vector<std::string> names_of(const DecodedList& list) {
   return out;
 }
 
+/// Nothing is missing or malformed.
+void expect_whole(const test::Decoded& decoded) {
+  EXPECT_TRUE(decoded.complete) << decoded.error;
+  EXPECT_THAT(decoded.malformed, IsEmpty());
+}
+
 // --- recordings ---
 
 class RecordedList : public testing::TestWithParam<std::string> {};
@@ -42,8 +47,7 @@ class RecordedList : public testing::TestWithParam<std::string> {};
 TEST_P(RecordedList, Decodes) {
   const std::string body = test::list_body(GetParam());
   const DecodedList list = decode_list(body);
-  EXPECT_TRUE(list.complete) << list.error;
-  EXPECT_THAT(list.malformed, IsEmpty());
+  expect_whole(list);
   const auto document = test::parse_json(body);
   EXPECT_EQ(list.kind, document["kind"].GetString());
   EXPECT_EQ(list.api_version, document["apiVersion"].GetString());
@@ -104,8 +108,7 @@ class RecordedWatch : public testing::TestWithParam<std::string> {};
 TEST_P(RecordedWatch, DecodesToItsEvents) {
   const std::string body = test::watch_body(GetParam());
   const DecodedWatch watch = decode_watch(body);
-  EXPECT_TRUE(watch.complete) << watch.error;
-  EXPECT_THAT(watch.malformed, IsEmpty());
+  expect_whole(watch);
   const auto lines = lookout::test::lines(body);
   ASSERT_EQ(watch.events.size(), lines.size());
   for (std::size_t i = 0; i < lines.size(); ++i) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
 #include "lookout/api/json.h"
 #include "lookout/api/protobuf.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <random>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lookout/api/detail/encoding.h"

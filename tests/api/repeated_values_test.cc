@@ -163,21 +163,30 @@ TEST(RepeatedValuesTest, WithProjections) {
   }
 }
 
+/// Decodes each text three times, then with `changes` changes of a character, one at a time.
+template <class Compared, class Character>
+void decode_and_damage(Compared& comparison, const std::vector<std::string>& texts, int changes,
+                       Character character) {
+  for (int round = 0; round < 3; ++round) {
+    for (const std::string& text : texts) comparison.decode(text);
+  }
+  std::mt19937 random(1);
+  for (const std::string& text : texts) {
+    for (int i = 0; i < changes; ++i) {
+      std::string changed = text;
+      changed[random() % changed.size()] = character(random);
+      comparison.decode(changed);
+    }
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
 TEST(RepeatedValuesTest, RecordedObjects) {
   Comparison comparison;
   const auto items = test::all_recorded_items();
   ASSERT_GT(items.size(), 20u);
-  for (int round = 0; round < 3; ++round) {
-    for (const auto& item : items) comparison.decode(item);
-  }
-  std::mt19937 random(1);
-  for (const auto& item : items) {
-    for (int i = 0; i < 20; ++i) {
-      std::string text = item;
-      text[random() % text.size()] = R"("{}[]:,0a\ )"[random() % 11];
-      comparison.decode(text);
-    }
-  }
+  decode_and_damage(comparison, items, 20,
+                    [](std::mt19937& random) { return R"("{}[]:,0a\ )"[random() % 11]; });
 }
 
 // The events of a thread share a cache.
@@ -245,18 +254,9 @@ TEST(RepeatedValuesTest, ProtobufMessages) {
        {Projection(), Projection::without_managed_fields(),
         Projection::keep({"metadata", "spec.containers.name", "status.conditions"})}) {
     ProtobufComparison comparison(projection);
-    for (int round = 0; round < 3; ++round) {
-      for (const auto& bytes : objects) comparison.decode(bytes);
-    }
-    std::mt19937 random(3);
-    for (const auto& bytes : objects) {
-      for (int i = 0; i < 60; ++i) {
-        std::string changed = bytes;
-        changed[random() % changed.size()] = static_cast<char>(random());
-        comparison.decode(changed);
-      }
-      if (HasFatalFailure()) return;
-    }
+    decode_and_damage(comparison, objects, 60,
+                      [](std::mt19937& random) { return static_cast<char>(random()); });
+    if (HasFatalFailure()) return;
   }
 }
 

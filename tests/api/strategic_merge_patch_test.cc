@@ -62,5 +62,29 @@ TEST(StrategicMergePatch, EqualsARealServer) {
   EXPECT_EQ(compared, 9);
 }
 
+std::string merged_pod(const std::string& target, const std::string& patch) {
+  rapidjson::Document object = parse_json(target);
+  const rapidjson::Document change = parse_json(patch);
+  apply_strategic_merge_patch(object, change, kPodKind, object.GetAllocator());
+  return to_json(object);
+}
+
+// Validation then refuses the element, because it has no name.
+TEST(StrategicMergePatch, AnElementWhoseKeyIsNullIsAppended) {
+  const std::string pod = R"({"spec":{"containers":[{"name":"a","image":"i"}]}})";
+  EXPECT_EQ(merged_pod(pod, R"({"spec":{"containers":[{"name":null,"image":"j"}]}})"),
+            R"({"spec":{"containers":[{"image":"j","name":null},{"name":"a","image":"i"}]}})");
+  EXPECT_EQ(
+      merged_pod(pod, R"({"spec":{"$setElementOrder/containers":[{"name":"a"},{"name":null}],)"
+                      R"("containers":[{"name":null,"image":"j"}]}})"),
+      R"({"spec":{"containers":[{"name":"a","image":"i"},{"image":"j","name":null}]}})");
+  EXPECT_EQ(merged_pod(pod, R"({"spec":{"containers":[{"name":null,"$patch":"delete"}]}})"), pod);
+  // The second one is merged into the first one, and thereby removes its key.
+  EXPECT_THROW(
+      merged_pod(pod, R"({"spec":{"containers":[{"name":null,"image":"j"},{"name":null}]}})"),
+      StatusError);
+  EXPECT_THROW(merged_pod(pod, R"({"spec":{"containers":[{"image":"j"}]}})"), StatusError);
+}
+
 }  // namespace
 }  // namespace lookout::api

@@ -84,7 +84,8 @@ TEST(StructuralScannerTest, CanBeReset) {
 }
 
 TEST(StructuralScannerTest, InvalidUtf8IsReportedAtItsStart) {
-  for (std::size_t before = 0; before < 20; ++before) {
+  // (ASCII is skipped in blocks of up to 128 bytes.)
+  for (std::size_t before = 0; before < 300; ++before) {
     const std::string text(before, 'x');
     EXPECT_EQ(find_invalid_utf8(text), std::string_view::npos);
     EXPECT_EQ(find_invalid_utf8(text + "\xC3\xA9\xE4\xBD\xA0\xF0\x9F\x98\x80" + text),

@@ -27,6 +27,11 @@ class ProcessorsTest : public testing::Test {
     put("proc/self/mountinfo", kMountV2);
   }
   unsigned usable() const { return usable_processors(root_.path()); }
+  /// The same after the quota and the period of cgroups v2 have changed: "20000 100000".
+  unsigned usable_with(const std::string& quota) {
+    put("sys/fs/cgroup/cpu.max", quota + "\n");
+    return usable();
+  }
 
   /// The quotas exceed the machine's processors by a half, so that the tests also work with one processor.
   const unsigned all_ = std::max(1u, std::thread::hardware_concurrency());
@@ -37,18 +42,14 @@ TEST_F(ProcessorsTest, WithoutAQuotaCountsAllProcessors) {
   EXPECT_EQ(usable(), all_);
   in_group("/");
   EXPECT_EQ(usable(), all_);
-  put("sys/fs/cgroup/cpu.max", "max 100000\n");
-  EXPECT_EQ(usable(), all_);
+  EXPECT_EQ(usable_with("max 100000"), all_);
 }
 
 TEST_F(ProcessorsTest, RoundsTheQuotaOfAContainerUp) {
   in_group("/");
-  put("sys/fs/cgroup/cpu.max", "20000 100000\n");
-  EXPECT_EQ(usable(), 1u);
-  put("sys/fs/cgroup/cpu.max", std::to_string(all_ * 100000 - 50000) + " 100000\n");
-  EXPECT_EQ(usable(), all_);
-  put("sys/fs/cgroup/cpu.max", "100000000 100000\n");
-  EXPECT_EQ(usable(), all_);
+  EXPECT_EQ(usable_with("20000 100000"), 1u);
+  EXPECT_EQ(usable_with(std::to_string(all_ * 100000 - 50000) + " 100000"), all_);
+  EXPECT_EQ(usable_with("100000000 100000"), all_);
 }
 
 TEST_F(ProcessorsTest, AppliesQuotasOfParentGroups) {

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <string>
 
 #include "tests/support/files.h"
 

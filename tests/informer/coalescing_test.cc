@@ -1,8 +1,6 @@
 // Handlers that need the latest state, not every change.
 #include <gtest/gtest.h>
 
-#include <future>
-
 #include "informer/listener.h"
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"

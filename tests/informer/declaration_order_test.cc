@@ -73,8 +73,12 @@ struct Program {
 template <class Program>
 class DeclarationOrderTest : public test::InformerTest {
  protected:
-  /// Destroys the program during a call of its handler, with more calls queued.
-  void end_in_the_middle(std::unique_ptr<Program> program) {
+  /// Adds the handler, and destroys the program during a call of it, with more calls queued.
+  void end_in_the_middle(std::unique_ptr<Program> program, EventHandler<api::Object> handler) {
+    program->template the<Handler>().it =
+        program->template the<Informer>().it->add_handler(std::move(handler));
+    handler = {};
+    source_->put("a/x");
     ASSERT_TRUE(begun_.wait());
     std::atomic<bool> done{false};
     std::thread writer([&] {
@@ -130,11 +134,7 @@ TYPED_TEST(DeclarationOrderTest, AQueueMayBeDestroyedBeforeItsHandlers) {
     this->enter();
     return true;
   };
-  program->template the<Handler>().it =
-      program->template the<Informer>().it->add_handler(std::move(handler));
-  handler = {};
-  this->source_->put("a/x");
-  this->end_in_the_middle(std::move(program));
+  this->end_in_the_middle(std::move(program), std::move(handler));
 }
 
 TYPED_TEST(DeclarationOrderTest, CapturesMayBeDestroyedAfterTheHandlerOrTheInformer) {
@@ -151,11 +151,7 @@ TYPED_TEST(DeclarationOrderTest, CapturesMayBeDestroyedAfterTheHandlerOrTheInfor
       queue.it.add(object.key());
       queue.it.add_after(object.key(), 1h);
     };
-    program->template the<Handler>().it =
-        program->template the<Informer>().it->add_handler(std::move(handler));
-    handler = {};
-    this->source_->put("a/x");
-    this->end_in_the_middle(std::move(program));
+    this->end_in_the_middle(std::move(program), std::move(handler));
   }
 }
 

@@ -105,11 +105,7 @@ TEST_F(HandlerEndTest, AHandlerMayDrainItself) {
 }
 
 TEST_F(HandlerEndTest, ARemovalEndsADrain) {
-  auto& informer = run();
-  auto registration = informer.add_handler(slow());
-  source_->put("a/x");
-  source_->put("a/y");
-  ASSERT_TRUE(held_up_.wait());
+  auto registration = hold_up();
   auto drained = std::async(std::launch::async, [&] { registration.drain(); });
   auto removed = std::async(std::launch::async, [&] { registration.remove(); });
   lookout::test::get(drained);

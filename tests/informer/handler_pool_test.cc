@@ -6,6 +6,7 @@
 #include <future>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "tests/support/bounded_wait.h"
@@ -50,38 +51,48 @@ TEST_F(HandlerPoolTest, RunsEveryTaskOnce) {
   EXPECT_EQ(runs, 1000);
 }
 
-void post_three_that_wait(HandlerPool& pool, const std::shared_future<void>& gate) {
-  for (int i = 0; i < 3; ++i) pool.post([gate] { lookout::test::wait_for(gate); });
-}
+/// Two pools with one thread, which differ in a time: infinite and short. Each has three tasks, which
+/// wait until they may go on.
+class InfiniteAndShort {
+ public:
+  InfiniteAndShort(const std::shared_ptr<EventLoop>& loop, HandlerPoolOptions options,
+                   std::chrono::milliseconds HandlerPoolOptions::*time,
+                   std::chrono::milliseconds value) {
+    options.threads = 1;
+    options.*time = std::chrono::milliseconds::max();
+    infinite_.emplace(loop, options);
+    options.*time = value;
+    short_.emplace(loop, options);
+    const auto gate = go_on_.get_future().share();
+    for (int i = 0; i < 3; ++i) {
+      infinite_->post([gate] { lookout::test::wait_for(gate); });
+      short_->post([gate] { lookout::test::wait_for(gate); });
+    }
+  }
+  unsigned with_infinite() const { return infinite_->threads(); }
+  unsigned with_short() const { return short_->threads(); }
+  void go_on() { go_on_.set_value(); }
+
+ private:
+  std::promise<void> go_on_;
+  std::optional<HandlerPool> infinite_;
+  std::optional<HandlerPool> short_;
+};
 
 TEST_F(HandlerPoolTest, NeverGrowsWithAnInfiniteGrowDelay) {
-  options_.grow_after = std::chrono::milliseconds::max();
-  auto& pool = make(1);
-  options_.grow_after = 20ms;
-  HandlerPool other(loop_, options_);
-  std::promise<void> go_on;
-  const auto gate = go_on.get_future().share();
-  post_three_that_wait(pool, gate);
-  post_three_that_wait(other, gate);
+  InfiniteAndShort pools(loop_, options_, &HandlerPoolOptions::grow_after, 20ms);
   // Its timer runs on the same loop, and expires after one that has overflowed.
-  EXPECT_TRUE(eventually([&] { return other.threads() == 3; }));
-  EXPECT_EQ(pool.threads(), 1u);
-  go_on.set_value();
+  EXPECT_TRUE(eventually([&] { return pools.with_short() == 3; }));
+  EXPECT_EQ(pools.with_infinite(), 1u);
+  pools.go_on();
 }
 
 TEST_F(HandlerPoolTest, NeverShrinksWithAnInfiniteIdleTime) {
-  options_.shrink_after = std::chrono::milliseconds::max();
-  auto& pool = make(1);
-  options_.shrink_after = 50ms;
-  HandlerPool other(loop_, options_);
-  std::promise<void> go_on;
-  const auto gate = go_on.get_future().share();
-  post_three_that_wait(pool, gate);
-  post_three_that_wait(other, gate);
-  EXPECT_TRUE(eventually([&] { return pool.threads() == 3 && other.threads() == 3; }));
-  go_on.set_value();
-  EXPECT_TRUE(eventually([&] { return other.threads() == 1; }));
-  EXPECT_EQ(pool.threads(), 3u);
+  InfiniteAndShort pools(loop_, options_, &HandlerPoolOptions::shrink_after, 50ms);
+  EXPECT_TRUE(eventually([&] { return pools.with_infinite() == 3 && pools.with_short() == 3; }));
+  pools.go_on();
+  EXPECT_TRUE(eventually([&] { return pools.with_short() == 1; }));
+  EXPECT_EQ(pools.with_infinite(), 3u);
 }
 
 TEST_F(HandlerPoolTest, AFewThreadsServeManyTasks) {

@@ -5,7 +5,6 @@
 #include <future>
 #include <latch>
 #include <memory>
-#include <set>
 
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
-#include <utility>
 
+#include "lookout/base/clock.h"
 #include "lookout/informer/shared_index_informer.h"
 #include "lookout/testing/fake_clock.h"
 #include "tests/informer/recorder.h"
@@ -20,6 +22,13 @@ namespace lookout::informer::test {
 
 using lookout::test::FakeClock;
 using lookout::test::FakeSource;
+
+/// A clock whose sleeps fail, with an exception of a strange type.
+class BrokenClock : public Clock {
+ public:
+  TimePoint now() const override { return TimePoint(std::chrono::hours(1000)); }
+  Awaitable<bool> sleep(Duration, std::stop_token) override { throw 7; }
+};
 
 class InformerTest : public testing::Test {
  protected:

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <boost/asio/post.hpp>
 #include <future>
 #include <memory>

@@ -6,13 +6,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -85,6 +88,28 @@ class WarningLines : public base::Pinned {
   const std::shared_ptr<Sink> sink_;
 };
 
+/// A source whose watches call a function when they are stopped.
+class StopCaller : public cache::ListerWatcher {
+ public:
+  StopCaller(std::shared_ptr<FakeSource> source, std::function<void()> on_stop)
+      : source_(std::move(source)), on_stop_(std::move(on_stop)) {}
+
+  Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
+                                 std::stop_token stop) override {
+    return source_->list(std::move(on_item), std::move(options), std::move(stop));
+  }
+  Awaitable<std::unique_ptr<cache::Watcher>> watch(rest::ListOptions options,
+                                                   std::stop_token stop) override {
+    callback_.emplace(stop, on_stop_);
+    return source_->watch(std::move(options), std::move(stop));
+  }
+
+ private:
+  const std::shared_ptr<FakeSource> source_;
+  const std::function<void()> on_stop_;
+  std::optional<std::stop_callback<std::function<void()>>> callback_;
+};
+
 class MultiNamespaceTest : public test::InformerTest {
  protected:
   /// The source of this namespace.
@@ -119,6 +144,14 @@ class MultiNamespaceTest : public test::InformerTest {
     if (shared_) shared_->shutdown();
   }
 
+  /// Starts it with a handler, which has received the initial state.
+  HandlerRegistration start(const MultiNamespaceInformer<Pod>& pods) {
+    auto handler = pods.untyped_informer().add_handler(recorder_.handler());
+    pods.start();
+    EXPECT_TRUE(handler.wait_for_sync());
+    return handler;
+  }
+
   std::set<std::string> known() const {
     std::set<std::string> out;
     for (const auto& object : shared_->store().snapshot().objects()) out.insert(object.key());
@@ -135,6 +168,19 @@ class MultiNamespaceTest : public test::InformerTest {
       return pods.has_synced();
     }));
     EXPECT_TRUE(knows({"bank/y"}));
+  }
+
+  /// Runs an informer of "bank" whose source cannot be made.
+  template <class Make>
+  void expect_failure(Make make_source, const std::string& message) {
+    const auto source = std::make_shared<cache::MultiNamespaceSource>(
+        make_source, api::GroupVersionKind{"", "v1", "Pod"}, options_.reflector, loop_,
+        std::set<std::string>{"bank"});
+    options_.reflector.watch_error_handler = [](std::string_view, const std::exception&) {};
+    shared_ = std::make_shared<SharedIndexInformer>(source, options_, loop_, pool_);
+    shared_->start();
+    ASSERT_TRUE(eventually([&] { return shared_->last_failure().has_value(); }));
+    EXPECT_EQ(shared_->last_failure()->message, message);
   }
 
   double informer_live() const {
@@ -159,10 +205,8 @@ TEST_F(MultiNamespaceTest, HoldsTheObjectsOfItsNamespaces) {
   ns("farm").put("farm/z");
   const auto pods = make({"shop", "bank"});
   const auto by_node = pods.add_index("node", [](const Pod& p) { return p.spec().node_name(); });
-  const auto handler = pods.untyped_informer().add_handler(recorder_.handler());
-  pods.start();
+  const auto handler = start(pods);
   ASSERT_TRUE(pods.wait_for_sync());
-  ASSERT_TRUE(handler.wait_for_sync());
   EXPECT_THAT(recorder_.events(), UnorderedElementsAre("+shop/x@101i", "+bank/y@101i"));
   EXPECT_TRUE(pods.lister().ns("shop").find("x"));
   EXPECT_FALSE(pods.lister().ns("farm").find("z"));
@@ -181,9 +225,7 @@ TEST_F(MultiNamespaceTest, ANamespaceThatIsAddedIsListed) {
   ns("shop").put("shop/x");
   ns("bank").put("bank/y");
   const auto pods = make({"shop"});
-  const auto handler = pods.untyped_informer().add_handler(recorder_.handler());
-  pods.start();
-  ASSERT_TRUE(handler.wait_for_sync());
+  const auto handler = start(pods);
   pods.set_namespaces({"shop", "bank"});
   EXPECT_THAT(recorder_.wait(2), ElementsAre("+shop/x@101i", "+bank/y@101"));
   ns("bank").put("bank/z");
@@ -195,9 +237,7 @@ TEST_F(MultiNamespaceTest, ObjectsOfARemovedNamespaceAreDeleted) {
   ns("shop").put("shop/x");
   ns("bank").put("bank/y");
   const auto pods = make({"shop", "bank"});
-  const auto handler = pods.untyped_informer().add_handler(recorder_.handler());
-  pods.start();
-  ASSERT_TRUE(handler.wait_for_sync());
+  const auto handler = start(pods);
   pods.set_namespaces({"shop"});
   EXPECT_THAT(recorder_.wait_for("-bank/y@101").back(), "-bank/y@101");
   EXPECT_TRUE(knows({"shop/x"}));
@@ -303,9 +343,7 @@ TEST_F(MultiNamespaceTest, AMissedDeletionIsATombstone) {
   ns("shop").put("shop/x");
   ns("shop").put("shop/y");
   const auto pods = make({"shop", "bank"});
-  const auto handler = pods.untyped_informer().add_handler(recorder_.handler());
-  pods.start();
-  ASSERT_TRUE(handler.wait_for_sync());
+  const auto handler = start(pods);
   auto& shop = ns("shop");
   shop.pause();
   shop.break_connections();
@@ -427,17 +465,63 @@ TEST_F(MultiNamespaceTest, AFactoryFunctionThatThrowsOnceIsRetried) {
 }
 
 TEST_F(MultiNamespaceTest, TheErrorOfAFactoryFunctionIsReported) {
-  const auto source = std::make_shared<cache::MultiNamespaceSource>(
-      [&](const std::string& name) -> std::shared_ptr<cache::ListerWatcher> {
+  expect_failure(
+      [](const std::string& name) -> std::shared_ptr<cache::ListerWatcher> {
         throw InvalidArgument("no source for " + name);
       },
+      "no source for bank");
+}
+
+TEST_F(MultiNamespaceTest, AFactoryFunctionMayNotReturnNull) {
+  expect_failure([](const std::string&) { return nullptr; }, "a reflector needs a source");
+}
+
+TEST_F(MultiNamespaceTest, AStopOfANamespaceMayCallTheSource) {
+  ns("bank").put("bank/y");
+  ns("shop").put("shop/x");
+  std::atomic<int> stops{0};
+  cache::MultiNamespaceSource* all = nullptr;
+  const auto source = std::make_shared<cache::MultiNamespaceSource>(
+      [&](const std::string& name) -> std::shared_ptr<cache::ListerWatcher> {
+        const std::lock_guard lock(mutex_);
+        return std::make_shared<StopCaller>(sources_.at(name), [&] {
+          all->unsynced();
+          ++stops;
+        });
+      },
       api::GroupVersionKind{"", "v1", "Pod"}, options_.reflector, loop_,
-      std::set<std::string>{"bank"});
-  options_.reflector.watch_error_handler = [](std::string_view, const std::exception&) {};
+      std::set<std::string>{"bank", "shop"});
+  all = source.get();
   shared_ = std::make_shared<SharedIndexInformer>(source, options_, loop_, pool_);
   shared_->start();
-  ASSERT_TRUE(eventually([&] { return shared_->last_failure().has_value(); }));
-  EXPECT_EQ(shared_->last_failure()->message, "no source for bank");
+  ASSERT_TRUE(shared_->wait_for_sync());
+  auto removed = std::async(std::launch::async, [&] { source->set_namespaces({"bank"}); });
+  lookout::test::wait_for(removed);
+  EXPECT_EQ(stops, 1);
+  EXPECT_TRUE(knows({"bank/y"}));
+  auto ended = std::async(std::launch::async, [&] { shared_->shutdown(); });
+  lookout::test::wait_for(ended);
+  EXPECT_EQ(stops, 2);
+}
+
+/// A shutdown must not wait for a reflector that an exception has ended.
+TEST_F(MultiNamespaceTest, AShutdownEndsAfterAClockHasThrown) {
+  cache::ReflectorOptions each = options_.reflector;
+  each.clock = std::make_shared<test::BrokenClock>();
+  each.watch_error_handler = [](std::string_view, const std::exception&) {};
+  fail_next("shop", refused("no server"));
+  ns("bank").put("bank/y");
+  const auto source = std::make_shared<cache::MultiNamespaceSource>(
+      [this](const std::string& name) -> std::shared_ptr<cache::ListerWatcher> {
+        const std::lock_guard lock(mutex_);
+        return sources_.at(name);
+      },
+      api::GroupVersionKind{"", "v1", "Pod"}, each, loop_, std::set<std::string>{"bank", "shop"});
+  shared_ = std::make_shared<SharedIndexInformer>(source, options_, loop_, pool_);
+  shared_->start();
+  ASSERT_TRUE(eventually([&] { return !source->unsynced()["shop"].empty(); }));
+  auto ended = std::async(std::launch::async, [&] { shared_->shutdown(); });
+  lookout::test::wait_for(ended);
 }
 
 TEST_F(MultiNamespaceTest, AFailedNamespaceDoesNotAffectOthers) {

@@ -3,13 +3,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <future>
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "lookout/api/error.h"
 #include "lookout/informer/shared_index_informer.h"
+#include "lookout/rest/error.h"
 #include "tests/informer/informer_fixture.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/own_resources.h"
@@ -104,6 +107,18 @@ TEST_F(SharedIndexInformerEndTest, ShutsDownInEveryState) {
     EXPECT_EQ(calls, then) << "nothing runs after a shutdown";
     informer_.reset();
   }
+}
+
+TEST_F(SharedIndexInformerEndTest, AShutdownEndsAfterAClockHasThrown) {
+  options_.reflector.clock = std::make_shared<test::BrokenClock>();
+  options_.reflector.watch_error_handler = [](std::string_view, const std::exception&) {};
+  const rest::TransportError refused(rest::TransportError::Kind::kRefused, "no server");
+  source_->fail_watch(refused);
+  source_->fail_list(refused);
+  make().start();
+  ASSERT_TRUE(eventually([&] { return informer_->last_failure().has_value(); }));
+  auto ended = std::async(std::launch::async, [&] { informer_->shutdown(); });
+  lookout::test::wait_for(ended);
 }
 
 TEST_F(SharedIndexInformerEndTest, AnInformerThatWasNeverStartedReleasesEverything) {

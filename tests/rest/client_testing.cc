@@ -1,6 +1,7 @@
 #include "tests/rest/client_testing.h"
 
-#include "lookout/base/enum_names.h"
+#include <array>
+#include <cstddef>
 
 namespace lookout::test {
 
@@ -65,15 +66,10 @@ std::optional<Kind> kind_thrown(const std::function<void()>& f) {
 }
 
 std::string to_string(Kind kind) {
-  static constexpr auto kNames = base::enum_names<Kind>({{Kind::kRefused, "kRefused"},
-                                                         {Kind::kUnreachable, "kUnreachable"},
-                                                         {Kind::kTls, "kTls"},
-                                                         {Kind::kTimeout, "kTimeout"},
-                                                         {Kind::kBroken, "kBroken"},
-                                                         {Kind::kCancelled, "kCancelled"},
-                                                         {Kind::kProtocol, "kProtocol"},
-                                                         {Kind::kOther, "kOther"}});
-  return std::string(kNames.name_of(kind, "?"));
+  // In the order of Kind.
+  constexpr std::array kNames = {"kRefused", "kUnreachable", "kTls",      "kTimeout",
+                                 "kBroken",  "kCancelled",   "kProtocol", "kOther"};
+  return kNames.at(static_cast<std::size_t>(kind));
 }
 
 }  // namespace lookout::test

@@ -8,9 +8,7 @@
 #include <functional>
 #include <optional>
 #include <ostream>
-#include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 

@@ -1,8 +1,6 @@
 // Gzip bodies, without a compressor.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -47,6 +47,15 @@ void FakeListerWatcher::ring() {
   if (ring_) ring_();
 }
 
+template <class Answer>
+Awaitable<Answer> FakeListerWatcher::next(std::deque<Answer>& answers, std::stop_token stop) {
+  const auto ready = [&] { return !answers.empty(); };
+  co_await wait(ready, stop);
+  Answer out = std::move(answers.front());
+  answers.pop_front();
+  co_return out;
+}
+
 template <class Ready>
 Awaitable<void> FakeListerWatcher::wait(const Ready& ready, std::stop_token stop) {
   AsyncEvent event(co_await boost::asio::this_coro::executor);
@@ -61,10 +70,7 @@ Awaitable<void> FakeListerWatcher::wait(const Ready& ready, std::stop_token stop
 Awaitable<rest::ListMeta> FakeListerWatcher::list(OnItem on_item, rest::ListOptions options,
                                                   std::stop_token stop) {
   lists_.push_back(options);
-  const auto ready = [this] { return !lists_to_come_.empty(); };
-  co_await wait(ready, stop);
-  ListAnswer answer = std::move(lists_to_come_.front());
-  lists_to_come_.pop_front();
+  ListAnswer answer = co_await next(lists_to_come_, std::move(stop));
   for (auto& item : answer.page.items) on_item(std::move(item));
   if (answer.error) std::rethrow_exception(answer.error);
   rest::ListMeta meta;
@@ -80,10 +86,7 @@ Awaitable<rest::ListMeta> FakeListerWatcher::list(OnItem on_item, rest::ListOpti
 Awaitable<std::unique_ptr<cache::Watcher>> FakeListerWatcher::watch(rest::ListOptions options,
                                                                     std::stop_token stop) {
   watches_.push_back(options);
-  const auto ready = [this] { return !watches_to_come_.empty(); };
-  co_await wait(ready, stop);
-  WatchAnswer answer = std::move(watches_to_come_.front());
-  watches_to_come_.pop_front();
+  WatchAnswer answer = co_await next(watches_to_come_, stop);
   if (answer.error) std::rethrow_exception(answer.error);
   co_return std::make_unique<FakeWatcher>(*this, std::move(answer.next), std::move(stop));
 }

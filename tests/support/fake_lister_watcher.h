@@ -89,6 +89,8 @@ class FakeListerWatcher : public cache::ListerWatcher {
   /// Waits until `ready` holds; throws at a stop.
   template <class Ready>
   Awaitable<void> wait(const Ready& ready, std::stop_token stop);
+  template <class Answer>
+  Awaitable<Answer> next(std::deque<Answer>& answers, std::stop_token stop);
 
   std::deque<ListAnswer> lists_to_come_;
   std::deque<WatchAnswer> watches_to_come_;

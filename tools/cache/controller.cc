@@ -123,6 +123,8 @@ void Controller::apply_queued(const std::string& resource_version) {
       if (notification.type == Notification::Type::kAdd) {
         notification.type = Notification::Type::kUpdate;
         notification.sync = is_sync(notification.cause, met[i], notification.object);
+      } else if (notification.final_state_unknown) {
+        notification.object = met[i];  // the last known state
       }
       notification.before = std::move(met[i]);
     } else if (notification.type == Notification::Type::kDelete) {

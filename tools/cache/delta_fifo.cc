@@ -25,11 +25,9 @@ void DeltaFifo::update(const api::Object& object) { receive(DeltaType::kUpdated,
 void DeltaFifo::remove(const api::Object& object) { receive(DeltaType::kDeleted, object); }
 
 void DeltaFifo::remove_missed(const api::Object& last) {
-  known_.require_key(last);
-  populated_ = true;
-  // (As after a list: the stored object, which has been transformed.)
-  if (api::Object known = last_known(last))
-    deltas_.push_back({DeltaType::kDeleted, std::move(known), true});
+  const std::size_t before = deltas_.size();
+  receive(DeltaType::kDeleted, last);
+  if (deltas_.size() > before) deltas_.back().final_state_unknown = true;
 }
 
 void DeltaFifo::receive(DeltaType type, const api::Object& object) {

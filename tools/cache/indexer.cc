@@ -14,7 +14,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/base/detail/log.h"
-#include "tools/cache/precedence.h"
+#include "lookout/tools/cache/detail/precedence.h"
 #include "tools/cache/prepared_change.h"
 #include "tools/cache/store_state.h"
 #include "tools/cache/table_writer.h"
@@ -71,7 +71,7 @@ class Indexer::Impl {
     std::unordered_set<std::string> keys;
     for (const auto& object : objects) keys.insert(key_of(object));
     const BatchUse batch(spare_);
-    precedence_.repeat([&] {
+    precedence_.repeat(kPatienceOfABatch, [&] {
       batch->clear();
       batch->changes.reserve(objects.size());
       const Snapshot now = snapshot();
@@ -88,49 +88,16 @@ class Indexer::Impl {
     IndexDefinitions added;
     for (const auto& [name, function] : indexers) added.push_back({name, function});
     // Index functions run before the writer's turn, while the store keeps changing. Each round only
-    // handles the changes since the previous round, so that the loop ends even on a busy store.
-    std::unordered_map<const void*, std::pair<api::Object, IndexedValues>> values;
+    // calls them for the changes since the previous round.
+    ValuesByObject values;
     ValueTable table;
-    for (;;) {
-      const Snapshot now = snapshot();
-      for (const auto& object : now) {
+    precedence_.repeat(kPatienceOfABatch, [&] {
+      for (const auto& object : snapshot()) {
         if (!values.contains(object.header()))
           values.try_emplace(object.header(), object, index_values(added, object.header(), table));
       }
-      const std::lock_guard turn(turn_);
-      const State& current = *core_->current.load();
-      for (const auto& [name, function] : added) {
-        if (std::any_of(current.definitions().begin(), current.definitions().end(),
-                        [&](const auto& definition) { return definition.name == name; })) {
-          throw InvalidArgument(fmt::format("the store already has an index \"{}\"", name));
-        }
-      }
-      bool complete = true;
-      for (Slots::Cursor cursor(current.slots); complete && cursor.get(); cursor.next())
-        complete = values.contains(cursor.get()->header);
-      if (!complete) continue;
-
-      Edit edit{current.version + 1, {}, &spare_nodes_};
-      auto next = std::make_unique<State>(current);
-      auto definitions = std::make_unique<IndexDefinitions>(current.definitions());
-      definitions->insert(definitions->end(), added.begin(), added.end());
-      auto& roots = indexes_to_change(*next, edit, definitions.get());
-      core_->definitions.push_back(std::move(definitions));
-      const std::size_t first = roots.size();
-      roots.resize(first + added.size(), nullptr);
-      for (PlaceTrie::Cursor cursor(current.places); cursor.get(); cursor.next()) {
-        const Place place = *cursor.get();
-        const IndexedValues indexed = values.at(current.slots[place.slot].header).second;
-        for (const ValueTable::Id id : table.of(indexed))
-          put_in_index(roots[first + table[id].index], table[id], place, edit);
-        if (indexed.count == 0) continue;
-        Slot& slot = next->slots.change(place.slot, edit);
-        const auto sum = static_cast<std::uint16_t>(slot.filing() + table.filing(indexed, first));
-        slot.set(slot.header, slot.birth(), sum);
-      }
-      publish(std::move(next), edit);
-      return;
-    }
+      return try_add_indexers(added, values, table);
+    });
   }
 
   Snapshot snapshot() const { return Snapshot(std::make_shared<const Pin>(core_)); }
@@ -159,6 +126,9 @@ class Indexer::Impl {
  private:
   /// More than a change of one object retires.
   static constexpr std::size_t kUsuallyRetired = 32;
+  /// How often a change may be overtaken before it takes precedence.
+  static constexpr int kPatienceOfABatch = 1;
+  static constexpr int kPatienceOfOneChange = 100;
 
   /// Borrows the reusable batch, or makes a new one.
   class BatchUse {
@@ -185,10 +155,8 @@ class Indexer::Impl {
 
   void apply(Batch& batch, const std::optional<std::string>& resource_version) {
     // If another writer came first, the lookups may be outdated.
-    const auto round = [&] { return try_apply(batch, resource_version); };
-    if (batch.changes.size() > 1) return precedence_.repeat(round);
-    while (!round()) {
-    }
+    precedence_.repeat(batch.changes.size() > 1 ? kPatienceOfABatch : kPatienceOfOneChange,
+                       [&] { return try_apply(batch, resource_version); });
   }
 
   /// Returns false if another writer came first, or if the store is not at the expected version.
@@ -206,6 +174,46 @@ class Indexer::Impl {
       }
     }
     return commit(batch, resource_version);
+  }
+
+  using ValuesByObject = std::unordered_map<const void*, std::pair<api::Object, IndexedValues>>;
+
+  /// Returns false if `values` lacks an object.
+  bool try_add_indexers(const IndexDefinitions& added, const ValuesByObject& values,
+                        const ValueTable& table) {
+    precedence_.respect();
+    const std::lock_guard turn(turn_);
+    const State& current = *core_->current.load();
+    for (const auto& [name, function] : added) {
+      if (std::any_of(current.definitions().begin(), current.definitions().end(),
+                      [&](const auto& definition) { return definition.name == name; })) {
+        throw InvalidArgument(fmt::format("the store already has an index \"{}\"", name));
+      }
+    }
+    for (Slots::Cursor cursor(current.slots); cursor.get(); cursor.next()) {
+      if (!values.contains(cursor.get()->header)) return false;
+    }
+
+    Edit edit{current.version + 1, {}, &spare_nodes_};
+    auto next = std::make_unique<State>(current);
+    auto definitions = std::make_unique<IndexDefinitions>(current.definitions());
+    definitions->insert(definitions->end(), added.begin(), added.end());
+    auto& roots = indexes_to_change(*next, edit, definitions.get());
+    core_->definitions.push_back(std::move(definitions));
+    const std::size_t first = roots.size();
+    roots.resize(first + added.size(), nullptr);
+    for (PlaceTrie::Cursor cursor(current.places); cursor.get(); cursor.next()) {
+      const Place place = *cursor.get();
+      const IndexedValues indexed = values.at(current.slots[place.slot].header).second;
+      for (const ValueTable::Id id : table.of(indexed))
+        put_in_index(roots[first + table[id].index], table[id], place, edit);
+      if (indexed.count == 0) continue;
+      Slot& slot = next->slots.change(place.slot, edit);
+      const auto sum = static_cast<std::uint16_t>(slot.filing() + table.filing(indexed, first));
+      slot.set(slot.header, slot.birth(), sum);
+    }
+    publish(std::move(next), edit);
+    return true;
   }
 
   /// Adds a change to a batch.

@@ -84,10 +84,13 @@ class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
   using Parts = std::map<std::string, std::shared_ptr<Part>>;
 
   void start(const std::set<std::string>& namespaces);
-  void drop(const std::shared_ptr<Part>& part, bool tell);  // under the mutex
-  void complete_if_all_listed();                            // under the mutex
-  void ring();                                              // under the mutex
-  api::Object mark(bool end_of_initial_events) const;       // under the mutex
+  /// Stops parts that are no longer active, without the mutex: a stop may run the program's code.
+  static void stop(const std::vector<std::shared_ptr<Part>>& parts);
+  // The functions below require the mutex.
+  void report_deleted(const Part& part);
+  void complete_if_all_listed();
+  void ring();
+  api::Object mark(bool end_of_initial_events) const;
 
   const Make make_;
   const api::GroupVersionKind type_;
@@ -209,6 +212,8 @@ class MultiNamespaceSource::Part : public ReflectorStore,
       co_await self->reflector_->run(self->stop_.get_token());
     } catch (const std::exception& e) {
       log::error("{}: the reflector ended: {}", self->reflector_->name(), e.what());
+    } catch (...) {
+      log::error("{}: the reflector ended", self->reflector_->name());
     }
     if (const auto hub = self->hub_.lock()) hub->ended(self);
   }
@@ -225,6 +230,7 @@ class MultiNamespaceSource::Part : public ReflectorStore,
 void MultiNamespaceSource::Hub::set_namespaces(std::set<std::string> namespaces) {
   require_names(namespaces);
   std::set<std::string> added;
+  std::vector<std::shared_ptr<Part>> removed;
   {
     const std::lock_guard lock(mutex_);
     if (open_) {
@@ -232,14 +238,19 @@ void MultiNamespaceSource::Hub::set_namespaces(std::set<std::string> namespaces)
       std::copy_if(namespaces.begin(), namespaces.end(), std::inserter(added, added.end()),
                    [&](const std::string& ns) { return !parts_.contains(ns); });
       for (auto it = parts_.begin(); it != parts_.end();) {
-        const auto part = it->second;
-        it = namespaces.contains(part->ns()) ? std::next(it) : parts_.erase(it);
-        if (!namespaces.contains(part->ns())) drop(part, true);
+        if (namespaces.contains(it->first)) {
+          ++it;
+          continue;
+        }
+        removed.push_back(it->second);
+        it = parts_.erase(it);
+        report_deleted(*removed.back());
       }
     }
     namespaces_ = std::move(namespaces);
     complete_if_all_listed();
   }
+  stop(removed);
   start(added);
 }
 
@@ -317,10 +328,14 @@ void MultiNamespaceSource::Hub::rethrow_failed_start() const {
 }
 
 void MultiNamespaceSource::Hub::close(std::uint64_t watch) {
-  const std::lock_guard lock(mutex_);
-  if (watch != watch_) return;
-  open_ = false;
-  for (const auto& [ns, part] : std::exchange(parts_, {})) drop(part, false);
+  std::vector<std::shared_ptr<Part>> parts;
+  {
+    const std::lock_guard lock(mutex_);
+    if (watch != watch_) return;
+    open_ = false;
+    for (const auto& [ns, part] : std::exchange(parts_, {})) parts.push_back(part);
+  }
+  stop(parts);
 }
 
 void MultiNamespaceSource::Hub::start(const std::set<std::string>& namespaces) {
@@ -344,10 +359,12 @@ void MultiNamespaceSource::Hub::start(const std::set<std::string>& namespaces) {
   if (failed) std::rethrow_exception(failed);
 }
 
-void MultiNamespaceSource::Hub::drop(const std::shared_ptr<Part>& part, bool tell) {
-  part->stop();
-  if (!tell) return;
-  for (auto& object : part->objects())
+void MultiNamespaceSource::Hub::stop(const std::vector<std::shared_ptr<Part>>& parts) {
+  for (const auto& part : parts) part->stop();
+}
+
+void MultiNamespaceSource::Hub::report_deleted(const Part& part) {
+  for (auto& object : part.objects())
     events_.push_back({api::EventType::kDeleted, std::move(object)});
   ring();
 }
@@ -447,13 +464,14 @@ class MultiNamespaceSource::MergedWatcher : public Watcher {
     for (;;) {
       if (stop_.stop_requested())
         throw rest::TransportError(rest::TransportError::Kind::kCancelled, "the watch was stopped");
-      if (hub_->take(events, missed_)) co_return true;
+      const bool any = hub_->take(events, missed_);
+      std::ranges::sort(missed_, {}, &api::Object::header);
+      if (any) co_return true;
       co_await wait();
     }
   }
   bool missed(const api::Object& deleted) const override {
-    return std::any_of(missed_.begin(), missed_.end(),
-                       [&](const api::Object& one) { return one.same(deleted); });
+    return std::ranges::binary_search(missed_, deleted.header(), {}, &api::Object::header);
   }
   Awaitable<void> end() override {
     hub_->close(number_);
@@ -478,7 +496,7 @@ class MultiNamespaceSource::MergedWatcher : public Watcher {
   const std::stop_token stop_;
   const std::uint64_t number_;
   const std::stop_callback<Ring> on_stop_;
-  std::vector<api::Object> missed_;
+  std::vector<api::Object> missed_;  // sorted by their headers
 };
 
 MultiNamespaceSource::MultiNamespaceSource(Make make, api::GroupVersionKind type,

@@ -1,7 +1,6 @@
 // Changes of a store, prepared for a writer's turn.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>

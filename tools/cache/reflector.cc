@@ -11,8 +11,8 @@
 #include "lookout/api/status.h"
 #include "lookout/base/async_event.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/tools/cache/detail/repeated_error.h"
 #include "tools/cache/initial_events.h"
-#include "tools/cache/repeated_error.h"
 #include "tools/cache/retry_after.h"
 #include "tools/cache/retry_with_deadline.h"
 #include "tools/cache/side_task.h"
@@ -115,6 +115,7 @@ BackoffOptions for_unreadable(BackoffOptions options) {
 
 std::shared_ptr<Reflector> Reflector::create(std::shared_ptr<ListerWatcher> source,
                                              ReflectorStore& store, ReflectorOptions options) {
+  if (!source) throw InvalidArgument("a reflector needs a source");
   return std::shared_ptr<Reflector>(new Reflector(std::move(source), store, std::move(options)));
 }
 
@@ -705,7 +706,13 @@ void Reflector::note_failure(const std::exception& error) {
     const std::lock_guard lock(mutex_);
     failure_ = std::move(failure);
   }
-  store_.failed(error);
+  try {
+    store_.failed(error);
+  } catch (const std::exception& e) {
+    log::error("{}: the store threw when it was told of a failure: {}", options_.name, e.what());
+  } catch (...) {
+    log::error("{}: the store threw when it was told of a failure", options_.name);
+  }
 }
 
 void Reflector::log_error(const std::exception& error) {

@@ -1,6 +1,7 @@
 // Slots: a persistent array of the objects of a store.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -92,6 +93,20 @@ class Slots {
     return size_++;
   }
 
+  /// The first number from this one on whose leaf exists, or size(). Skips missing nodes as a whole.
+  Number skip_missing(Number number) const {
+    while (number < size_) {
+      const Node* node = root_;
+      unsigned level = depth_;
+      for (; level > 0 && node != nullptr; --level) node = node->children[child_of(number, level)];
+      if (node != nullptr) return number;
+      const std::uint64_t missing = std::uint64_t{kSlots} << (kChildBits * level);
+      number =
+          static_cast<Number>(std::min<std::uint64_t>(size_, (number / missing + 1) * missing));
+    }
+    return size_;
+  }
+
   /// Calls `visit` for the objects of an array without readers, and frees its nodes.
   template <class Visit>
   void destroy(Visit visit) {
@@ -117,7 +132,7 @@ class Slots {
         } else if (const Node* const leaf = slots_->leaf_of(number_); leaf != &kEmpty) {
           slot_ = leaf->slots;
         } else {
-          number_ += kSlots;
+          number_ = slots_->skip_missing(number_);
           continue;
         }
         if (slot_->header != nullptr) return;

@@ -88,14 +88,14 @@ const api::detail::ObjectHeader* StoreCore::find_newest(std::string_view ns, std
   const std::uint64_t before = changes.load(std::memory_order_seq_cst);
   if (const NewestTable* table = newest.load(std::memory_order_acquire);
       table != nullptr && before % 2 == 0) {
-    const auto* found = table->find(hash, [&](const NewestTable::Header* header) {
-      // (Other hashes may share the bits in the table.)
-      return header->key_hash == hash && has_key(ns, name)(object_of(header));
-    });
-    if (changes.load(std::memory_order_relaxed) == before) return found;
+    // (Other hashes may share the bits in the table. If another key has this hash, the trie decides.)
+    const auto* found = table->find(
+        hash, [hash](const NewestTable::Header* header) { return header->key_hash == hash; });
+    if (changes.load(std::memory_order_relaxed) == before &&
+        (found == nullptr || has_key(ns, name)(object_of(found))))
+      return found;
   }
-  const State& state = *current.load(std::memory_order_seq_cst);
-  return find_object(state, hash, has_key(ns, name)).header;
+  return find(*current.load(std::memory_order_seq_cst), ns, name).header;
 }
 
 const api::detail::ObjectHeader* StoreCore::find_newest_key(std::string_view key) const {

@@ -96,6 +96,7 @@ class TableWriter {
       const bool comes = change.after() != nullptr && !change.before;
       if (!comes || change.slot < moved_) update(*growing_, change);
     }
+    moved_ = next.slots.skip_missing(moved_);
     const std::size_t end =
         std::min<std::size_t>(next.slots.size(), moved_ + kSlotsEach * changes.size());
     for (std::size_t at = moved_; at < end; ++at) {

@@ -50,6 +50,10 @@ Options checked(Options options) {
   if (options.renew_deadline <= options.retry_period * kJitter)
     refuse("renew_deadline must be longer than 1.2 times retry_period");
   if (!options.clock) refuse("there is no clock");
+  // They are added to times, and the Lease has its duration in 32 bits.
+  options.lease_duration = Clock::limited(options.lease_duration);
+  options.renew_deadline = Clock::limited(options.renew_deadline);
+  options.retry_period = Clock::limited(options.retry_period);
   if (options.identity.empty()) options.identity = make_identity();
   return options;
 }
@@ -509,7 +513,7 @@ std::optional<std::string> LeaderElector::check(milliseconds tolerance) const {
   if (!leadership_) return std::nullopt;
   const Clock::TimePoint valid_until{Clock::Duration(leadership_->valid_until.load())};
   const auto lease_end = valid_until - options_.renew_deadline + options_.lease_duration;
-  if (options_.clock->now() <= lease_end + tolerance) return std::nullopt;
+  if (options_.clock->now() <= lease_end + Clock::limited(tolerance)) return std::nullopt;
   return fmt::format("the lease {}/{} has run out, and the work of its leader has not ended",
                      options_.ns, options_.name);
 }

@@ -3,7 +3,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <exception>
-#include <optional>
 #include <utility>
 #include <vector>
 

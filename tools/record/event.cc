@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "lookout/api/error.h"
 #include "lookout/api/fields.h"

@@ -12,10 +12,8 @@
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <optional>
 #include <random>
 #include <stop_token>
-#include <string_view>
 #include <utility>
 
 #include "lookout/api/error.h"
@@ -182,6 +180,8 @@ class EventBroadcaster::Core : public std::enable_shared_from_this<Core> {
   void spawn(Awaitable<void> task);
   void finished();
   static Awaitable<void> drain(std::shared_ptr<Core> self);
+  Awaitable<void> process(RecordedEvent event);
+  void note_exception();
   static Awaitable<void> write_series(std::shared_ptr<Core> self);
   static Awaitable<void> tend_series(std::shared_ptr<Core> self);
   static Awaitable<void> cancel_after(std::shared_ptr<Core> self,
@@ -340,25 +340,45 @@ Awaitable<void> EventBroadcaster::Core::drain(std::shared_ptr<Core> self) {
       self->drop(kShutdown);
       continue;
     }
-    if (self->options_.on_event) {
-      try {
-        self->options_.on_event(event);
-      } catch (const std::exception& e) {
-        log::error("events: on_event threw: {}", e.what());
-      } catch (...) {
-        log::error("events: on_event threw");
-      }
+    try {
+      co_await self->process(std::move(event));
+    } catch (...) {
+      self->note_exception();
     }
-    if (self->options_.api == EventsApi::kCore) {
-      co_await self->correlate(std::move(event));
-      continue;
+  }
+}
+
+Awaitable<void> EventBroadcaster::Core::process(RecordedEvent event) {
+  if (options_.on_event) {
+    try {
+      options_.on_event(event);
+    } catch (const std::exception& e) {
+      log::error("events: on_event threw: {}", e.what());
+    } catch (...) {
+      log::error("events: on_event threw");
     }
-    const std::uint64_t lost = self->series_.lost();
-    auto key = self->series_.observe(std::move(event), self->options_.clock->now());
-    self->drop(kSeriesEvicted, self->series_.lost() - lost);
-    self->series_count_.store(self->series_.size(), std::memory_order_relaxed);
-    if (key) self->enqueue_series(*std::move(key));
-    self->start_tending();
+  }
+  if (options_.api == EventsApi::kCore) {
+    co_await correlate(std::move(event));
+    co_return;
+  }
+  const std::uint64_t lost = series_.lost();
+  auto key = series_.observe(std::move(event), options_.clock->now());
+  drop(kSeriesEvicted, series_.lost() - lost);
+  series_count_.store(series_.size(), std::memory_order_relaxed);
+  if (key) enqueue_series(*std::move(key));
+  start_tending();
+}
+
+/// In a catch block: something of the program, such as its clock, threw while an event was processed.
+void EventBroadcaster::Core::note_exception() {
+  drop(kInvalid);
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    log::error("events: an event is dropped, because the program threw: {}", e.what());
+  } catch (...) {
+    log::error("events: an event is dropped, because the program threw");
   }
 }
 
@@ -402,7 +422,12 @@ Awaitable<void> EventBroadcaster::Core::write_series(std::shared_ptr<Core> self)
     self->series_to_write_.pop_front();
     const auto write = self->series_.begin(key);
     if (!write) continue;
-    const bool written = co_await self->deliver(write->event, write->exists);
+    bool written = false;
+    try {
+      written = co_await self->deliver(write->event, write->exists);
+    } catch (...) {
+      self->note_exception();
+    }
     const bool again = self->series_.end(key, *write, written, self->options_.clock->now());
     self->series_count_.store(self->series_.size(), std::memory_order_relaxed);
     if (again) self->series_to_write_.push_back(key);
@@ -422,6 +447,10 @@ void EventBroadcaster::Core::start_tending() {
 
 /// Writes series that have ended or are due for a refresh, until there are no series.
 Awaitable<void> EventBroadcaster::Core::tend_series(std::shared_ptr<Core> self) {
+  struct AtEnd {
+    ~AtEnd() { core.tending_ = false; }
+    Core& core;
+  } const at_end{*self};
   for (;;) {
     const auto next = self->series_.next_due();
     if (!next) break;
@@ -433,7 +462,6 @@ Awaitable<void> EventBroadcaster::Core::tend_series(std::shared_ptr<Core> self) 
       self->enqueue_series(std::move(key));
     self->series_count_.store(self->series_.size(), std::memory_order_relaxed);
   }
-  self->tending_ = false;
 }
 
 /// Writes an event, with retries; returns false if it was dropped.

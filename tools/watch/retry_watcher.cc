@@ -9,7 +9,7 @@
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/rest/error.h"
-#include "tools/cache/repeated_error.h"
+#include "lookout/tools/cache/detail/repeated_error.h"
 #include "tools/cache/retry_after.h"
 
 namespace lookout::watch {

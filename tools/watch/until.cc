@@ -181,7 +181,7 @@ class InformerWatcher : public cache::Watcher,
   static Awaitable<void> run(std::shared_ptr<InformerWatcher> self) {
     try {
       co_await self->reflector_->run(self->end_.get_token());
-    } catch (const std::exception&) {
+    } catch (...) {
       // The error has been logged; the wait ends with kClosed.
     }
     self->ended_ = true;

@@ -17,8 +17,8 @@
 #include "lookout/base/detail/log.h"
 #include "lookout/rest/config.h"
 #include "lookout/rest/error.h"
+#include "lookout/tools/cache/detail/repeated_error.h"
 #include "lookout/tools/watch/retry_watcher.h"
-#include "tools/cache/repeated_error.h"
 #include "tools/watch/deadline.h"
 
 namespace lookout::watch {

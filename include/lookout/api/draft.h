@@ -352,7 +352,7 @@ class MapDraft : public DraftPart {
 ///
 /// A draft keeps its original alive, copies nothing before build(), and preserves fields that the
 /// schema does not know. A draft can be moved, and its parts stay valid; it cannot be copied.
-/// original(), changed(), build() and diff() of a draft that was moved throw InvalidArgument.
+/// original(), changed(), build(), diff() and the identity of a draft that was moved throw InvalidArgument.
 /// Generated drafts such as k8s::apps::v1::DeploymentDraft derive from it.
 class ObjectDraft : public DraftPart {
  public:
@@ -374,6 +374,21 @@ class ObjectDraft : public DraftPart {
   DraftPart operator[](const char* name) const&& = delete;       // name the draft first
   Value value() const& LOOKOUT_LIFETIME_BOUND { return DraftPart::value(); }
   Value value() const&& = delete;  // name the draft first
+
+  /// The identity as the draft has it now, like that of an Object; empty if there is none. The text is
+  /// valid until the field is written again.
+  std::string_view ns() const& LOOKOUT_LIFETIME_BOUND { return identity("namespace"); }
+  std::string ns() const&& { return std::string(identity("namespace")); }
+  std::string_view name() const& LOOKOUT_LIFETIME_BOUND { return identity("name"); }
+  std::string name() const&& { return std::string(identity("name")); }
+  std::string_view uid() const& LOOKOUT_LIFETIME_BOUND { return identity("uid"); }
+  std::string uid() const&& { return std::string(identity("uid")); }
+  std::string_view resource_version() const& LOOKOUT_LIFETIME_BOUND {
+    return identity("resourceVersion");
+  }
+  std::string resource_version() const&& { return std::string(identity("resourceVersion")); }
+  /// "namespace/name", or "name" without a namespace.
+  std::string key() const;
 
   /// The object that this draft is based on; empty for a new object.
   const Object& original() const& LOOKOUT_LIFETIME_BOUND;
@@ -400,6 +415,8 @@ class ObjectDraft : public DraftPart {
 
  private:
   explicit ObjectDraft(std::unique_ptr<detail::DraftTree> tree);
+  /// A text in the metadata.
+  std::string_view identity(std::string_view field) const;
 
   std::unique_ptr<detail::DraftTree> tree_;
 };

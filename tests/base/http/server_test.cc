@@ -217,6 +217,22 @@ TEST_F(ServerTest, ExpectContinueIsCaseInsensitive) {
   }
 }
 
+TEST_F(ServerTest, AHeadIsCheckedUnlessItsBodyHasArrived) {
+  const auto check = [](const Request&) { return std::optional(Response::text(403, "refused")); };
+  Server server(options(), &answer, &refuse, check);
+  server.start();
+  const std::string head = "POST / HTTP/1.1\r\nHost: a\r\n";
+  for (const auto& [rest, response] :
+       {std::pair("Content-Length: 2\r\n\r\n", "refused"),
+        std::pair("Content-Length: 2\r\n\r\n{", "refused"),
+        std::pair("Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "refused"),
+        std::pair("Content-Length: 2\r\n\r\n{}", "done"),
+        std::pair("Content-Length: 2\r\n\r\n{}POST", "done")}) {
+    const auto client = connect(server, head + rest);
+    EXPECT_TRUE(test::eventually([&] { return client->read().ends_with(response); })) << rest;
+  }
+}
+
 // Without the header, "ab -k" waits for the end of the connection.
 TEST_F(ServerTest, Http10ClientsReceiveKeepAlive) {
   Server server(options(), &answer, &refuse);

@@ -10,6 +10,7 @@
 
 #include "tests/support/matchers.h"
 #include "tests/support/objects.h"
+#include "tests/tools/cache/changes.h"
 
 namespace lookout::cache {
 namespace {
@@ -112,11 +113,7 @@ TEST_F(ControllerTest, ListedObjectsThatExistAreUpdated) {
 TEST_F(ControllerTest, EveryChangeOfABurstIsDelivered) {
   start_with({});
   const auto version = store_.snapshot().version();
-  controller_.add(pod("a/x", 1));
-  controller_.remove(pod("a/x", 2));
-  controller_.add(pod("a/x", 3));
-  controller_.update(pod("a/x", 4));
-  controller_.remove(pod("a/x", 5));
+  apply_changes(controller_, {"+a/x@1", "-a/x@2", "+a/x@3", "~a/x@4", "-a/x@5"});
   EXPECT_THAT(flush(), ElementsAre("+a/x@1", "-a/x@2", "+a/x@3", "~a/x@3>4", "-a/x@5"));
   EXPECT_EQ(store_.size(), 0u);
   EXPECT_EQ(store_.snapshot().version(), version + 1) << "one version of the store";
@@ -145,12 +142,7 @@ TEST_F(ControllerTest, ChangesAfterTheFirstListAreNotInitial) {
 TEST_F(ControllerTest, ChangesAreDeliveredInArrivalOrderAcrossObjects) {
   start_with({pod("a/x", 1), pod("a/y", 2)});
   const auto version = store_.snapshot().version();
-  controller_.update(pod("a/x", 10));
-  controller_.remove(pod("a/y", 11));
-  controller_.update(pod("a/x", 12));
-  controller_.add(pod("a/z", 13));
-  controller_.add(pod("a/y", 14));
-  controller_.remove(pod("a/x", 15));
+  apply_changes(controller_, {"~a/x@10", "-a/y@11", "~a/x@12", "+a/z@13", "+a/y@14", "-a/x@15"});
   EXPECT_THAT(flush("15"),
               ElementsAre("~a/x@1>10", "-a/y@11", "~a/x@10>12", "+a/z@13", "+a/y@14", "-a/x@15"));
   EXPECT_EQ(store_.snapshot().version(), version + 1) << "one version of the store";
@@ -233,11 +225,7 @@ TEST_F(ControllerTest, ADeletionIsDeliveredOnce) {
 
 TEST_F(ControllerTest, ADeletionOfAnUnknownObjectIsNotDelivered) {
   start_with({});
-  controller_.remove(pod("a/x", 1));
-  controller_.add(pod("a/y", 2));
-  controller_.remove(pod("a/y", 3));
-  controller_.remove(pod("a/y", 4));
-  controller_.add(pod("a/z", 5));
+  apply_changes(controller_, {"-a/x@1", "+a/y@2", "-a/y@3", "-a/y@4", "+a/z@5"});
   EXPECT_THAT(flush(), ElementsAre("+a/y@2", "-a/y@3", "+a/z@5"));
 }
 
@@ -395,6 +383,16 @@ TEST_F(ControllerTest, AFailedTransformIsNeitherStoredNorDelivered) {
   EXPECT_EQ(store_.size(), 0u);
   EXPECT_THAT(told, ElementsAre("+a/x@1i", "~a/x@1>1s", "-a/x@1?"));
   EXPECT_EQ(controller.transform_failures(), 7u);
+}
+
+TEST_F(ControllerTest, AMissedDeletionHasTheStoredState) {
+  start_with({pod("a/x", 1), pod("a/y", 1)});
+  controller_.remove_missed(pod("a/x", 9));
+  controller_.update(pod("a/y", 2));
+  controller_.remove_missed(pod("a/y", 9));
+  controller_.remove_missed(pod("a/unknown", 9));
+  EXPECT_THAT(flush(), ElementsAre("-a/x@1?", "~a/y@1>2", "-a/y@2?"));
+  EXPECT_EQ(store_.size(), 0u);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "tests/support/allocations.h"
 #include "tests/support/matchers.h"
 #include "tests/support/objects.h"
+#include "tests/tools/cache/changes.h"
 
 namespace lookout::cache {
 namespace {
@@ -43,12 +44,7 @@ class DeltaFifoTest : public testing::Test {
 };
 
 TEST_F(DeltaFifoTest, KeepsTheOrderOfArrivalAcrossObjects) {
-  queue_.add(pod("a/x", 1));
-  queue_.add(pod("a/y", 2));
-  queue_.update(pod("a/x", 3));
-  queue_.remove(pod("a/y", 4));
-  queue_.update(pod("a/x", 5));
-  queue_.add(pod("a/y", 6));
+  apply_changes(queue_, {"+a/x@1", "+a/y@2", "~a/x@3", "-a/y@4", "~a/x@5", "+a/y@6"});
   EXPECT_EQ(queue_.size(), 6u);
   EXPECT_THAT(pop_all(queue_),
               ElementsAre("+a/x@1", "+a/y@2", "~a/x@3", "-a/y@4", "~a/x@5", "+a/y@6"));
@@ -113,8 +109,7 @@ TEST_F(DeltaFifoTest, AListReplacesEverything) {
   store_.put(pod("a/in-both", 1));
   store_.put(pod("a/in-store", 2));
   store_.put(pod("a/changed-in-queue", 3));
-  queue_.update(pod("a/changed-in-queue", 4));
-  queue_.add(pod("a/in-queue", 5));
+  apply_changes(queue_, {"~a/changed-in-queue@4", "+a/in-queue@5"});
   queue_.replace({pod("a/in-both", 6), pod("a/new", 7)});
   const auto all = pop_all(queue_);
   ASSERT_EQ(all.size(), 7u);
@@ -178,9 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
                                "+a/x@2 -a/x@2?"},
                     OnlyQueued{"DeletedAndAddedAgain",
                                [](DeltaFifo& queue) {
-                                 queue.add(pod("a/x", 2));
-                                 queue.remove(pod("a/x", 3));
-                                 queue.add(pod("a/x", 4));
+                                 apply_changes(queue, {"+a/x@2", "-a/x@3", "+a/x@4"});
                                },
                                "+a/x@2 -a/x@3 +a/x@4 -a/x@4?"}),
     [](const auto& test) { return test.param.name; });
@@ -210,8 +203,7 @@ TEST_F(DeltaFifoTest, AResyncSkipsObjectsWithQueuedChanges) {
   store_.put(pod("a/x", 1));
   store_.put(pod("a/y", 1));
   store_.put(pod("a/z", 1));
-  queue_.update(pod("a/x", 2));
-  queue_.remove(pod("a/z", 2));
+  apply_changes(queue_, {"~a/x@2", "-a/z@2"});
   queue_.resync();
   EXPECT_THAT(pop_all(queue_), UnorderedElementsAre("~a/x@2", "-a/z@2", ".a/y@1"));
   queue_.resync();
@@ -288,9 +280,7 @@ TEST_F(DeltaFifoTest, TransformsEachObjectOnce) {
     return pod(object.key(), std::string(object.resource_version()) + "00");
   });
   store_.put(pod("a/known", 100));
-  queue.add(pod("a/x", 1));
-  queue.update(pod("a/x", 2));
-  queue.remove(pod("a/x", 3));
+  apply_changes(queue, {"+a/x@1", "~a/x@2", "-a/x@3"});
   EXPECT_EQ(calls, 3);
   queue.replace({pod("a/y", 4)});
   EXPECT_EQ(calls, 4) << "what comes from the store or the queue has been transformed before";
@@ -370,11 +360,35 @@ TEST_F(DeltaFifoTest, AnEqualTransformResultCostsNoMemory) {
 
 TEST_F(DeltaFifoTest, AMissedDeletionHasTheLastKnownState) {
   store_.put(pod("a/x", 1));
-  queue_.remove_missed(pod("a/x", 9));
+  queue_.remove_missed(pod("a/x", 1));
   queue_.update(pod("a/y", 2));
-  queue_.remove_missed(pod("a/y", 9));
-  queue_.remove_missed(pod("a/unknown", 9));
+  queue_.remove_missed(pod("a/y", 2));
   EXPECT_THAT(pop_all(queue_), ElementsAre("-a/x@1?", "~a/y@2", "-a/y@2?"));
+}
+
+TEST_F(DeltaFifoTest, AMissedDeletionIsTransformed) {
+  DeltaFifo queue(store_, [](const api::Object& object) {
+    if (object.name() == "bad") throw std::runtime_error("no");
+    return pod(object.key(), "7");
+  });
+  store_.put(pod("a/bad", 3));
+  for (const char* key : {"a/x", "a/bad", "b/bad"}) queue.remove_missed(pod(key, 1));
+  EXPECT_THAT(pop_all(queue), ElementsAre("-a/x@7?", "-a/bad@3?"));
+}
+
+TEST_F(DeltaFifoTest, ManyMissedDeletionsAreNotComparedWithEachOther) {
+  constexpr std::size_t kMany = 1000;
+  std::size_t calls = 0;
+  Indexer store(
+      [&calls](const api::Object& object) {
+        ++calls;
+        return object.key();
+      },
+      Indexers{});
+  DeltaFifo queue(store);
+  for (std::size_t i = 0; i < kMany; ++i) queue.remove_missed(pod("a/" + std::to_string(i)));
+  EXPECT_EQ(queue.size(), kMany);
+  EXPECT_LE(calls, 4 * kMany);
 }
 
 }  // namespace

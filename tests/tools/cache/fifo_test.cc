@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <future>
 #include <latch>
 #include <map>
@@ -18,6 +20,7 @@
 #include "tests/support/bounded_wait.h"
 #include "tests/support/matchers.h"
 #include "tests/support/objects.h"
+#include "tests/tools/cache/changes.h"
 
 namespace lookout::cache {
 namespace {
@@ -33,11 +36,7 @@ std::string take(Fifo& fifo) {
 
 TEST(FifoTest, CoalescesToTheLatestStateInTheFirstPlace) {
   Fifo fifo;
-  fifo.add(pod("a/foo", 10));
-  fifo.add(pod("a/bar", 1));
-  fifo.update(pod("a/foo", 11));
-  fifo.add(pod("a/foo", 13));
-  fifo.add(pod("a/zab", 30));
+  apply_changes(fifo, {"+a/foo@10", "+a/bar@1", "~a/foo@11", "+a/foo@13", "+a/zab@30"});
   EXPECT_EQ(take(fifo), "a/foo@13");
   fifo.add(pod("a/foo", 14));  // it is queued again
   EXPECT_EQ(take(fifo), "a/bar@1");
@@ -70,9 +69,7 @@ TEST(FifoTest, AListReplacesQueuedObjects) {
 
 TEST(FifoTest, RemovedObjectsAreNotPopped) {
   Fifo fifo;
-  fifo.add(pod("a/x", 1));
-  fifo.add(pod("a/y", 2));
-  fifo.remove(pod("a/x", 3));
+  apply_changes(fifo, {"+a/x@1", "+a/y@2", "-a/x@3"});
   EXPECT_EQ(take(fifo), "a/y@2");
 }
 
@@ -300,6 +297,37 @@ TEST(HeapLockTest, ItsOrderMayUseTheHeap) {
   for (const Thing& thing : {Thing{"a", 1}, Thing{"gone", 9}, Thing{"b", 2}, Thing{"c", 3}})
     heap.add(thing);
   EXPECT_THAT(heap.list_keys(), ElementsAre("a", "b", "c"));
+}
+
+/// Another change comes first in each round of a bulk_add(), as long as it is not held up.
+TEST(HeapLockTest, ABulkAddEndsWhileAnotherThreadChangesTheHeap) {
+  static thread_local bool adds_in_bulk = false;
+  std::atomic<std::size_t> changes{0};
+  Heap<Thing> heap(
+      [](const Thing& thing) { return thing.name; },
+      [&](const Thing& a, const Thing& b) {
+        const std::size_t before = changes;
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+        while (adds_in_bulk && changes == before && std::chrono::steady_clock::now() < deadline)
+          std::this_thread::yield();
+        return a.urgency < b.urgency;
+      });
+  std::atomic<bool> done{false};
+  std::jthread writer([&] {
+    for (int i = 1; !done; ++i) {
+      heap.add({"busy", i});
+      ++changes;
+    }
+  });
+  auto added = std::async(std::launch::async, [&] {
+    adds_in_bulk = true;
+    heap.bulk_add({{"a", 1}, {"b", 2}});
+  });
+  lookout::test::wait_for(added);
+  done = true;
+  writer.join();
+  EXPECT_TRUE(heap.get("a"));
+  EXPECT_TRUE(heap.get("b"));
 }
 
 TEST_F(HeapTest, ManyChangeItAtATime) {

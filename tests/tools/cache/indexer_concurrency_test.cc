@@ -6,9 +6,11 @@
 #include <latch>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lookout/api/error.h"
+#include "lookout/base/pinned.h"
 #include "lookout/tools/cache/indexer.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/objects.h"
@@ -210,42 +212,81 @@ TEST(IndexerConcurrencyTest, ReplaceRemovesEverythingElseDuringWrites) {
   EXPECT_EQ(store.size(), 1u);
 }
 
-/// Another writer comes first in each round of a batch, as long as it is not held up.
-TEST(IndexerConcurrencyTest, LargeBatchesEndWhileAnotherThreadWrites) {
-  std::atomic<std::size_t> writes{0};
-  const auto wait_for_a_write = [&] {
-    const std::size_t before = writes;
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
-    while (writes == before && std::chrono::steady_clock::now() < deadline)
+/// A store with a thread that changes "busy/x" all the time.
+class BusyStore : public base::Pinned {
+ public:
+  explicit BusyStore(Indexers indexers) : store(std::move(indexers)) {}
+
+  /// Runs `changes` while the thread writes, after its first write.
+  template <class F>
+  void meanwhile(F changes) {
+    std::atomic<bool> done{false};
+    std::jthread writer([&] {
+      for (std::size_t i = 1; !done; ++i) {
+        store.put(pod("busy/x", i));
+        ++writes_;
+      }
+    });
+    while (writes_ == 0) std::this_thread::yield();
+    auto changed = std::async(std::launch::async, changes);
+    lookout::test::wait_for(changed);
+    done = true;
+  }
+  /// For an index function: another writer then comes first in each round of a change, as long as it
+  /// is not held up.
+  void wait_for_a_write() const {
+    const std::size_t before = writes_;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    while (writes_ == before && std::chrono::steady_clock::now() < deadline)
       std::this_thread::yield();
-  };
-  Indexer store({{"slow", [&](const api::Object& object, IndexValues&) {
-                    if (object.ns() == "a" && object.name() == "0") wait_for_a_write();
-                  }}});
+  }
+
+  Indexer store;
+
+ private:
+  std::atomic<std::size_t> writes_{0};
+};
+
+class BusyStoreTest : public testing::Test {
+ protected:
+  BusyStore busy_{Indexers{{"slow", [this](const api::Object& object, IndexValues&) {
+                              if (object.ns() == "a" && object.name() == "0")
+                                busy_.wait_for_a_write();
+                            }}}};
+};
+
+TEST_F(BusyStoreTest, LargeBatchesEnd) {
   std::vector<api::Object> objects;
   std::vector<StoreChange> changes;
   for (const char* key : {"a/0", "a/1", "a/2"}) {
     objects.push_back(pod(key));
     changes.push_back({StoreChange::Type::kPut, objects.back()});
   }
-  std::atomic<bool> done{false};
-  std::thread writer([&] {
-    for (std::size_t i = 1; !done; ++i) {
-      store.put(pod("busy/x", i));
-      ++writes;
-    }
+  busy_.meanwhile([&] {
+    busy_.store.apply(changes);
+    busy_.store.replace(objects, "2");
+    busy_.store.replace({}, "3");
+    busy_.store.apply(changes);
   });
-  auto batches = std::async(std::launch::async, [&] {
-    store.apply(changes);
-    store.replace(objects, "2");
-    store.replace({}, "3");
-    store.apply(changes);
+  busy_.store.remove_key("busy/x");
+  EXPECT_EQ(busy_.store.size(), objects.size());
+}
+
+TEST_F(BusyStoreTest, ASlowChangeEnds) {
+  busy_.meanwhile([&] {
+    busy_.store.put(pod("a/0", 1));
+    busy_.store.put(pod("a/0", 2));
   });
-  lookout::test::wait_for(batches);
-  done = true;
-  writer.join();
-  store.remove_key("busy/x");
-  EXPECT_EQ(store.size(), objects.size());
+  EXPECT_EQ(busy_.store.get_by_key("a/0").resource_version(), "2");
+}
+
+TEST_F(BusyStoreTest, AnIndexCanBeAdded) {
+  const auto slow = [this](const api::Object& object, IndexValues& values) {
+    values.add(object.ns());
+    busy_.wait_for_a_write();
+  };
+  busy_.meanwhile([&] { busy_.store.add_indexers({{"added", slow}}); });
+  EXPECT_EQ(busy_.store.by_index("added", "busy").size(), 1u);
 }
 
 /// A batch does not hold up a writer for ever that its index function waits for.

@@ -162,6 +162,14 @@ class ReflectorTest : public testing::Test {
     advance(*wait);
     return true;
   }
+  /// There was one failure. The reflector waits, and lists again from this resourceVersion.
+  void expect_relist(const std::string& resource_version) {
+    const std::size_t before = lists();
+    EXPECT_EQ(errors_.size(), 1u);
+    ASSERT_TRUE(back_off());
+    ASSERT_EQ(lists(), before + 1);
+    EXPECT_EQ(last_list().resource_version, resource_version);
+  }
   /// The watch opens and fails; the reflector waits, and lists again.
   void list_after_a_failed_watch() {
     open_watch();

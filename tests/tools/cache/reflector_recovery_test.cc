@@ -1,7 +1,6 @@
 // A reflector over time: backoff, resyncs, stops, errors, heartbeats.
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <set>
 
 #include "lookout/api/status.h"
@@ -298,6 +297,31 @@ TEST_F(ReflectorTest, ASourceMayThrowAnyType) {
   fail_watch(7);
   EXPECT_FALSE(reflector_->live());
   EXPECT_EQ(errors_.size(), 2u);
+}
+
+TEST_F(ReflectorTest, AStoreMayThrowWhenItIsToldOfAFailure) {
+  struct Broken : test::RecordingStore {
+    void failed(const std::exception&) override {
+      if (++calls == 1) throw std::runtime_error("oh no");
+      throw 7;
+    }
+    int calls = 0;
+  } store;
+  start(store);
+  for (int i = 0; i < 2; ++i) {
+    source_->list_throws(transport_error(Kind::kRefused));
+    settle();
+    ASSERT_TRUE(back_off());
+  }
+  EXPECT_EQ(store.calls, 2);
+  EXPECT_EQ(errors_.size(), 2u) << "the error handler is called nevertheless";
+  EXPECT_EQ(lists(), 3u);
+  expect_stop();
+  reflector_.reset();
+}
+
+TEST_F(ReflectorTest, NeedsASource) {
+  EXPECT_THROW(Reflector::create(nullptr, store_, {}), InvalidArgument);
 }
 
 TEST_F(ReflectorTest, NeedsNoErrorHandler) {

@@ -4,7 +4,6 @@
 #include <boost/asio/this_coro.hpp>
 #include <functional>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "tools/cache/repeated_error.h"
+#include "lookout/tools/cache/detail/repeated_error.h"
 
 #include <gtest/gtest.h>
 

@@ -146,6 +146,20 @@ TEST_F(SlotsTest, FreesEmptyLeaves) {
   keep(fourth);
 }
 
+TEST_F(SlotsTest, AnIterationSkipsWholeMissingNodes) {
+  Edit edit{2, {}};
+  while (now_.size() < 200'000) now_.append(edit);
+  EXPECT_EQ(now_.skip_missing(0), now_.size()) << "there is no node at all";
+  now_.change(5, edit).set(object(), 2, 0);
+  now_.change(150'000, edit).set(object(), 2, 0);
+  EXPECT_EQ(now_.skip_missing(0), 0u);
+  EXPECT_EQ(now_.skip_missing(17), 17u) << "its leaf exists";
+  EXPECT_EQ(now_.skip_missing(32), 149'984u) << "the first number of the next leaf";
+  EXPECT_EQ(now_.skip_missing(150'000), 150'000u);
+  EXPECT_EQ(now_.skip_missing(150'016), now_.size());
+  EXPECT_EQ(walk(now_), (std::vector<const Header*>{now_[5].header, now_[150'000].header}));
+}
+
 TEST_F(SlotsTest, ChangesThePathToOneSlotOnly) {
   Edit first{2, {}};
   for (Slots::Number i = 0; i < 3000; ++i)

@@ -192,6 +192,17 @@ TEST_F(LeaderElectorTest, LeadsAndReleasesTheLease) {
       End::kDone);
 }
 
+TEST_F(LeaderElectorTest, ALeaseMayBeHeldForEver) {
+  Options for_ever = options("a");
+  for_ever.lease_duration = std::chrono::milliseconds::max();
+  for_ever.renew_deadline = std::chrono::milliseconds::max() - 1ms;
+  Leader a(client_, for_ever);
+  EXPECT_TRUE(a.leadership->valid());
+  EXPECT_GE(test::held(lease()).spec().lease_duration_seconds().value_or(0), 86'400 * 365);
+  EXPECT_EQ(a.elector.check(std::chrono::milliseconds::max()), std::nullopt);
+  EXPECT_EQ(a.end_work(), End::kDone);
+}
+
 TEST_F(LeaderElectorTest, KeepsTheLeaseWithoutReleaseOnCancel) {
   Options keeping = options("a");
   keeping.release = false;

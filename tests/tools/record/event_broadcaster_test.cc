@@ -138,6 +138,19 @@ class EventBroadcasterTest : public testing::Test {
     EXPECT_EQ(calls.size(), number);
     return calls.at(number - 1);
   }
+  /// The server does not have the events that were written before.
+  void forget_events() {
+    sink_->answer([](const FakeSink::Call& made) {
+      if (!made.create) throw api::StatusError::not_found("", "events", made.name);
+    });
+  }
+  /// Records an event whose first write fails, and waits until the next attempt is due later.
+  void fail_once() {
+    sink_->answer([](const FakeSink::Call&) { throw std::runtime_error("fake error"); });
+    recorder()->record(make_event());
+    call(1);
+    ASSERT_TRUE(eventually([&] { return clock_->sleepers() == 1; }));
+  }
   double metric(const std::string& name, const std::string& reason = {}) {
     std::vector<metrics::Sample> samples;
     broadcaster().collect(samples);
@@ -218,9 +231,7 @@ TEST_F(CoreEventsTest, AnEventOfAClusterScopedObjectIsInDefault) {
 TEST_F(CoreEventsTest, ADeletedEventIsRecreated) {
   recorder()->record(make_event());
   call(1);
-  sink_->answer([](const FakeSink::Call& made) {
-    if (!made.create) throw api::StatusError::not_found("", "events", made.name);
-  });
+  forget_events();
   recorder()->record(make_event());
   const FakeSink::Call again = call(3);
   EXPECT_TRUE(again.create);
@@ -388,10 +399,7 @@ TEST_F(CoreEventsTest, AShutdownEndsAtItsDeadline) {
 }
 
 TEST_F(CoreEventsTest, AShutdownMayHaveNoDeadline) {
-  sink_->answer([](const FakeSink::Call&) { throw std::runtime_error("fake error"); });
-  recorder()->record(make_event());
-  call(1);
-  ASSERT_TRUE(eventually([&] { return clock_->sleepers() == 1; }));
+  fail_once();
   auto ended = std::async(std::launch::async,
                           [&] { return broadcaster().shutdown(std::chrono::milliseconds::max()); });
   ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 3; })) << "no deadline";
@@ -402,10 +410,7 @@ TEST_F(CoreEventsTest, AShutdownMayHaveNoDeadline) {
 }
 
 TEST_F(CoreEventsTest, AShutdownEndsTheWaitBetweenTwoAttempts) {
-  sink_->answer([](const FakeSink::Call&) { throw std::runtime_error("fake error"); });
-  recorder()->record(make_event());
-  call(1);
-  ASSERT_TRUE(eventually([&] { return clock_->sleepers() == 1; }));
+  fail_once();
   EXPECT_FALSE(broadcaster().shutdown(0ms));
   EXPECT_EQ(sink_->count(), 1U);
 }
@@ -477,6 +482,39 @@ TEST_F(CoreEventsTest, ACorrelatorThatThrowsDropsOnlyItsEvent) {
   EXPECT_EQ(metric("event_recorder_dropped_total", "invalid"), 2);
 }
 
+/// A clock whose next sleep or reading may fail.
+class FragileClock : public Clock {
+ public:
+  explicit FragileClock(std::shared_ptr<Clock> clock) : clock_(std::move(clock)) {}
+  TimePoint now() const override {
+    if (reading_fails.exchange(false)) throw 7;
+    return clock_->now();
+  }
+  Awaitable<bool> sleep(Duration duration, std::stop_token stop) override {
+    if (sleep_fails.exchange(false)) throw std::runtime_error("no timers");
+    return clock_->sleep(duration, std::move(stop));
+  }
+  mutable std::atomic<bool> reading_fails{false};
+  std::atomic<bool> sleep_fails{false};
+
+ private:
+  const std::shared_ptr<Clock> clock_;
+};
+
+TEST_F(CoreEventsTest, AClockThatThrowsDropsOnlyItsEvent) {
+  const auto clock = std::make_shared<FragileClock>(clock_);
+  options_.clock = clock;
+  sink_->answer([](const FakeSink::Call& made) {
+    if (k8s::core::v1::Event(made.event).reason() == "Bad") throw std::runtime_error("no");
+  });
+  clock->sleep_fails = true;
+  recorder()->record(make_event("Bad"));
+  recorder()->record(make_event("Good"));
+  EXPECT_EQ(k8s::core::v1::Event(call(2).event).reason(), "Good");
+  EXPECT_TRUE(broadcaster().shutdown(1h));
+  EXPECT_EQ(metric("event_recorder_dropped_total", "invalid"), 1);
+}
+
 TEST_F(CoreEventsTest, EachEventHasItsOwnName) {
   // More events than there are nanoseconds in the microsecond of the clock.
   constexpr std::size_t kEvents = 1100;
@@ -510,10 +548,7 @@ TEST_F(CoreEventsTest, AnotherEventOfTheSameNameIsARefusal) {
 }
 
 TEST_F(CoreEventsTest, ADestructorOnTheEventLoopEndsTheWrites) {
-  sink_->answer([](const FakeSink::Call&) { throw std::runtime_error("fake error"); });
-  recorder()->record(make_event());
-  call(1);
-  ASSERT_TRUE(eventually([&] { return clock_->sleepers() == 1; }));
+  fail_once();
   std::promise<void> gone;
   boost::asio::post(loop_->context(), [&] {
     broadcaster_.reset();
@@ -612,9 +647,7 @@ TEST_F(SeriesEventsTest, AnEndedSeriesIsWrittenOnceMore) {
 TEST_F(SeriesEventsTest, ASeriesOfADeletedEventIsCreated) {
   recorder()->record(make_event());
   call(1);
-  sink_->answer([](const FakeSink::Call& made) {
-    if (!made.create) throw api::StatusError::not_found("", "events", made.name);
-  });
+  forget_events();
   recorder()->record(make_event());
   const k8s::events::v1::Event again(call(3).event);
   EXPECT_EQ(again.series().count(), 2);
@@ -634,6 +667,24 @@ TEST_F(SeriesEventsTest, ASeriesWhoseEventExistsIsPatched) {
   recorder()->record(make_event());
   const FakeSink::Call last = call(4);
   EXPECT_FALSE(last.create);
+}
+
+TEST_F(SeriesEventsTest, AClockThatThrowsDropsOnlyItsEvent) {
+  const auto clock = std::make_shared<FragileClock>(clock_);
+  options_.clock = clock;
+  options_.max_requests = 1;
+  sink_->answer([](const FakeSink::Call& made) {
+    if (k8s::events::v1::Event(made.event).reason() == "Bad") throw std::runtime_error("no");
+  });
+  clock->sleep_fails = true;
+  recorder()->record(make_event("Bad"));
+  call(1);
+  clock->reading_fails = true;
+  recorder()->record(make_event("Worse"));
+  ASSERT_TRUE(eventually([&] { return !clock->reading_fails; }));
+  recorder()->record(make_event("Good"));
+  EXPECT_EQ(k8s::events::v1::Event(call(2).event).reason(), "Good");
+  EXPECT_TRUE(broadcaster().shutdown(1h));
 }
 
 TEST_F(SeriesEventsTest, EvictedObservationsAreCounted) {

@@ -43,6 +43,14 @@ class EventSeriesTest : public testing::Test {
     EXPECT_EQ(due.size(), 1U);
     return due.empty() ? std::string() : due[0];
   }
+  /// The key of a series of three whose last write is due.
+  std::string due_series() {
+    write(observe("started"));
+    write(observe("started"));
+    observe("started");
+    now_ += 6min;
+    return only_due();
+  }
 
   EventSeries series_{{6min, 30min}, 3};
   Clock::TimePoint now_{1000h};
@@ -121,11 +129,7 @@ TEST_F(EventSeriesTest, ASingleEventIsRemoved) {
 }
 
 TEST_F(EventSeriesTest, ASeriesThatContinuesDuringItsLastWriteIsKept) {
-  write(observe("started"));
-  write(observe("started"));
-  observe("started");
-  now_ += 6min;
-  const std::string due = only_due();
+  const std::string due = due_series();
   const auto begun = series_.begin(due);
   observe("started");
   EXPECT_FALSE(series_.end(due, *begun, true, now_));
@@ -184,11 +188,7 @@ TEST_F(EventSeriesTest, AnObservationKeepsASeriesFromBeingEvicted) {
 }
 
 TEST_F(EventSeriesTest, AnObservationBeforeTheLastWriteKeepsTheSeries) {
-  write(observe("started"));
-  write(observe("started"));
-  observe("started");
-  now_ += 6min;
-  const std::string due = only_due();
+  const std::string due = due_series();
   EXPECT_FALSE(observe("started").has_value());
   EXPECT_EQ(write(due).event.count, 4);
   EXPECT_EQ(series_.size(), 1U);

@@ -7,7 +7,6 @@
 #include <memory>
 #include <stdexcept>
 #include <thread>
-#include <vector>
 
 namespace lookout::workqueue {
 namespace {

@@ -5,9 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
-#include <set>
 #include <thread>
 
 #include "lookout/testing/fake_clock.h"

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "lookout/api/error.h"
+#include "lookout/tools/cache/detail/precedence.h"
 
 namespace lookout::cache {
 
@@ -26,7 +27,8 @@ namespace lookout::cache {
 ///
 /// No lock is held while `key_of`, `less` or T's own functions run, so they may use the heap. The
 /// order is a persistent tree (a treap): a change builds a new version next to the current one, and
-/// starts again if another change was committed first.
+/// starts again if another change was committed first. A bulk_add() that was overtaken takes
+/// precedence: other changes wait for it, for a limited time.
 template <class T>
 class Heap {
  public:
@@ -160,7 +162,7 @@ class Heap {
         arrived[place->second] = std::move(entry);
       }
     }
-    for (;;) {
+    const auto round = [&] {
       const State seen = state();
       NodePtr root = seen.root;
       std::vector<EntryPtr> added;
@@ -175,14 +177,18 @@ class Heap {
             root, std::make_shared<const Node>(Node{entry, mix(entry->arrival), nullptr, nullptr}));
         added.push_back(entry);
       }
-      if (commit(seen, root, added, replaced, true)) return;
-    }
+      return commit(seen, root, added, replaced, true);
+    };
+    // How often a single change may be overtaken before it takes precedence.
+    constexpr int kPatience = 100;
+    precedence_.repeat(arrived.size() > 1 ? 1 : kPatience, round);
   }
 
   /// Makes `root` the current tree, unless another change was committed since `seen`. (Entries that
   /// were looked up in between then belong to `seen`, too.)
   bool commit(const State& seen, const NodePtr& root, const std::vector<EntryPtr>& added,
               const std::vector<EntryPtr>& gone, bool inserts = false) {
+    precedence_.respect();
     const std::lock_guard lock(mutex_);
     if (inserts && closed_) throw InvalidArgument("the heap is closed");
     if (state_.version != seen.version) return false;
@@ -261,6 +267,7 @@ class Heap {
   const KeyOf key_of_;
   const Less less_;
   std::atomic<std::uint64_t> next_arrival_{0};
+  detail::Precedence precedence_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   // Guarded by mutex_. The entries are the same as in the tree.

@@ -1,4 +1,4 @@
-// Precedence: lets a large batch of changes finish while other threads keep changing the store.
+// Precedence: lets a slow change finish while other threads keep changing the same store.
 #pragma once
 
 #include <algorithm>
@@ -12,24 +12,28 @@
 
 namespace lookout::cache::detail {
 
-/// A batch is prepared without a lock, and prepared again if another writer came first. Small changes
-/// could overtake a large batch for ever. So an overtaken batch takes precedence: other writers wait
-/// before their turn.
+/// A change is prepared without a lock, and prepared again if another writer came first. Small
+/// changes could overtake a large one for ever. So an overtaken change takes precedence: other
+/// writers wait before their turn.
 ///
-/// They wait for a limited time only, because user code of the batch (index functions) may wait for
-/// them. If they overtake the batch nevertheless, they wait longer the next time. Thread-safe.
+/// They wait for a limited time only, because user code of the change (index functions) may wait for
+/// them. If they overtake the change nevertheless, they wait longer the next time. Thread-safe.
 class Precedence : public base::Pinned {
  public:
-  /// Repeats `round` until it returns true, which means that no other writer came first.
+  /// Repeats `round` until it returns true, which means that no other writer came first. Takes
+  /// precedence after `patience` rounds.
   template <class Round>
-  void repeat(Round round) {
-    if (round()) return;
+  void repeat(int patience, Round round) {
+    for (; patience > 0; --patience) {
+      if (round()) return;
+    }
     const End end{*this};
     for (std::chrono::nanoseconds time{0};;) {
       const auto begun = std::chrono::steady_clock::now();
       if (round()) return;
       time = std::max<std::chrono::nanoseconds>(
           2 * time, kRounds * (std::chrono::steady_clock::now() - begun));
+      time = std::min<std::chrono::nanoseconds>(time, kLongest);
       take(time);
     }
   }
@@ -45,6 +49,7 @@ class Precedence : public base::Pinned {
  private:
   /// How many rounds as long as the last one others wait.
   static constexpr int kRounds = 4;
+  static constexpr std::chrono::minutes kLongest{1};
 
   struct End {
     ~End() { precedence.end(); }
