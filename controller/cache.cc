@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <random>
 #include <set>
 #include <utility>
@@ -129,8 +128,8 @@ bool agrees(const CachedKind& kind, const KindOptions& options) {
 
 }  // namespace
 
-bool CachedKind::refused(const Part& part) const {
-  if (parts.size() == 1 || part.informer->has_synced()) return false;
+bool CachedKind::forbidden(const Part& part) {
+  if (part.informer->has_synced()) return false;
   const auto failure = part.informer->last_failure();
   // (401 concerns all namespaces: the caches are not complete.)
   return failure && failure->status == 403;

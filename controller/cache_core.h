@@ -48,9 +48,10 @@ class CachedKind {
   /// The index functions; null: only the index by namespace. Guarded by the same mutex.
   std::shared_ptr<const cache::Indexers> indexers;
 
-  /// True if the server refuses the namespace of a part (403) and there are other parts, which are
-  /// used without it.
-  bool refused(const Part& part) const;
+  /// True if the server refuses to list a part (403), which has never been complete.
+  static bool forbidden(const Part& part);
+  /// The same, if there are other parts, which are used without it.
+  bool refused(const Part& part) const { return parts.size() > 1 && forbidden(part); }
   /// Null if the namespace is not watched.
   const Part* part_for(std::string_view ns) const;
   /// True if the selectors match the object.
@@ -102,9 +103,13 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
   api::Resource resource_of(const api::GroupVersionKind& gvk) const;
   std::vector<std::shared_ptr<const CachedKind>> kinds() const;
 
-  /// Notes that a manager runs this cache of another cluster. Returns false if one did so before.
-  bool adopt() { return !adopted_.exchange(true); }
-  bool adopted() const { return adopted_; }
+  /// Notes that the manager with the cache `manager` runs this one of another cluster. Returns false if
+  /// there was a manager before.
+  bool adopt(const CacheCore& manager) {
+    const CacheCore* none = nullptr;
+    return manager_.compare_exchange_strong(none, &manager);
+  }
+  bool is_adopted_by(const CacheCore& manager) const { return manager_ == &manager; }
   /// start() will follow: reads wait for it from now on.
   void expect_start() { expected_ = true; }
   /// Starts all informers, including those that are declared later.
@@ -152,7 +157,7 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
   const std::shared_ptr<WriteBarrier> barrier_;
   informer::SharedInformerFactory factory_;
   std::atomic<bool> expected_{false};
-  std::atomic<bool> adopted_{false};
+  std::atomic<const CacheCore*> manager_{nullptr};
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   std::vector<std::shared_ptr<CachedKind>> kinds_;

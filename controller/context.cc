@@ -141,8 +141,11 @@ namespace {
 /// True if this write removed the object: a deleted object is removed with its last finalizer.
 bool has_gone(const api::Object& written) {
   const auto metadata = written.metadata();
-  return is_being_deleted(written) && metadata.finalizers().empty() &&
-         metadata.deletion_grace_period_seconds().value_or(0) == 0;
+  if (!is_being_deleted(written) || !metadata.finalizers().empty()) return false;
+  // A namespace stays until a controller has emptied it and removed these finalizers.
+  const bool is_namespace = written.kind() == "Namespace" && written.api_version() == "v1";
+  if (is_namespace && !written["spec"]["finalizers"].empty()) return false;
+  return metadata.deletion_grace_period_seconds().value_or(0) == 0;
 }
 
 }  // namespace
@@ -260,6 +263,8 @@ Awaitable<bool> Context::async_remove_object(api::Resource resource, api::Object
 }
 
 Awaitable<api::Object> Context::async_current(api::Resource resource, Request request) {
+  // The object is created without the request's namespace, too.
+  if (!resource.namespaced) request.ns.clear();
   const auto kind = environment_->cache->find(resource, false);
   if (kind && kind->complete_in(request.ns)) {
     api::Object found = view().find(resource, false, request);

@@ -10,7 +10,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <cstddef>
 #include <exception>
-#include <thread>
 #include <utility>
 
 #include "controller/in_source.h"
@@ -406,7 +405,7 @@ std::shared_ptr<Attachment> ControllerCore::attachment(std::shared_ptr<const Cac
 std::shared_ptr<CacheCore> ControllerCore::cache_of(const Watch& watch) const {
   if (!watch.cluster) return environment_->cache;
   const auto& out = watch.cluster->cache().core();
-  if (out->adopted()) return out;
+  if (out->is_adopted_by(*environment_->cache)) return out;
   throw InvalidArgument(fmt::format("controller {}: add the cluster {} to the manager first",
                                     name(), watch.cluster->name()));
 }

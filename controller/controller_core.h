@@ -71,7 +71,7 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   std::shared_ptr<Attachment> attachment(std::shared_ptr<const CachedKind> kind, Watch watch,
                                          std::function<void()> detached = {});
   std::shared_ptr<Attachment> attach(std::shared_ptr<Attachment> source);
-  /// The cache of a watch's cluster. Throws InvalidArgument if no manager has it.
+  /// The cache of a watch's cluster. Throws InvalidArgument if the manager does not have it.
   std::shared_ptr<CacheCore> cache_of(const Watch& watch) const;
   SourceContext source_context() const;
   void work();

@@ -8,6 +8,7 @@
 #include <exception>
 #include <optional>
 
+#include "controller/waiting.h"
 #include "lookout/base/detail/log.h"
 
 namespace lookout::controller::detail {
@@ -15,16 +16,8 @@ namespace {
 
 using http::Response;
 
-/// The reason for a failure.
-std::optional<std::string> run(const HealthCheck& check) {
-  try {
-    return check();
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "it threw something that is not a std::exception";
-  }
-}
+/// A check with this many calls that have not returned is not called: each of them occupies a thread.
+constexpr int kMostCalls = 16;
 
 http::ServerOptions listen_options(const std::string& address) {
   http::ServerOptions out;
@@ -52,9 +45,9 @@ void HealthPage::add(std::string name, HealthCheck check) {
     throw InvalidArgument(fmt::format("\"{}\" is not a valid name for a check", name));
   const std::lock_guard lock(mutex_);
   for (const auto& each : checks_) {
-    if (each.first == name) throw InvalidArgument(fmt::format("{}: {} is taken", name_, name));
+    if (each.name == name) throw InvalidArgument(fmt::format("{}: {} is taken", name_, name));
   }
-  checks_.emplace_back(std::move(name), std::move(check));
+  checks_.push_back({std::move(name), std::move(check)});
 }
 
 std::vector<HealthPage::Check> HealthPage::checks() const {
@@ -63,16 +56,34 @@ std::vector<HealthPage::Check> HealthPage::checks() const {
     const std::lock_guard lock(mutex_);
     out = checks_;
   }
-  if (out.empty()) out.emplace_back("ping", [] { return std::nullopt; });
-  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (out.empty()) out.push_back({"ping", [] { return std::nullopt; }});
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return out;
+}
+
+std::optional<std::string> HealthPage::run(const Check& check) {
+  const int before = check.calls->fetch_add(1);
+  std::optional<std::string> out;
+  if (before >= kMostCalls) {
+    out = fmt::format("{} calls of it have not returned", before);
+  } else {
+    try {
+      out = check.check();
+    } catch (const std::exception& e) {
+      out = e.what();
+    } catch (...) {
+      out = "it threw something that is not a std::exception";
+    }
+  }
+  --*check.calls;
   return out;
 }
 
 Response HealthPage::answer(const http::Request& request, std::string_view path) const {
   const auto all = checks();
   if (!path.empty() && path != "/") {
-    for (const auto& [name, check] : all) {
-      if (path.substr(1) != name) continue;
+    for (const Check& check : all) {
+      if (path.substr(1) != check.name) continue;
       const auto wrong = run(check);
       if (!wrong) return Response::text(200, "ok");
       return Response::text(500, fmt::format("internal server error: {}\n", *wrong));
@@ -88,7 +99,8 @@ Response HealthPage::answer(const http::Request& request, std::string_view path)
   }
   std::string details;
   bool failed = false;
-  for (const auto& [name, check] : all) {
+  for (const Check& check : all) {
+    const std::string& name = check.name;
     const auto at = std::find(excluded.begin(), excluded.end(), name);
     if (at != excluded.end()) {
       excluded.erase(std::remove(excluded.begin(), excluded.end(), std::string_view(name)),
@@ -112,8 +124,8 @@ Response HealthPage::answer(const http::Request& request, std::string_view path)
   return Response::text(200, "ok");
 }
 
-HttpPages::HttpPages(const std::string& address, Handler handler, PageAccess access)
-    : handler_(std::move(handler)), access_(std::move(access)) {
+HttpPages::HttpPages(const std::string& address, Handler handler, Calls calls, PageAccess access)
+    : handler_(std::move(handler)), calls_(calls), access_(std::move(access)) {
   const auto error = [](int status, const std::string& message) {
     return Response::text(status, message + "\n");
   };
@@ -131,7 +143,20 @@ Awaitable<Response> HttpPages::answer(http::Request request) {
   }
   if (request.method != "GET" && request.method != "HEAD")
     co_return Response::text(405, "405 method not allowed\n");
-  co_return handler_(request);
+  if (calls_ == Calls::kOneAtATime) co_return handler_(request);
+  co_return co_await handle_on_thread(std::move(request));
+}
+
+Awaitable<Response> HttpPages::handle_on_thread(http::Request request) {
+  struct Call {
+    http::Request request;
+    Response response;
+  };
+  const auto call = std::make_shared<Call>();
+  call->request = std::move(request);
+  const std::function<void()> task = [this, call] { call->response = handler_(call->request); };
+  co_await uncancelled(on_thread(Clock::real(), task));
+  co_return std::move(call->response);
 }
 
 void HttpPages::stop() { server_->stop(std::chrono::seconds(1)); }

@@ -1,10 +1,12 @@
 // The HTTP pages of a manager.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,9 +30,16 @@ class HealthPage {
   http::Response answer(const http::Request& request, std::string_view path) const;
 
  private:
-  using Check = std::pair<std::string, HealthCheck>;
+  struct Check {
+    std::string name;
+    HealthCheck check;
+    /// The calls that have not returned.
+    std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
+  };
 
   std::vector<Check> checks() const;
+  /// The reason for a failure.
+  static std::optional<std::string> run(const Check& check);
 
   const std::string name_;
   mutable std::mutex mutex_;
@@ -50,9 +59,13 @@ class HttpPages {
  public:
   using Handler = std::function<http::Response(const http::Request& request)>;
 
+  /// Where the handler runs: on the server's only thread, or each call on a thread of its own, so that one
+  /// that hangs delays no other request.
+  enum class Calls { kOneAtATime, kConcurrent };
+
   /// Listens immediately. `address`: ":8080" or "127.0.0.1:0". Throws InvalidArgument if it is invalid, and
   /// Error if it cannot be bound.
-  HttpPages(const std::string& address, Handler handler, PageAccess access = {});
+  HttpPages(const std::string& address, Handler handler, Calls calls, PageAccess access = {});
 
   std::uint16_t port() const { return server_->port(); }
   void start() { server_->start(); }
@@ -61,8 +74,10 @@ class HttpPages {
 
  private:
   Awaitable<http::Response> answer(http::Request request);
+  Awaitable<http::Response> handle_on_thread(http::Request request);
 
   const Handler handler_;
+  const Calls calls_;
   const PageAccess access_;
   std::unique_ptr<http::Server> server_;
 };

@@ -1,7 +1,6 @@
 #include "lookout/controller/logger.h"
 
 #include <exception>
-#include <utility>
 
 namespace lookout::controller {
 

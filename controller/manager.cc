@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/strand.hpp>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +17,7 @@
 #include "controller/controller_core.h"
 #include "controller/http_pages.h"
 #include "controller/lease_events.h"
+#include "controller/stages.h"
 #include "controller/waiting.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/http/transport.h"
@@ -31,24 +29,9 @@ namespace lookout::controller {
 namespace {
 
 using detail::ControllerCore;
-
-/// The order of the start; kWarmUp and kCaches are the manager's own.
-enum class Stage { kServers, kWebhooks, kOthers, kWarmUp, kLeader };
-constexpr std::size_t kStages = 5;
-
-Stage stage_of(RunnableGroup group) {
-  switch (group) {
-    case RunnableGroup::kServers:
-      return Stage::kServers;
-    case RunnableGroup::kWebhooks:
-      return Stage::kWebhooks;
-    case RunnableGroup::kOthers:
-      return Stage::kOthers;
-    case RunnableGroup::kLeader:
-      break;
-  }
-  return Stage::kLeader;
-}
+using detail::Stage;
+using detail::stage_of;
+using detail::Stages;
 
 /// The namespace of this process's pod, if it runs in one.
 std::string own_namespace() {
@@ -107,7 +90,10 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       : client_(std::move(client)),
         options_(std::move(options)),
         clock_(options_.clock ? options_.clock : Clock::real()),
-        cache_(client_, cache_options()) {
+        cache_(client_, cache_options()),
+        stages_(std::make_shared<Stages>(
+            client_.shared_loop(), clock_, [this](std::exception_ptr error) { fail(error); },
+            [this](const std::vector<std::string>& names) { overrun(names); })) {
     if (!options_.controllers.name.empty() || options_.controllers.rate_limiter) {
       throw InvalidArgument(
           "ManagerOptions::controllers: a name and a rate limiter belong to one controller: set "
@@ -124,47 +110,20 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       ready_.add("caches", [this] { return cache_.check(options_.max_cache_staleness); });
     if (!detail::is_off(options_.health_listen)) {
       health_server_ = std::make_unique<detail::HttpPages>(
-          options_.health_listen, [this](const auto& request) { return answer_health(request); });
+          options_.health_listen, [this](const auto& request) { return answer_health(request); },
+          detail::HttpPages::Calls::kConcurrent);
     }
     if (!detail::is_off(options_.metrics_listen)) {
       metrics_server_ = std::make_unique<detail::HttpPages>(
           options_.metrics_listen, [this](const auto& request) { return answer_metrics(request); },
-          metrics_access());
+          detail::HttpPages::Calls::kOneAtATime, metrics_access());
     }
     if (metrics_certificates_) {
-      add(
+      stages_->add(
           "certificate of /metrics",
           [this](std::stop_token stop) { return watch_certificates(std::move(stop)); },
           Stage::kServers);
     }
-  }
-
-  void add(std::string name, AsyncRun run, Stage stage) {
-    const auto entry = std::make_shared<Entry>();
-    entry->name = std::move(name);
-    entry->stage = stage;
-    entry->run = std::move(run);
-    bool start_now = false;
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopping_) {
-        throw InvalidArgument(
-            fmt::format("{}: the manager stops, nothing can be added any more", entry->name));
-      }
-      entries_.push_back(entry);
-      start_now = running_[static_cast<std::size_t>(stage)];
-      entry->started = start_now;
-    }
-    if (start_now) start(entry);
-  }
-
-  void add_blocking(std::string name, Run run, Stage stage) {
-    const auto on_a_thread = [clock = clock_,
-                              run = std::move(run)](std::stop_token stop) -> Awaitable<void> {
-      const std::function<void()> task = [&run, stop] { run(stop); };
-      co_await detail::on_thread(clock, task);
-    };
-    add(std::move(name), on_a_thread, stage);
   }
 
   Controller add(ControllerSpec spec) {
@@ -196,7 +155,8 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
                 each->name()));
           }
         }
-        if (stopping_) throw InvalidArgument("the manager is stopping: no controller can be added");
+        if (stages_->stopping())
+          throw InvalidArgument("the manager is stopping: no controller can be added");
       }
       core = ControllerCore::create(std::move(spec), std::move(environment), options_.concurrency,
                                     clock_);
@@ -212,11 +172,11 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     }
     const std::string name = "controller " + core->name();
     if (core->options().warm_up) {
-      add(
+      stages_->add(
           name + ", its sources",
           [core](std::stop_token stop) { return core->warm_up(std::move(stop)); }, Stage::kWarmUp);
     }
-    add(
+    stages_->add(
         name, [core](std::stop_token stop) { return core->run(std::move(stop)); },
         core->options().needs_leader_election ? Stage::kLeader : Stage::kOthers);
     return Controller(core);
@@ -233,12 +193,13 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     bool begun = false;
     {
       const std::lock_guard lock(mutex_);
-      if (stopping_) throw InvalidArgument("the manager is stopping: no cluster can be added");
+      if (stages_->stopping())
+        throw InvalidArgument("the manager is stopping: no cluster can be added");
       for (const auto& each : clusters_) {
         if (each->name() == name)
           throw InvalidArgument(fmt::format("there is a cluster of the name {} already", name));
       }
-      if (!core->adopt())
+      if (!core->adopt(*cache_.core()))
         throw InvalidArgument(fmt::format("cluster {}: it has a manager already", name));
       clusters_.push_back(cluster);
       begun = caches_begun_;
@@ -259,6 +220,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   detail::HealthPage& health() { return health_; }
   detail::HealthPage& ready() { return ready_; }
   Cache& cache() { return cache_; }
+  Stages& stages() { return *stages_; }
   const rest::Client& client() const { return client_; }
   const ManagerOptions& options() const { return options_; }
 
@@ -285,8 +247,8 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   bool is_leader() const {
+    if (!elector_) return stages_->started(Stage::kLeader) && !work_done_.stop_requested();
     const std::lock_guard lock(mutex_);
-    if (!elector_) return running_[static_cast<std::size_t>(Stage::kLeader)];
     return leadership_ && leadership_->valid();
   }
   std::optional<leaderelection::Leadership> leadership() const {
@@ -294,11 +256,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     if (!leadership_) return std::nullopt;
     return *leadership_;
   }
-  std::optional<Clock::Duration> stop_time_left() const {
-    const std::lock_guard lock(mutex_);
-    if (!bounded_) return std::nullopt;
-    return std::max(deadline_ - clock_->now(), Clock::Duration::zero());
-  }
+  std::optional<Clock::Duration> stop_time_left() const { return stages_->time_left(); }
   std::uint16_t health_port() const { return health_server_ ? health_server_->port() : 0; }
   std::uint16_t metrics_port() const { return metrics_server_ ? metrics_server_->port() : 0; }
 
@@ -313,7 +271,9 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     for (const auto& cluster : clusters()) {
       const std::size_t first = out.size();
       cluster->cache().collect(out);
-      cluster->client().metrics()->collect(out);
+      // A further cache of the own cluster may have the own client.
+      if (cluster->client().metrics() != client_.metrics())
+        cluster->client().metrics()->collect(out);
       for (std::size_t i = first; i < out.size(); ++i)
         out[i].labels.emplace_back("cluster", cluster->name());
     }
@@ -324,15 +284,6 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   }
 
  private:
-  struct Entry {
-    std::string name;
-    Stage stage = Stage::kLeader;
-    AsyncRun run;
-    bool started = false;  // guarded by the manager's mutex
-    std::stop_source stop;
-    std::stop_source ended;
-  };
-
   /// The leadership, for the check when a write is sent; it may outlive the manager.
   class Term {
    public:
@@ -360,6 +311,17 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     return fmt::format("{}", fmt::join(out, ", "));
   }
 
+  /// The time limit of a stop; empty: none.
+  std::optional<std::chrono::milliseconds> grace(bool lost) const {
+    if (lost) return std::chrono::milliseconds(0);
+    const auto given = options_.graceful_shutdown_timeout;
+    return given.count() < 0 ? std::nullopt : std::optional(given);
+  }
+
+  std::vector<std::shared_ptr<ControllerCore>> controllers() const {
+    const std::lock_guard lock(mutex_);
+    return controllers_;
+  }
   std::vector<std::shared_ptr<Cluster>> clusters() const {
     const std::lock_guard lock(mutex_);
     return clusters_;
@@ -428,55 +390,6 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
 
   // ------------------------------------------------------------------------------ start
 
-  void start(const std::shared_ptr<Entry>& entry) {
-    const auto run = [](std::shared_ptr<Entry> what) -> Awaitable<void> {
-      co_await what->run(what->stop.get_token());
-    };
-    boost::asio::co_spawn(
-        boost::asio::make_strand(client_.loop().context()), run(entry),
-        [self = shared_from_this(), entry](const std::exception_ptr& error) {
-          if (error) {
-            // A failure during the stop is only logged: usually it is caused by the stop.
-            const bool stopping = entry->stop.stop_requested();
-            try {
-              std::rethrow_exception(error);
-            } catch (const std::exception& e) {
-              log::at(stopping ? log::Level::kWarn : log::Level::kError, "manager: {} failed{}: {}",
-                      entry->name, stopping ? " while it was stopped" : "", e.what());
-            } catch (...) {
-              log::error("manager: {} threw something that is not a std::exception", entry->name);
-            }
-            if (!stopping) self->fail(error);
-          }
-          entry->ended.request_stop();
-        });
-  }
-
-  /// Starts a stage, unless the manager stops.
-  void start(Stage stage) {
-    std::vector<std::shared_ptr<Entry>> entries;
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopping_) return;
-      running_[static_cast<std::size_t>(stage)] = true;
-      for (const auto& entry : entries_) {
-        if (entry->stage != stage || entry->started) continue;
-        entry->started = true;
-        entries.push_back(entry);
-      }
-    }
-    for (const auto& entry : entries) start(entry);
-  }
-
-  std::vector<std::shared_ptr<Entry>> started(Stage stage) const {
-    std::vector<std::shared_ptr<Entry>> out;
-    const std::lock_guard lock(mutex_);
-    for (const auto& entry : entries_) {
-      if (entry->stage == stage && entry->started) out.push_back(entry);
-    }
-    return out;
-  }
-
   Awaitable<void> start_all() {
     const std::stop_token wake = wake_.get_token();
     for (const auto& cache : caches()) cache->expect_start();
@@ -488,26 +401,21 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       metrics_server_->start();
       log::info("manager: serves /metrics on port {}", metrics_server_->port());
     }
-    start(Stage::kServers);
-    start(Stage::kWebhooks);
+    stages_->start(Stage::kServers);
+    stages_->start(Stage::kWebhooks);
     const auto began = clock_->now();
     const std::string synced = co_await start_caches(wake);
     if (wake.stop_requested()) co_return;
     if (!synced.empty())
       log::info("manager: caches synced in {}: {}", seconds_since(began), synced);
-    start(Stage::kOthers);
-    start(Stage::kWarmUp);
-    for (const auto& entry : started(Stage::kWarmUp)) {
-      std::stop_source either;
-      const std::stop_callback on_wake(wake, [&] { either.request_stop(); });
-      const std::stop_callback on_end(entry->ended.get_token(), [&] { either.request_stop(); });
-      co_await detail::wait_for(clock_, either.get_token());
-    }
+    stages_->start(Stage::kOthers);
+    stages_->start(Stage::kWarmUp);
+    co_await stages_->wait_for_end(Stage::kWarmUp, wake);
     if (wake.stop_requested()) co_return;
     if (elector_) {
       campaign();
     } else {
-      start(Stage::kLeader);
+      stages_->start(Stage::kLeader);
     }
   }
 
@@ -545,7 +453,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
         [self = shared_from_this()](const std::exception_ptr& error, leaderelection::End end) {
           if (error) {
             self->fail(error);
-          } else if (end == leaderelection::End::kLost) {
+          } else if (end == leaderelection::End::kLost && !self->stages_->stopping()) {
             self->lose();
           }
           self->elector_ended_.request_stop();
@@ -553,22 +461,17 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   Awaitable<void> lead(leaderelection::Leadership leadership) {
+    if (stages_->stopping()) co_return;
     {
       const std::lock_guard lock(mutex_);
-      if (stopping_) co_return;
       leadership_ = std::make_unique<leaderelection::Leadership>(leadership);
       term_->begin(leadership);
     }
     const std::stop_token end = leadership.stop();
     co_await catch_up(end);
-    if (!end.stop_requested()) start(Stage::kLeader);
+    if (!end.stop_requested()) stages_->start(Stage::kLeader);
     co_await detail::wait_for(clock_, end);
-    bool orderly = false;
-    {
-      const std::lock_guard lock(mutex_);
-      orderly = stopping_;
-    }
-    if (!orderly) lose();
+    if (!stages_->stopping()) lose();
     co_await detail::wait_for(clock_, work_done_.get_token());
   }
 
@@ -601,43 +504,29 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   // ------------------------------------------------------------------------------ stop
 
   Awaitable<void> stop_all() {
-    bool lost = false;
-    std::vector<std::shared_ptr<ControllerCore>> controllers;
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-      lost = lost_;
-      controllers = controllers_;
-      bounded_ = lost || options_.graceful_shutdown_timeout.count() >= 0;
-      const auto grace = lost ? std::chrono::milliseconds(0) : options_.graceful_shutdown_timeout;
-      deadline_ =
-          detail::end_of(bounded_ ? grace : std::chrono::milliseconds::max(), clock_->now());
-    }
+    const bool lost = was_lost();
+    stages_->begin_stop(grace(lost));
     // While work ends, the elector keeps renewing; a waiting candidate ends.
     elector_stop_.request_stop();
-    if (lost) {
-      for (std::size_t i = 0; i < kStages; ++i) {
-        for (const auto& entry : started(static_cast<Stage>(i))) entry->stop.request_stop();
-      }
-    }
-    co_await stop(Stage::kOthers);
-    co_await stop(Stage::kWarmUp);
-    co_await stop(Stage::kLeader);
-    const std::function<void()> end_controllers = [controllers] {
-      for (const auto& controller : controllers) controller->end();
+    if (lost) stages_->request_stop();
+    co_await stages_->stop(Stage::kOthers);
+    co_await stages_->stop(Stage::kWarmUp);
+    co_await stages_->stop(Stage::kLeader);
+    const std::function<void()> end_controllers = [this] {
+      for (const auto& controller : controllers()) controller->end();
     };
-    co_await end(end_controllers);
+    co_await stages_->run_part("the sources of controllers", end_controllers);
     const std::function<void()> end_caches = [this] {
       for (const auto& cache : caches()) cache->shutdown();
     };
-    co_await end(end_caches);
-    co_await stop(Stage::kWebhooks);
-    co_await stop(Stage::kServers);
+    co_await stages_->run_part("the caches", end_caches);
+    co_await stages_->stop(Stage::kWebhooks);
+    co_await stages_->stop(Stage::kServers);
     const std::function<void()> end_servers = [this] {
       if (health_server_) health_server_->stop();
       if (metrics_server_) metrics_server_->stop();
     };
-    co_await end(end_servers);
+    co_await stages_->run_part("the HTTP servers", end_servers);
     work_done_.request_stop();
     bool campaigning = false;
     {
@@ -646,50 +535,17 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     }
     if (!campaigning) co_return;
     // An unresponsive server must not delay the stop: other candidates then wait for the lease to expire.
-    const auto until = std::max(deadline_, clock_->now() + kLeastTimeToRelease);
+    const auto until = std::max(stages_->deadline(), clock_->now() + kLeastTimeToRelease);
     const bool released = co_await detail::wait_until(clock_, elector_ended_.get_token(), until);
     if (released) co_return;
     elector_->give_up_release();
     co_await detail::wait_for(clock_, elector_ended_.get_token());
   }
 
-  /// Ends a part of the manager, on its own thread. A failure does not affect the other parts.
-  Awaitable<void> end(std::function<void()> part) {
-    try {
-      co_await detail::on_thread(clock_, std::move(part));
-    } catch (...) {
-      log::error("manager: a part of it could not be stopped");
-      fail(std::current_exception());
-    }
-  }
-
-  Awaitable<void> stop(Stage stage) {
-    const auto entries = started(stage);
-    for (const auto& entry : entries) entry->stop.request_stop();
-    for (const auto& entry : entries) {
-      const std::stop_token ended = entry->ended.get_token();
-      if (!overrun_) {
-        const bool in_time = co_await detail::wait_until(clock_, ended, deadline_);
-        if (!in_time) overrun(entries);
-      }
-      co_await detail::wait_for(clock_, ended);
-    }
-  }
-
-  /// The stop exceeds its time limit: reports the running parts, once.
-  void overrun(const std::vector<std::shared_ptr<Entry>>& entries) {
-    overrun_ = true;
-    std::vector<std::string> late;
-    for (const auto& entry : entries) {
-      if (!entry->ended.stop_requested()) late.push_back(entry->name);
-    }
-    std::vector<std::shared_ptr<ControllerCore>> controllers;
-    {
-      const std::lock_guard lock(mutex_);
-      controllers = controllers_;
-    }
+  /// The stop exceeds its time limit: reports the running parts.
+  void overrun(const std::vector<std::string>& late) {
     std::vector<std::string> keys;
-    for (const auto& controller : controllers) {
+    for (const auto& controller : controllers()) {
       for (const std::string& key : controller->running())
         keys.push_back(controller->name() + " " + key);
     }
@@ -734,6 +590,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   const ManagerOptions options_;
   const std::shared_ptr<Clock> clock_;
   Cache cache_;
+  const std::shared_ptr<Stages> stages_;
   std::unique_ptr<leaderelection::LeaderElector> elector_;
   detail::HealthPage health_{"healthz"};
   detail::HealthPage ready_{"readyz"};
@@ -742,22 +599,16 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   std::stop_source elector_stop_;   // ends the candidacy
   std::stop_source elector_ended_;  // the candidacy has ended
   std::stop_source work_done_;      // everything has stopped: the lease may be released
-  bool overrun_ = false;            // in run()
 
   std::mutex adding_;  // one controller at a time
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   bool begun_ = false;
-  bool stopping_ = false;
-  Clock::TimePoint deadline_{};  // of the stop; set once, with stopping_
-  bool bounded_ = false;         // true if there is a deadline
   bool lost_ = false;
   bool campaigning_ = false;
-  std::array<bool, kStages> running_{};
   std::exception_ptr error_;
   std::unique_ptr<leaderelection::Leadership> leadership_;
   const std::shared_ptr<Term> term_ = std::make_shared<Term>();
-  std::vector<std::shared_ptr<Entry>> entries_;
   std::vector<std::shared_ptr<ControllerCore>> controllers_;
   std::vector<std::shared_ptr<const metrics::Source>> metrics_;
   std::vector<std::shared_ptr<Cluster>> clusters_;
@@ -779,10 +630,10 @@ const ControllerOptions& Manager::controller_defaults() const {
   return impl_->options().controllers;
 }
 void Manager::add(std::string name, Run run, RunnableGroup group) {
-  impl_->add_blocking(std::move(name), std::move(run), stage_of(group));
+  impl_->stages().add_blocking(std::move(name), std::move(run), stage_of(group));
 }
 void Manager::add_async(std::string name, AsyncRun run, RunnableGroup group) {
-  impl_->add(std::move(name), std::move(run), stage_of(group));
+  impl_->stages().add(std::move(name), std::move(run), stage_of(group));
 }
 void Manager::add(const std::shared_ptr<Cluster>& cluster) { impl_->add(cluster); }
 Controller Manager::add(ControllerSpec spec) { return impl_->add(std::move(spec)); }

@@ -3,10 +3,10 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "lookout/base/detail/log.h"
@@ -48,9 +48,15 @@ void ManagerFlags::apply_to(ManagerOptions& options, const std::string& name,
   options.metrics_listen = metrics_listen;
   options.health_listen = health_listen;
   if (metrics_secure && !options.secure_metrics) options.secure_metrics.emplace();
-  if (metrics_secure && !metrics_cert_dir.empty())
+  if (options.secure_metrics && !metrics_cert_dir.empty())
     options.secure_metrics->cert_dir = metrics_cert_dir;
-  if (!namespaces.empty()) options.cache.namespaces = namespaces;
+  if (!namespaces.empty()) {
+    options.cache.namespaces = namespaces;
+    // Those with selectors of their own are watched in addition.
+    std::erase_if(options.cache.by_namespace, [this](const auto& single) {
+      return std::find(namespaces.begin(), namespaces.end(), single.first) == namespaces.end();
+    });
+  }
   if (!leader_elect) {
     options.leader_election.reset();
     return;

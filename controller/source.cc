@@ -1,7 +1,6 @@
 #include "lookout/controller/source.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <thread>

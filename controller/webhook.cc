@@ -232,8 +232,9 @@ class WebhookServer::Impl : public metrics::Source {
     const auto clock = Clock::real();
     while (!stop.stop_requested()) {
       if (certificates_) {
+        // Not in the pool, whose threads may all be blocked by handlers.
         const std::function<void()> look = [this] { certificates_->poll(); };
-        co_await in_pool(look);
+        co_await detail::on_thread(clock, look);
       }
       co_await clock->sleep(std::chrono::seconds(1), stop);
     }

@@ -34,7 +34,7 @@ bool went_back(Write& write, std::string_view cache_version) {
 
 bool seen(Write& write) {
   const CachedKind::Part* const part = write.kind->part_for(write.key.ns);
-  if (part == nullptr || write.kind->retired || write.kind->refused(*part)) return true;
+  if (part == nullptr || write.kind->retired || CachedKind::forbidden(*part)) return true;
   const cache::Snapshot now = part->informer->store().snapshot();
   if (went_back(write, now.resource_version())) return true;
   const api::Object object = now.get(write.key.ns, write.key.name);

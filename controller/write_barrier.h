@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,9 +39,10 @@ struct Write {
 /// Reports when the caches have seen a set of writes, or after a deadline.
 ///
 /// A cache has seen a write when it has this or a newer version of the object, when it has followed the
-/// server beyond that version, or, after a deletion, when the object is gone. A refused namespace counts
-/// as not cached. If the server's history begins anew (empty storage, a restored backup), the cache's
-/// version goes back; the write may be missing from the new history, so it counts as seen.
+/// server beyond that version, or, after a deletion, when the object is gone. A kind or namespace that the
+/// server refuses to list counts as not cached. If the server's history begins anew (empty storage, a
+/// restored backup), the cache's version goes back; the write may be missing from the new history, so it
+/// counts as seen.
 class WriteBarrier : public std::enable_shared_from_this<WriteBarrier> {
  public:
   WriteBarrier(const std::shared_ptr<EventLoop>& loop, std::shared_ptr<Clock> clock);

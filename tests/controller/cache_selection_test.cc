@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -413,6 +412,24 @@ TEST_F(CacheReadTest, MetadataHasIndexes) {
       [&] { return caches.view().by_index_metadata<ConfigMap>("app", "web").size() == 3; }));
   EXPECT_TRUE(caches.undeclare_metadata<ConfigMap>());
   EXPECT_THROW(caches.view().by_index_metadata<ConfigMap>("app", "web"), NotCachedError);
+}
+
+TEST_F(CacheSelectionTest, AClusterScopedObjectIsWrittenWhateverNamespaceTheRequestHas) {
+  Manager manager{client_};
+  manager.cache().declare<Namespace>();
+  std::atomic<int> unchanged{0};
+  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
+    if (request.ns != "a") return {};
+    const auto result = context.create_or_update<Namespace>(
+        Request(request.ns, "b"), [](const k8s::core::v1::NamespaceDraft& draft) {
+          draft.metadata().labels().set("seen", "yes");
+        });
+    EXPECT_NE(result.written, Written::kCreated);
+    if (result.written == Written::kUnchanged) ++unchanged;
+    return requeue_after(1ms);
+  });
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] { return unchanged > 0; }));
 }
 
 TEST_F(CacheReadTest, IndexesClusterScopedObjects) {

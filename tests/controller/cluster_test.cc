@@ -181,25 +181,35 @@ TEST_F(ClusterTest, ANewLeaderComparesTheCachesOfEachCluster) {
   EXPECT_EQ(lists_until_it_leads(true), lists_until_it_leads(false) + 1);
 }
 
+TEST_F(ClusterTest, TheRequestsOfASharedClientAreCountedOnce) {
+  const auto cluster = std::make_shared<Cluster>("west", client_);
+  Manager manager{client_};
+  manager.add(cluster);
+  client_.get_raw("/version");
+  const auto counted = values(manager, "rest_client_requests_total");
+  EXPECT_TRUE(counted.first.empty());
+  EXPECT_GT(counted.second, 0);
+}
+
 TEST_F(ClusterTest, InvalidUsesAreErrors) {
   EXPECT_THROW(Cluster("", west_), InvalidArgument);
   EXPECT_THROW(Cluster("a/b", west_), InvalidArgument);
   Manager manager{client_};
   EXPECT_THROW(manager.add(std::shared_ptr<Cluster>()), InvalidArgument);
   const auto cluster = west();
-  const auto watching = [&](const std::shared_ptr<Cluster>& other) {
+  const auto watching = [](Manager& by, const std::shared_ptr<Cluster>& other) {
     std::atomic<int> runs{0};
-    Builder<ConfigMap>(manager)
-        .watches<Secret>(same_key, {.cluster = other})
-        .reconcile(counting(runs));
+    Builder<ConfigMap>(by).watches<Secret>(same_key, {.cluster = other}).reconcile(counting(runs));
   };
-  EXPECT_THAT(refusal<InvalidArgument>([&] { watching(cluster); }),
+  EXPECT_THAT(refusal<InvalidArgument>([&] { watching(manager, cluster); }),
               HasSubstr("add the cluster west"));
   manager.add(cluster);
   EXPECT_THAT(refusal<InvalidArgument>([&] { manager.add(cluster); }),
               HasSubstr("there is a cluster of the name west"));
   Manager second{client_};
   EXPECT_THAT(refusal<InvalidArgument>([&] { second.add(cluster); }), HasSubstr("has a manager"));
+  EXPECT_THAT(refusal<InvalidArgument>([&] { watching(second, cluster); }),
+              HasSubstr("add the cluster west to the manager first"));
   const auto elsewhere =
       std::make_shared<Cluster>("far", rest::Client(west_server_.client_config()));
   EXPECT_THAT(refusal<InvalidArgument>([&] { manager.add(elsewhere); }), HasSubstr("event loop"));

@@ -72,6 +72,34 @@ class Running {
   std::future<void> ended_;
 };
 
+/// A runnable that ignores the stop until the manager reports that the shutdown takes too long.
+class DeafRunnable {
+ public:
+  void operator()(const std::stop_token&) {
+    begun_ = true;
+    EXPECT_TRUE(eventually([&] { return overrun_.load(); }));
+  }
+  /// For ManagerOptions::on_shutdown_overrun.
+  auto on_overrun() {
+    return [this] { overrun_ = true; };
+  }
+  /// Options with this graceful_shutdown_timeout.
+  ManagerOptions options(std::chrono::milliseconds timeout) {
+    ManagerOptions out;
+    out.graceful_shutdown_timeout = timeout;
+    out.on_shutdown_overrun = on_overrun();
+    return out;
+  }
+  bool has_begun() const {
+    return eventually([&] { return begun_.load(); });
+  }
+  bool overrun() const { return overrun_; }
+
+ private:
+  std::atomic<bool> begun_{false};
+  std::atomic<bool> overrun_{false};
+};
+
 /// A reconciler that only counts its runs.
 inline auto counting(std::atomic<int>& runs) {
   return [&runs](const Request&, Context&) -> Result {
@@ -79,6 +107,19 @@ inline auto counting(std::atomic<int>& runs) {
     return {};
   };
 }
+
+/// A server that grants only what roles and bindings allow.
+class RbacFixture : public testing::Test {
+ protected:
+  static apiserver::ServerOptions with_rbac() {
+    apiserver::ServerOptions out;
+    out.authorization = apiserver::Authorization::kRbac;
+    return out;
+  }
+
+  const apiserver::Server server_{with_rbac()};
+  const rest::Client admin_{server_.client_config()};
+};
 
 class ManagerFixture : public testing::Test {
  protected:

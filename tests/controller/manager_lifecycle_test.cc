@@ -10,6 +10,7 @@
 #include <boost/asio/strand.hpp>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -50,23 +51,19 @@ TEST_F(ManagerLifecycleTest, AnErrorDuringTheStopIsIgnored) {
 }
 
 TEST_F(ManagerLifecycleTest, TheFirstErrorIsKeptIfTheStopTimesOut) {
-  std::atomic<bool> begun{false};
-  std::atomic<bool> overrun{false};
+  DeafRunnable deaf;
   ManagerOptions options;
   options.graceful_shutdown_timeout = 10ms;
-  options.on_shutdown_overrun = [&] { overrun = true; };
+  options.on_shutdown_overrun = deaf.on_overrun();
   Manager manager{client_, options};
-  manager.add("deaf", [&](std::stop_token) {
-    begun = true;
-    EXPECT_TRUE(eventually([&] { return overrun.load(); }));
-  });
+  manager.add("deaf", std::ref(deaf));
   manager.add("fails", [&](std::stop_token) {
-    EXPECT_TRUE(eventually([&] { return begun.load(); }));
+    EXPECT_TRUE(deaf.has_begun());
     throw std::runtime_error("not feeling like that");
   });
   Running running(manager);
   EXPECT_EQ(error_of(running), "not feeling like that");
-  EXPECT_TRUE(overrun);
+  EXPECT_TRUE(deaf.overrun());
 }
 
 TEST_F(ManagerLifecycleTest, WithoutAGracefulTimeoutAStopWaitsForAllRunnables) {
@@ -134,21 +131,17 @@ TEST_F(ManagerLifecycleTest, ASyncTimeoutOf0IsTheDefault) {
 }
 
 TEST_F(ManagerLifecycleTest, ACallbackThatThrowsDoesNotBlockTheStop) {
-  std::atomic<bool> begun{false};
-  std::atomic<bool> overrun{false};
+  DeafRunnable deaf;
   ManagerOptions options = elected("a");
   options.graceful_shutdown_timeout = 10ms;
   options.on_shutdown_overrun = [&] {
-    overrun = true;
+    deaf.on_overrun()();
     throw 1;
   };
   Manager manager{client_, options};
-  manager.add("deaf", [&](std::stop_token) {
-    begun = true;
-    EXPECT_TRUE(eventually([&] { return overrun.load(); }));
-  });
+  manager.add("deaf", std::ref(deaf));
   Running running(manager);
-  ASSERT_TRUE(eventually([&] { return begun.load(); }));
+  ASSERT_TRUE(deaf.has_begun());
   EXPECT_THROW(running.stop(), ShutdownOverrunError);
   EXPECT_FALSE(manager.is_leader());
 }
@@ -285,6 +278,59 @@ TEST_F(ManagerLifecycleTest, AControllerThatIsAddedLateWaitsForItsCaches) {
   EXPECT_EQ(incomplete, 0);
 }
 
+TEST_F(ManagerLifecycleTest, RunnablesThatHaveEndedAreForgotten) {
+  Manager manager{client_};
+  auto held = std::make_shared<int>(0);
+  const std::weak_ptr<int> weak = held;
+  manager.add("short", [held = std::move(held)](std::stop_token) {});
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] {
+    manager.add("next", [](std::stop_token) {});
+    return weak.expired();
+  }));
+}
+
+TEST_F(ManagerLifecycleTest, NobodyLeadsAfterTheRun) {
+  Manager manager{client_};
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
+  running.stop();
+  EXPECT_FALSE(manager.is_leader());
+}
+
+TEST_F(ManagerLifecycleTest, ALeaseThatIsLostDuringTheStopIsNoFailure) {
+  Manager manager{client_, elected("us")};
+  std::atomic<bool> begun{false};
+  manager.add("slow", [&](std::stop_token stop) {
+    begun = true;
+    EXPECT_TRUE(stopped(stop));
+    client_.resource<k8s::coordination::v1::Lease>("default").patch(
+        "website", rest::PatchType::kMerge,
+        R"({"spec":{"holderIdentity":"thief","leaseDurationSeconds":60}})");
+    EXPECT_TRUE(eventually([&] { return !manager.is_leader(); }));
+  });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return begun.load(); }));
+  EXPECT_NO_THROW(running.stop());
+}
+
+TEST_F(ManagerLifecycleTest, ASourceThatDoesNotEndIsReported) {
+  put("m", "1");
+  DeafRunnable deaf;
+  ManagerOptions options;
+  options.graceful_shutdown_timeout = 10ms;
+  options.on_shutdown_overrun = deaf.on_overrun();
+  Manager manager{client_, options};
+  Builder<Secret>(manager)
+      .watches<ConfigMap>([&](const ConfigMap&, Enqueue&) { deaf({}); })
+      .reconcile([](Request, Context&) -> Result { return {}; });
+  Running running(manager);
+  ASSERT_TRUE(deaf.has_begun());
+  running.request_stop();
+  EXPECT_THAT(error_of(running), HasSubstr("still running: the sources of controllers"));
+  EXPECT_TRUE(deaf.overrun());
+}
+
 TEST_F(ManagerLifecycleTest, RejectsInvalidElectionOptions) {
   const auto make = [&](const auto& change) {
     LeaderElection election;
@@ -410,6 +456,52 @@ TEST_F(ManagerServersTest, ServeTheProgramsCountersWithTheirLabels) {
     return get(manager.metrics_port(), "/metrics")
                .find("own_conflicts_total{namespace=\"default\"} 1\n") != std::string::npos;
   }));
+}
+
+TEST_F(ManagerServersTest, ACheckThatHangsDelaysNoOtherRequest) {
+  constexpr int kMostCalls = 16;
+  test::Gate go_on;
+  std::atomic<int> calls{0};
+  ManagerOptions options = listening();
+  options.ready_when_caches_are_live = false;
+  Manager manager{client_, options};
+  manager.add_ready_check("database", [&]() -> std::optional<std::string> {
+    ++calls;
+    EXPECT_TRUE(go_on.wait());
+    return std::nullopt;
+  });
+  Running running(manager);
+  const auto port = manager.health_port();
+  std::vector<std::future<std::string>> hanging;
+  hanging.reserve(kMostCalls);
+  for (int i = 0; i < kMostCalls; ++i)
+    hanging.push_back(std::async(std::launch::async, [&] { return get(port, "/readyz"); }));
+  EXPECT_TRUE(eventually([&] { return calls == kMostCalls; }));
+  EXPECT_EQ(get(port, "/healthz"), "ok");
+  EXPECT_THAT(get(port, "/readyz/database"), HasSubstr("16 calls of it have not returned"));
+  go_on.open();
+  for (auto& each : hanging) EXPECT_EQ(test::get(each), "ok");
+  EXPECT_EQ(get(port, "/readyz"), "ok");
+}
+
+TEST_F(ManagerServersTest, ACheckThatDoesNotEndIsReported) {
+  DeafRunnable deaf;
+  ManagerOptions options = listening();
+  options.ready_when_caches_are_live = false;
+  options.graceful_shutdown_timeout = 10ms;
+  options.on_shutdown_overrun = deaf.on_overrun();
+  Manager manager{client_, options};
+  manager.add_ready_check("database", [&]() -> std::optional<std::string> {
+    deaf({});
+    return std::nullopt;
+  });
+  Running running(manager);
+  auto hanging = std::async(std::launch::async,
+                            [&, port = manager.health_port()] { return get(port, "/readyz"); });
+  ASSERT_TRUE(deaf.has_begun());
+  running.request_stop();
+  EXPECT_THAT(error_of(running), HasSubstr("still running: the HTTP servers"));
+  test::get(hanging);
 }
 
 TEST_F(ManagerServersTest, NoMetricsAreAnError) {

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "lookout/controller/builder.h"
 #include "lookout/k8s/coordination/v1.h"
 #include "tests/controller/manager_fixture.h"
+#include "tests/support/gate.h"
 
 namespace lookout::controller {
 namespace {
@@ -111,19 +114,38 @@ TEST_F(ManagerLogTest, StartAndStopAreLoggedOnce) {
   EXPECT_EQ(end.size(), 3u) << testing::PrintToString(end);
 }
 
+TEST_F(ManagerLogTest, AFailureDuringTheStopOfOthersIsOnlyLogged) {
+  lines_->take();
+  test::Gate stopping;
+  Manager manager{client_};
+  manager.add(
+      "server",
+      [&](std::stop_token) {
+        EXPECT_TRUE(stopping.wait());
+        throw std::runtime_error("there is nothing to serve");
+      },
+      RunnableGroup::kServers);
+  manager.add("work", [&](std::stop_token stop) {
+    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+    stopping.open();
+    EXPECT_TRUE(eventually([&] {
+      return count(lines_->take(), "server failed during the stop: there is nothing") == 1;
+    }));
+  });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
+  EXPECT_NO_THROW(running.stop());
+}
+
 TEST_F(ManagerLogTest, ALostLeaseIsTheReasonForTheStop) {
   lines_->take();
   ManagerOptions options = elected("us");
-  std::atomic<bool> leads{false};
-  std::atomic<bool> go_on{false};
-  options.on_shutdown_overrun = [&] { go_on = true; };
+  DeafRunnable deaf;
+  options.on_shutdown_overrun = deaf.on_overrun();
   Manager manager{client_, options};
-  manager.add("work", [&](std::stop_token) {
-    leads = true;
-    EXPECT_TRUE(eventually([&] { return go_on.load(); }));
-  });
+  manager.add("work", std::ref(deaf));
   Running running(manager);
-  ASSERT_TRUE(eventually([&] { return leads.load(); }));
+  ASSERT_TRUE(deaf.has_begun());
   client_.resource<k8s::coordination::v1::Lease>("default").patch(
       "website", rest::PatchType::kMerge,
       R"({"spec":{"holderIdentity":"thief","leaseDurationSeconds":60}})");

@@ -135,6 +135,29 @@ TEST_F(ProgramTest, ASlowStopEndsTheProcess) {
   EXPECT_THAT(test::read_file(log()), HasSubstr("exiting immediately"));
 }
 
+TEST(ManagerFlagsTest, NamespacesWithSelectorsOfTheirOwnAreLimited) {
+  ManagerFlags flags;
+  ManagerOptions options;
+  options.cache.by_namespace = {
+      {"", {}}, {"shop", {.label_selector = "app=web"}}, {"kube-system", {}}};
+  flags.apply_to(options, "website", {});
+  EXPECT_EQ(options.cache.by_namespace.size(), 3u);
+  flags.namespaces = {"shop", "blog"};
+  flags.apply_to(options, "website", {});
+  EXPECT_THAT(options.cache.namespaces, testing::ElementsAre("shop", "blog"));
+  ASSERT_EQ(options.cache.by_namespace.size(), 1u);
+  EXPECT_EQ(options.cache.by_namespace.at("shop").label_selector, "app=web");
+}
+
+TEST(ManagerFlagsTest, ACertificateIsForMetricsThatTheProgramSecures) {
+  ManagerFlags flags;
+  flags.metrics_cert_dir = "/certs";
+  ManagerOptions options;
+  options.secure_metrics.emplace();
+  flags.apply_to(options, "website", {});
+  EXPECT_EQ(options.secure_metrics->cert_dir, "/certs");
+}
+
 TEST(ManagerFlagsTest, ElectionKeepsItsDurationsAndFindsItsNamespace) {
   ManagerFlags flags;
   rest::Config config;

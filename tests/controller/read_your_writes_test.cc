@@ -23,6 +23,7 @@ namespace lookout::controller {
 namespace {
 
 using k8s::coordination::v1::Lease;
+using k8s::core::v1::Namespace;
 
 class ReadYourWritesTest : public ManagerFixture {
  protected:
@@ -210,6 +211,37 @@ TEST_F(ReadYourWritesTest, DeletionsAreAwaited) {
   EXPECT_EQ(runs, 1);
   door.gate.open();
   EXPECT_TRUE(eventually([&] { return runs == 2; }));
+}
+
+TEST_F(ReadYourWritesTest, TheEndOfATerminatingNamespaceIsNotAwaited) {
+  put("m", "1");
+  const auto namespaces = client_.resource<Namespace>();
+  namespaces.create(Namespace::draft("doomed"));
+  // It keeps the namespace.
+  const auto kept = ConfigMap::draft("kept", "doomed");
+  kept.metadata().finalizers().append("example.com/keep");
+  client_.resource<ConfigMap>("doomed").create(kept);
+  std::atomic<int> runs{0};
+  Manager manager{many_};
+  manager.cache().declare<Namespace>();
+  Builder<ConfigMap>(manager)
+      .options([](ControllerOptions& options) { options.write_timeout = 1h; })
+      .reconcile([&](Request request, Context& context) -> Result {
+        if (request.name != "m") return {};
+        const auto doomed = context.get<Namespace>(Request("", "doomed"));
+        if (++runs == 1) {
+          EXPECT_TRUE(context.remove(doomed));
+        } else if (runs == 2) {
+          EXPECT_TRUE(doomed.metadata().deletion_timestamp());
+          const auto change = doomed.edit();
+          change.metadata().labels().set("seen", "yes");
+          context.patch(change);
+        }
+        return runs < 3 ? requeue_after(1us) : done();
+      });
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] { return runs == 3; }));
+  EXPECT_TRUE(namespaces.find("doomed"));
 }
 
 TEST_F(ReadYourWritesTest, WritesOutsideTheCachesAreNotAwaited) {

@@ -17,14 +17,8 @@ namespace {
 
 using testing::StartsWith;
 
-class SecureMetricsTest : public testing::Test {
+class SecureMetricsTest : public RbacFixture {
  protected:
-  static apiserver::ServerOptions with_rbac() {
-    apiserver::ServerOptions out;
-    out.authorization = apiserver::Authorization::kRbac;
-    return out;
-  }
-
   static ManagerOptions secure(const SecureMetrics& how) {
     ManagerOptions out;
     out.metrics_listen = "127.0.0.1:0";
@@ -78,9 +72,6 @@ class SecureMetricsTest : public testing::Test {
       return e.kind() == rest::TransportError::Kind::kTls ? "another certificate" : e.what();
     }
   }
-
-  const apiserver::Server server_{with_rbac()};
-  const rest::Client admin_{server_.client_config()};
 };
 
 TEST_F(SecureMetricsTest, AuthenticatesAndAuthorizesClients) {

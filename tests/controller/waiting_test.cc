@@ -81,6 +81,14 @@ class UncancelledTest : public testing::Test {
                           stop_.get_token());
   }
 
+  bool has_begun() const {
+    return test::eventually([&] { return begun_.load(); });
+  }
+  void expect_end(Cancellable& call) const {
+    EXPECT_NO_THROW(call.end());
+    EXPECT_TRUE(ended_);
+  }
+
   std::stop_source stop_;
   std::atomic<bool> begun_{false};
   std::atomic<bool> ended_{false};
@@ -89,29 +97,26 @@ class UncancelledTest : public testing::Test {
 TEST_F(UncancelledTest, ACancellationIsReportedAndNotForwarded) {
   std::atomic<bool> told{false};
   Cancellable call(uncancelled(until(stop_.get_token()), [&] { told = true; }));
-  EXPECT_TRUE(test::eventually([&] { return begun_.load(); }));
+  EXPECT_TRUE(has_begun());
   call.cancel();
   EXPECT_TRUE(test::eventually([&] { return told.load(); }));
   EXPECT_FALSE(ended_);
   stop_.request_stop();
-  EXPECT_NO_THROW(call.end());
-  EXPECT_TRUE(ended_);
+  expect_end(call);
 }
 
 TEST_F(UncancelledTest, ACancellationMayActAsAStop) {
   Cancellable call(until_either());
-  EXPECT_TRUE(test::eventually([&] { return begun_.load(); }));
+  EXPECT_TRUE(has_begun());
   EXPECT_FALSE(ended_);
   call.cancel();
-  EXPECT_NO_THROW(call.end());
-  EXPECT_TRUE(ended_);
+  expect_end(call);
 }
 
 TEST_F(UncancelledTest, AStopIsForwarded) {
   Cancellable call(until_either());
   stop_.request_stop();
-  EXPECT_NO_THROW(call.end());
-  EXPECT_TRUE(ended_);
+  expect_end(call);
 }
 
 Awaitable<void> failing() {

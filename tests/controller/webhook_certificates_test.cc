@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <filesystem>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -16,7 +16,6 @@
 #include <exception>
 #include <future>
 #include <latch>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -433,6 +432,35 @@ TEST_F(WebhookTest, ASlowRequestIsStopped) {
   serving.end();
   EXPECT_EQ(test::get(function).status, 200);
   EXPECT_EQ(test::get(coroutine).status, 200);
+}
+
+TEST_F(WebhookTest, ReplacesItsCertificateAndStopsWhileAllThreadsAreBlocked) {
+  WebhookOptions two_threads = options();
+  two_threads.max_threads = 2;
+  two_threads.finish_timeout = 50ms;
+  WebhookServer server(loop_, two_threads);
+  std::atomic<int> blocked{0};
+  server.validate<Website>("/function", [&](const Admission<Website>& request) {
+    ++blocked;
+    EXPECT_TRUE(test::eventually([&] { return request.stop.stop_requested(); }));
+    return allowed();
+  });
+  Serving serving(server);
+  const auto call = [&] {
+    return std::async(std::launch::async, [this, &server] {
+      return ask(server, "/function", review("1", "CREATE", website(1)));
+    });
+  };
+  auto first = call();
+  auto second = call();
+  EXPECT_TRUE(test::eventually([&] { return blocked == 2; }));
+  const auto reads = [&] { return metric(server, "certwatcher_read_certificate_total"); };
+  const double before = reads();
+  write(authority_->issue_local());
+  EXPECT_TRUE(test::eventually([&] { return reads() > before; }));
+  serving.end();
+  EXPECT_EQ(test::get(first).status, 200);
+  EXPECT_EQ(test::get(second).status, 200);
 }
 
 TEST_F(WebhookTest, TheApiServersTimeoutStopsTheHandler) {
