@@ -3,7 +3,6 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "apiserver/metric_families.h"
 

@@ -13,7 +13,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 
 #include "apiserver/admission/webhook_metrics.h"
 #include "apiserver/endpoints/request_info.h"

@@ -18,7 +18,6 @@
 #include <list>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "apiserver/admission/hook_registry.h"
@@ -31,6 +30,7 @@
 #include "apiserver/bootstrap/api_services.h"
 #include "apiserver/bootstrap/bootstrap.h"
 #include "apiserver/bootstrap/flow_control.h"
+#include "apiserver/bootstrap/service_availability.h"
 #include "apiserver/controllers/controllers.h"
 #include "apiserver/controllers/definition_names.h"
 #include "apiserver/controllers/own_writes.h"
@@ -343,6 +343,9 @@ class Server::Impl {
     spawn("priority levels", [this] { return flow_control_->follow_levels(); });
     spawn("API services", [this] { return api_services_->follow_services(); });
     spawn("API services of definitions", [this] { return api_services_->follow_definitions(); });
+    spawn("available API services", [this] { return availability_.follow_api_services(); });
+    spawn("services of API services", [this] { return availability_.follow_services(); });
+    spawn("endpoints of API services", [this] { return availability_.follow_endpoints(); });
   }
 
   endpoints::Consequences consequences() {
@@ -504,6 +507,7 @@ class Server::Impl {
   std::optional<bootstrap::FlowControl> flow_control_;
   admission::HookRegistry hooks_;
   webhooks::WebhookClient webhook_client_;
+  bootstrap::ServiceAvailability availability_{context_, webhook_client_};
   const admission::Webhooks webhooks_;
   const endpoints::ResourceHandler resource_handler_;
   endpoints::Health health_;

@@ -204,12 +204,19 @@ Awaitable<Object> DefaultAdmission::mutate(resources::Write write, Normalize nor
     Object object = write.object;
     write.object = co_await complete(std::move(object));
   }
-  const Object completed = write.object;
-  if (!next_.concerns(write.operation)) co_return completed;
-  Object after = co_await next_.mutate(std::move(write), std::move(normalize));
-  // A webhook may have changed the class, or removed the defaults.
-  if (is_new && !after.same(completed)) after = co_await complete(after);
-  co_return after;
+  if (!next_.concerns(write.operation)) co_return write.object;
+  // A webhook may change the class, or remove the defaults.
+  if (is_new) {
+    write.again = [this, earlier = std::move(write.again)](Object object) {
+      return complete_again(earlier, std::move(object));
+    };
+  }
+  co_return co_await next_.mutate(std::move(write), std::move(normalize));
+}
+
+Awaitable<Object> DefaultAdmission::complete_again(Completion earlier, Object object) const {
+  if (earlier) object = co_await earlier(std::move(object));
+  co_return co_await complete(std::move(object));
 }
 
 Awaitable<Object> DefaultAdmission::complete(Object object) const {

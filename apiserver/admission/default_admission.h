@@ -1,6 +1,7 @@
 // DefaultAdmission: kube-apiserver's default admission plugins that depend on other objects.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -48,6 +49,9 @@ class DefaultAdmission final : public resources::Admission {
   bool has_work(resources::Write::Operation operation) const;
   /// A new object with the defaults from its classes.
   Awaitable<api::Object> complete(api::Object object) const;
+  using Completion = std::function<Awaitable<api::Object>(api::Object object)>;
+  /// The same after the earlier plugins.
+  Awaitable<api::Object> complete_again(Completion earlier, api::Object object) const;
   Awaitable<void> check(resources::Write write);
   /// The RuntimeClass of a pod; empty if there is none.
   Awaitable<api::Object> runtime_class_of(api::Object pod) const;

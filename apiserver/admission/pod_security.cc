@@ -7,10 +7,10 @@
 #include <map>
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/validation.h"
+#include "lookout/base/enum_names.h"
 
 namespace lookout::apiserver::admission {
 namespace {
@@ -22,25 +22,10 @@ constexpr std::string_view kPrefix = "pod-security.kubernetes.io/";
 /// The maximum number of pods that are checked when a namespace's standard changes.
 constexpr std::size_t kMostPods = 3000;
 
-std::string_view level_name(SecurityLevel level) {
-  switch (level) {
-    case SecurityLevel::kBaseline:
-      return "baseline";
-    case SecurityLevel::kRestricted:
-      return "restricted";
-    case SecurityLevel::kPrivileged:
-      break;
-  }
-  return "privileged";
-}
-
-std::optional<SecurityLevel> parse_level(std::string_view text) {
-  for (const SecurityLevel level :
-       {SecurityLevel::kPrivileged, SecurityLevel::kBaseline, SecurityLevel::kRestricted}) {
-    if (text == level_name(level)) return level;
-  }
-  return std::nullopt;
-}
+constexpr auto kLevels =
+    base::enum_names<SecurityLevel>({{SecurityLevel::kPrivileged, "privileged"},
+                                     {SecurityLevel::kBaseline, "baseline"},
+                                     {SecurityLevel::kRestricted, "restricted"}});
 
 /// The minor version of "v1.30".
 std::optional<std::int64_t> parse_version(std::string_view text) {
@@ -70,7 +55,7 @@ class Mode {
   bool read(SecurityStandard& standard, SecurityLevel if_wrong) const {
     bool valid = true;
     if (has_level()) {
-      const std::optional<SecurityLevel> level = parse_level(level_.as_string());
+      const std::optional<SecurityLevel> level = kLevels.value_of(level_.as_string());
       valid = level.has_value();
       standard.level = level.value_or(if_wrong);
       if (!valid) refuse(level_label_, level_, "must be one of privileged, baseline, restricted");
@@ -145,8 +130,8 @@ std::vector<Object> by_importance(const std::vector<Object>& pods) {
 }  // namespace
 
 std::string SecurityStandard::to_string() const {
-  return minor ? fmt::format("{}:v1.{}", level_name(level), *minor)
-               : fmt::format("{}:latest", level_name(level));
+  const std::string_view name = kLevels.name_of(level);
+  return minor ? fmt::format("{}:v1.{}", name, *minor) : fmt::format("{}:latest", name);
 }
 
 PodSecurity pod_security_of(Value labels) {

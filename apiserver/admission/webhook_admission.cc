@@ -20,7 +20,6 @@
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/base/async_event.h"
 #include "lookout/base/detail/log.h"
-#include "lookout/base/enum_names.h"
 
 namespace lookout::apiserver::admission {
 namespace {
@@ -35,20 +34,16 @@ constexpr std::chrono::seconds kRequestTimeout{60};
 /// The limit of a response: a patch of an object, which has at most 3 MiB.
 constexpr std::size_t kMaxAnswer = 8u << 20;
 
-std::string_view name_of(Write::Operation operation) {
-  static constexpr auto kNames =
-      base::enum_names<Write::Operation>({{Write::Operation::kCreate, "CREATE"},
-                                          {Write::Operation::kUpdate, "UPDATE"},
-                                          {Write::Operation::kDelete, "DELETE"}});
-  return kNames.name_of(operation);
-}
+struct OperationNames {
+  std::string_view operation;
+  /// The kind of the request's options.
+  std::string_view options;
+};
 
-std::string_view options_kind(Write::Operation operation) {
-  static constexpr auto kNames =
-      base::enum_names<Write::Operation>({{Write::Operation::kCreate, "CreateOptions"},
-                                          {Write::Operation::kUpdate, "UpdateOptions"},
-                                          {Write::Operation::kDelete, "DeleteOptions"}});
-  return kNames.name_of(operation);
+OperationNames names_of(Write::Operation operation) {
+  if (operation == Write::Operation::kCreate) return {"CREATE", "CreateOptions"};
+  if (operation == Write::Operation::kUpdate) return {"UPDATE", "UpdateOptions"};
+  return {"DELETE", "DeleteOptions"};
 }
 
 bool is_exempt(const api::Resource& type) {
@@ -163,7 +158,7 @@ Subject WebhookAdmission::subject(Operation operation) const {
           type.plural,
           subresource_ == nullptr ? std::string() : subresource_->name,
           is_namespaces(type) ? target_.name : target_.ns,
-          std::string(name_of(operation))};
+          std::string(names_of(operation).operation)};
 }
 
 bool WebhookAdmission::concerns(const HookList& hooks, Operation operation) const {
@@ -185,12 +180,12 @@ RequestFacts WebhookAdmission::facts(Operation operation, const Object& object) 
   out.name = target_.name;
   if (operation == Operation::kCreate && out.name.empty()) out.name = object.name();
   out.ns = is_namespaces(target_.resource->type) ? out.name : target_.ns;
-  out.operation = name_of(operation);
+  out.operation = names_of(operation).operation;
   out.user = user_;
   out.dry_run = options_.dry_run;
-  out.options =
-      fmt::format(R"({{"kind":"{}","apiVersion":"meta.k8s.io/v1"{}{}}})", options_kind(operation),
-                  options_.members.empty() ? "" : ",", options_.members);
+  out.options = fmt::format(R"({{"kind":"{}","apiVersion":"meta.k8s.io/v1"{}{}}})",
+                            names_of(operation).options, options_.members.empty() ? "" : ",",
+                            options_.members);
   return out;
 }
 
@@ -304,7 +299,7 @@ void WebhookAdmission::count(const Question& question, std::chrono::steady_clock
   WebhookCall call;
   call.name = question.hook->name;
   call.mutating = question.mutating;
-  call.operation = name_of(question.operation);
+  call.operation = names_of(question.operation).operation;
   call.taken = std::chrono::steady_clock::now() - begin;
   if (!error) return webhooks_.metrics.allowed(call);
   try {
@@ -389,8 +384,13 @@ Awaitable<Object> WebhookAdmission::mutate(Write write, Normalize normalize) {
   round.normalize = std::move(normalize);
   if (scaling) round.normalize = [](const Object& scale) { return scale; };
   co_await mutate_in_round(round, false);
-  if (round.changed && !round.due.empty()) co_await mutate_in_round(round, true);
   if (!round.changed) co_return write.object;
+  // All plugins run again, and then the hooks that are due.
+  if (write.again) {
+    Object changed = round.current;
+    round.current = co_await write.again(std::move(changed));
+  }
+  if (!round.due.empty()) co_await mutate_in_round(round, true);
   if (!scaling) co_return round.current;
   co_return endpoints::scaled(resource, write.object, round.current);
 }

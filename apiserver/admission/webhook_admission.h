@@ -5,10 +5,8 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <set>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "apiserver/admission/hook_registry.h"

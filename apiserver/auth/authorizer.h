@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "apiserver/auth/policy_rule.h"
 #include "apiserver/auth/user.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <utility>
 
 #include "lookout/api/detail/go_text.h"
 

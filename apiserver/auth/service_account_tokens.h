@@ -3,7 +3,6 @@
 
 #include <openssl/types.h>
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>

@@ -1,7 +1,6 @@
 #include "apiserver/auth/user_json.h"
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace lookout::apiserver::auth {

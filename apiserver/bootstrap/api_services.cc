@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstddef>
 #include <functional>
 #include <utility>
 
-#include "apiserver/controllers/beside.h"
 #include "apiserver/controllers/own_writes.h"
 #include "apiserver/json.h"
 #include "apiserver/names.h"
@@ -17,7 +14,6 @@ namespace lookout::apiserver::bootstrap {
 namespace {
 
 using json::Value;
-using resources::Target;
 
 /// The label of objects that the server manages: "onstart" or "true".
 constexpr const char* kLabel = "kube-aggregator.kubernetes.io/automanaged";
@@ -124,29 +120,12 @@ Awaitable<void> ApiServices::settle_custom() const {
 }
 
 Awaitable<void> ApiServices::settle(std::vector<Object> wanted, std::string_view label) const {
-  std::function<Awaitable<void>(std::size_t)> work = [&](std::size_t index) {
-    resources::Store::Change change = [object = wanted[index]](const Object& present) {
-      return revised_service(present, object);
-    };
-    return controllers::create_or_update(context_, target_of(wanted[index]), wanted[index],
-                                         std::move(change), controllers::kServerManager);
-  };
-  co_await controllers::run_beside(wanted.size(), controllers::kWritesAtOnce, std::move(work));
-  const std::vector<Object> present = co_await controllers::list_all(services_);
-  for (const Object& service : present) {
-    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const Object& other) {
-      return other.name() == service.name();
-    });
-    if (is_wanted || label_of(service) != label) continue;
-    co_await controllers::remove(context_, target_of(service));
-  }
-}
-
-Target ApiServices::target_of(const Object& service) const {
-  Target target;
-  target.resource = services_;
-  target.name = service.name();
-  return target;
+  controllers::KeptObjects kept;
+  kept.resource = services_;
+  kept.wanted = std::move(wanted);
+  kept.revise = revised_service;
+  kept.is_surplus = [label](const Object& service) { return label_of(service) == label; };
+  return controllers::keep(context_, std::move(kept), controllers::kServerManager);
 }
 
 Awaitable<void> ApiServices::follow(resources::ServedResourcePtr resource) const {

@@ -29,7 +29,6 @@ class ApiServices {
   Awaitable<void> settle_custom() const;
   /// Creates and updates the wanted APIServices, and deletes others with the label.
   Awaitable<void> settle(std::vector<api::Object> wanted, std::string_view label) const;
-  resources::Target target_of(const api::Object& service) const;
 
   const controllers::Context context_;
   const resources::ServedResourcePtr services_;

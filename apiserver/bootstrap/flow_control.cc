@@ -25,7 +25,6 @@ namespace {
 
 using json::Value;
 using resources::ServedResourcePtr;
-using resources::Target;
 
 constexpr const char* kFlowControl = "flowcontrol.apiserver.k8s.io";
 constexpr std::string_view kProducer = "api-priority-and-fairness-config-producer-v1";
@@ -109,13 +108,6 @@ std::optional<Object> status_of(const Object& schema, bool dangling) {
   return Object::from(config);
 }
 
-Target target_of(const ServedResourcePtr& resource, const Object& object) {
-  Target target;
-  target.resource = resource;
-  target.name = object.name();
-  return target;
-}
-
 }  // namespace
 
 FlowControl::FlowControl(const controllers::Context& context)
@@ -131,26 +123,14 @@ Awaitable<void> FlowControl::settle() const {
 }
 
 Awaitable<void> FlowControl::keep(ServedResourcePtr resource) const {
-  std::vector<Object> wanted;
-  std::copy_if(wanted_.begin(), wanted_.end(), std::back_inserter(wanted),
+  controllers::KeptObjects kept;
+  kept.resource = resource;
+  std::copy_if(wanted_.begin(), wanted_.end(), std::back_inserter(kept.wanted),
                [&](const Object& object) { return object.kind() == resource->type.kind; });
-  std::function<Awaitable<void>(std::size_t)> work = [&](std::size_t index) {
-    resources::Store::Change change = [object = wanted[index]](const Object& present) {
-      return revised_flow_object(present, object);
-    };
-    return controllers::create_or_update(context_, target_of(resource, wanted[index]),
-                                         wanted[index], std::move(change), kProducer);
-  };
-  co_await controllers::run_beside(wanted.size(), controllers::kWritesAtOnce, std::move(work));
-  const std::vector<Object> present = co_await controllers::list_all(resource);
-  for (const Object& object : present) {
-    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const Object& other) {
-      return other.name() == object.name();
-    });
-    // Another version of the server created the objects with this annotation.
-    if (is_wanted || auto_update_of(object) != true) continue;
-    co_await controllers::remove(context_, target_of(resource, object));
-  }
+  kept.revise = revised_flow_object;
+  // Another version of the server created the objects with this annotation.
+  kept.is_surplus = [](const Object& object) { return auto_update_of(object) == true; };
+  return controllers::keep(context_, std::move(kept), kProducer);
 }
 
 Awaitable<void> FlowControl::settle_statuses() const {
@@ -172,7 +152,7 @@ Awaitable<void> FlowControl::settle_statuses() const {
 
 Awaitable<void> FlowControl::apply_status(Object status) const {
   try {
-    co_await controllers::apply(context_, target_of(schemas_, status), status,
+    co_await controllers::apply(context_, controllers::target_of(schemas_, status), status,
                                 resources::Part::kStatus, kConsumer);
   } catch (const StatusError& e) {
     if (!api::is_not_found(e)) throw;

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <set>
 #include <string>
 
 #include "apiserver/resources/resource_registry.h"

@@ -1,10 +1,13 @@
 #include "apiserver/controllers/own_writes.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "apiserver/controllers/beside.h"
 #include "apiserver/fields/managed_fields.h"
 #include "apiserver/json.h"
 #include "apiserver/names.h"
@@ -86,6 +89,33 @@ Awaitable<std::vector<Object>> list_all(resources::ServedResourcePtr resource) {
   storage::ListResult list = co_await resource->storage->list("", true, std::move(options));
   std::vector<Object> objects = co_await storage::read_all(std::move(list));
   co_return objects;
+}
+
+Target target_of(resources::ServedResourcePtr resource, const Object& object) {
+  Target target;
+  target.resource = std::move(resource);
+  target.name = object.name();
+  return target;
+}
+
+Awaitable<void> keep(const Context& context, KeptObjects kept, std::string_view manager) {
+  std::function<Awaitable<void>(std::size_t)> work = [&](std::size_t index) {
+    const Object& wanted = kept.wanted[index];
+    Store::Change change = [wanted, revise = kept.revise](const Object& present) {
+      return revise(present, wanted);
+    };
+    return create_or_update(context, target_of(kept.resource, wanted), wanted, std::move(change),
+                            manager);
+  };
+  co_await run_beside(kept.wanted.size(), kWritesAtOnce, std::move(work));
+  const std::vector<Object> present = co_await list_all(kept.resource);
+  for (const Object& object : present) {
+    const bool is_wanted =
+        std::any_of(kept.wanted.begin(), kept.wanted.end(),
+                    [&](const Object& wanted) { return wanted.name() == object.name(); });
+    if (is_wanted || !kept.is_surplus(object)) continue;
+    co_await remove(context, target_of(kept.resource, object));
+  }
 }
 
 }  // namespace lookout::apiserver::controllers

@@ -2,6 +2,7 @@
 // kube-controller-manager.
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -34,5 +35,21 @@ Awaitable<void> remove(const Context& context, resources::Target target);
 
 /// All objects of a resource.
 Awaitable<std::vector<api::Object>> list_all(resources::ServedResourcePtr resource);
+
+/// A cluster-scoped object.
+resources::Target target_of(resources::ServedResourcePtr resource, const api::Object& object);
+
+/// The cluster-scoped objects of a resource that the server keeps as they are.
+struct KeptObjects {
+  resources::ServedResourcePtr resource;
+  std::vector<api::Object> wanted;
+  /// Returns `present` with the content of `wanted`; `present` itself if nothing is missing.
+  api::Object (*revise)(const api::Object& present, const api::Object& wanted) = nullptr;
+  /// Whether the server deletes an object that is not wanted.
+  std::function<bool(const api::Object& object)> is_surplus;
+};
+
+/// Creates or revises the wanted objects, then deletes the surplus ones.
+Awaitable<void> keep(const Context& context, KeptObjects kept, std::string_view manager);
 
 }  // namespace lookout::apiserver::controllers

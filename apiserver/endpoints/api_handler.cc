@@ -154,6 +154,13 @@ Response not_found() {
   return response;
 }
 
+/// The response to "OPTIONS *", which Go's net/http server sends before any handler.
+Response about_server() {
+  Response response;
+  response.content_type.clear();
+  return response;
+}
+
 /// Responses are not cacheable unless they set the header themselves.
 void forbid_caching(Response& response) {
   const auto is_said = [](const auto& header) { return header.first == "Cache-Control"; };
@@ -180,6 +187,7 @@ Response unknown_version(const resources::ResourceTable& table, const std::strin
 }  // namespace
 
 Awaitable<Response> ApiHandler::handle(Request request) const {
+  if (request.method == "OPTIONS" && request.target == "*") co_return about_server();
   ++counters_->requests;
   auto running = std::make_unique<Running>(*counters_->metrics, request);
   const RequestInfo info = parse_request_info(request);

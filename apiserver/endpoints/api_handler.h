@@ -1,7 +1,6 @@
 // ApiHandler: handles all requests.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>

@@ -12,12 +12,14 @@
 
 #include "apiserver/content_hash.h"
 #include "apiserver/endpoints/caching.h"
+#include "apiserver/endpoints/discovery_protobuf.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/protobuf_output.h"
 #include "apiserver/json.h"
 #include "apiserver/names.h"
 #include "lookout/api/detail/json_values.h"
 #include "lookout/api/detail/object_editor.h"
+#include "lookout/api/protobuf.h"
 #include "lookout/api/status.h"
 #include "lookout/base/base64.h"
 
@@ -243,14 +245,34 @@ Document aggregated(const ResourceTable& table, bool core) {
   return out;
 }
 
-/// Whether a clause of the Accept header requests aggregated discovery. Other clauses are ignored.
-bool wants_aggregated(const http::Request& request) {
-  if (request.path == "/apis/") return false;
-  const std::vector<MediaRange> ranges = parse_accept(request.header("accept"));
-  return std::ranges::any_of(ranges, [](const MediaRange& range) {
-    return covers_json(range.type) && range.parameter("as") == "APIGroupDiscoveryList" &&
-           range.parameter("g") == "apidiscovery.k8s.io" && range.parameter("v") == "v2";
-  });
+/// The type of the first clause of the Accept header that requests aggregated discovery; empty if
+/// there is none. Other clauses are ignored.
+std::string_view aggregated_type(const http::Request& request) {
+  if (request.path == "/apis/") return {};
+  for (const MediaRange& range : parse_accept(request.header("accept"))) {
+    if (range.parameter("as") != "APIGroupDiscoveryList" ||
+        range.parameter("g") != "apidiscovery.k8s.io" || range.parameter("v") != "v2")
+      continue;
+    if (range.type == api::kProtobufMediaType) return api::kProtobufMediaType;
+    if (covers_json(range.type)) return "application/json";
+  }
+  return {};
+}
+
+http::Response aggregated_answer(const http::Request& request, const Document& document,
+                                 std::string_view type) {
+  http::Response response;
+  std::string text = to_text(document);
+  // Both forms have the same tag.
+  const std::string hash = content_hash(text);
+  response.body =
+      type == api::kProtobufMediaType ? encode_group_discovery(document) : std::move(text);
+  response.content_type =
+      fmt::format("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", type);
+  response.headers.emplace_back("Cache-Control", "public");
+  response.headers.emplace_back("Vary", "Accept");
+  set_etag(request, hash, response);
+  return response;
 }
 
 /// Whether go-restful routes requests for a document. (Kubernetes' aggregator serves the groups.)
@@ -278,16 +300,8 @@ std::optional<http::Response> find_document(const http::Request& request,
   const bool core = parts[0] == "api";
   if (!core && parts[0] != "apis") return std::nullopt;
   if (parts.size() == 1) {
-    if (wants_aggregated(request)) {
-      http::Response response;
-      response.body = to_text(aggregated(table, core));
-      response.headers.emplace_back("Cache-Control", "public");
-      response.content_type =
-          "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-      response.headers.emplace_back("Vary", "Accept");
-      set_etag(request, content_hash(response.body), response);
-      return response;
-    }
+    if (const auto type = aggregated_type(request); !type.empty())
+      return aggregated_answer(request, aggregated(table, core), type);
     return answer(core ? legacy_versions(server_address) : group_list(table));
   }
   if (core) {
@@ -313,8 +327,8 @@ std::optional<http::Response> discover(const http::Request& request, const Resou
   const bool routed = is_routed(request, table);
   if (routed && request.method != "GET")
     throw api::StatusError::generic(405, "", "", "", "", "", 0, false);
-  const bool aggregated = request.segments.size() == 1 && wants_aggregated(request);
-  if (aggregated) return found;
+  const bool in_aggregated_form = request.segments.size() == 1 && !aggregated_type(request).empty();
+  if (in_aggregated_form) return found;
   check_accepts_document(request, routed);
   if (prefers_protobuf(request)) {
     const api::Object document = api::Object::parse(found->body);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <optional>
 
 #include "lookout/apiserver/storage/interface.h"
 #include "lookout/base/http/message.h"

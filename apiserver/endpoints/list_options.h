@@ -1,7 +1,6 @@
 // The options of lists and watches.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>

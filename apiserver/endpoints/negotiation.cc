@@ -191,7 +191,6 @@ OutputFormat negotiate_output(const http::Request& request, bool with_watch, boo
       return format;
     }
     if (as != "PartialObjectMetadata" && as != "PartialObjectMetadataList") continue;
-    if (streams && as == "PartialObjectMetadataList") continue;
     format.transform = Transform::kPartialMetadata;
     format.as_list = as == "PartialObjectMetadataList";
     return format;

@@ -1,7 +1,6 @@
 // Content types.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,7 +25,8 @@ enum class Transform {
 
 struct OutputFormat {
   Transform transform = Transform::kNone;
-  /// "as=PartialObjectMetadataList", which is valid only for lists.
+  /// "as=PartialObjectMetadataList", which is valid only for lists. A watch accepts it, but cannot send
+  /// objects.
   bool as_list = false;
   /// Kinds without a protobuf encoding are in JSON anyway.
   bool protobuf = false;

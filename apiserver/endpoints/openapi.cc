@@ -6,7 +6,6 @@
 #include <chrono>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "apiserver/endpoints/caching.h"
 #include "apiserver/endpoints/negotiation.h"

@@ -1,7 +1,6 @@
 // The OpenAPI endpoints.
 #pragma once
 
-#include <memory>
 #include <optional>
 
 #include "apiserver/openapi/documents.h"

@@ -584,7 +584,9 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
     if (!body.object.uid().empty()) preconditions.uid = std::string(body.object.uid());
     wish = [object = std::move(body.object)](const Object& /*present*/) { return object; };
   }
-  if (scaling) wish = scale_change(call.target.resource, std::move(wish), owner, applying);
+  if (scaling) {
+    wish = scale_change(resources_.table(), call.target.resource, std::move(wish), owner, applying);
+  }
   const Part part = part_of(subresource);
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,19 +48,26 @@ std::string selector_text(Value selector) {
 /// resource's path, and those of its Scale (k8s.io/apimachinery's managedfields.ScaleHandler).
 class ScaleOwners {
  public:
-  ScaleOwners(const resources::ServedResource& resource, const Object& parent)
+  ScaleOwners(const resources::ResourceTable& table, const resources::ServedResource& resource,
+              const Object& parent)
       : version_(resource.type.api_version()), parent_(managed_fields_of(parent)) {
-    for (const std::string& name : resource.scale->spec_replicas)
-      path_.push_back(fields::PathElement::field(name));
+    for (const auto& other : table.resources()) {
+      const bool same =
+          other->type.group == resource.type.group && other->type.plural == resource.type.plural;
+      if (same && other->scale) paths_.emplace(other->type.api_version(), path_in(*other->scale));
+    }
+    // The definition may have changed since the request was routed.
+    paths_.insert_or_assign(version_, path_in(*resource.scale));
   }
 
   Object with_managed_fields(const Object& scale) const {
     fields::ManagedFields managed;
     for (fields::Entry entry : parent_.entries()) {
-      if (entry.owner.api_version != version_ || !entry.set.contains(path_)) continue;
+      if (!owns_replicas(entry)) continue;
       entry.owner.api_version = kScaleVersion;
       entry.set = replicas_of_scale();
-      managed.entries().push_back(std::move(entry));
+      // An updater may own the replicas in several versions.
+      if (managed.find(entry.owner) == nullptr) managed.entries().push_back(std::move(entry));
     }
     json::Document document = scale.to_document();
     auto& allocator = document.GetAllocator();
@@ -69,13 +78,11 @@ class ScaleOwners {
   /// `parent` with the owners from `scale` in its managedFields.
   Object take_over(const Object& scale, const Object& parent) const {
     fields::ManagedFields of_scale = managed_fields_of(scale);
-    fields::FieldSet replicas;
-    replicas.insert(path_);
     fields::ManagedFields managed;
     for (fields::Entry entry : parent_.entries()) {
-      if (entry.owner.api_version == version_ && entry.set.contains(path_)) {
+      if (owns_replicas(entry)) {
         if (of_scale.find(entry.owner) == nullptr) {
-          entry.set = entry.set.without(replicas);
+          entry.set = entry.set.without(only(paths_.at(entry.owner.api_version)));
         } else {
           of_scale.remove(entry.owner);
         }
@@ -87,7 +94,7 @@ class ScaleOwners {
       // kube-apiserver does not keep the time.
       entry.time.reset();
       entry.owner.api_version = version_;
-      entry.set = replicas;
+      entry.set = only(paths_.at(version_));
       managed.remove(entry.owner);
       managed.entries().push_back(std::move(entry));
     }
@@ -98,7 +105,26 @@ class ScaleOwners {
   }
 
  private:
+  using Path = std::vector<fields::PathElement>;
   static constexpr std::string_view kScaleVersion = "autoscaling/v1";
+
+  static Path path_in(const resources::ScalePaths& scale) {
+    Path out;
+    for (const std::string& name : scale.spec_replicas)
+      out.push_back(fields::PathElement::field(name));
+    return out;
+  }
+
+  static fields::FieldSet only(const Path& path) {
+    fields::FieldSet out;
+    out.insert(path);
+    return out;
+  }
+
+  bool owns_replicas(const fields::Entry& entry) const {
+    const auto path = paths_.find(entry.owner.api_version);
+    return path != paths_.end() && entry.set.contains(path->second);
+  }
 
   /// Empty if they are malformed.
   static fields::ManagedFields managed_fields_of(const Object& object) {
@@ -109,19 +135,16 @@ class ScaleOwners {
   }
 
   /// "spec.replicas" of the scale.
-  static const std::vector<fields::PathElement>& replicas_path() {
-    static const std::vector<fields::PathElement> kPath = {fields::PathElement::field("spec"),
-                                                           fields::PathElement::field("replicas")};
+  static const Path& replicas_path() {
+    static const Path kPath = {fields::PathElement::field("spec"),
+                               fields::PathElement::field("replicas")};
     return kPath;
   }
-  static fields::FieldSet replicas_of_scale() {
-    fields::FieldSet out;
-    out.insert(replicas_path());
-    return out;
-  }
+  static fields::FieldSet replicas_of_scale() { return only(replicas_path()); }
 
   std::string version_;
-  std::vector<fields::PathElement> path_;
+  /// The path of the replicas in each version that has a scale.
+  std::map<std::string, Path, std::less<>> paths_;
   fields::ManagedFields parent_;
 };
 
@@ -231,16 +254,17 @@ Object scaled(const resources::ServedResource& resource, const Object& object,
   return Object::from(document);
 }
 
-resources::Store::Change scale_change(const resources::ServedResourcePtr& resource,
+resources::Store::Change scale_change(std::shared_ptr<const resources::ResourceTable> table,
+                                      const resources::ServedResourcePtr& resource,
                                       resources::Store::Change change,
                                       std::shared_ptr<const fields::FieldManager> owner,
                                       bool applies) {
-  return [resource, change = std::move(change), owner = std::move(owner),
+  return [table = std::move(table), resource, change = std::move(change), owner = std::move(owner),
           applies](const Object& present) {
     const Object now =
         make_scale(*resource, present, replicas_of(*resource, present).value_or(kUnset));
     if (owner == nullptr) return scaled(*resource, present, change(now));
-    const ScaleOwners owners(*resource, present);
+    const ScaleOwners owners(*table, *resource, present);
     const Object before = owners.with_managed_fields(now);
     const Object scale = change(before);
     const Object object = scaled(*resource, present, scale);

@@ -23,8 +23,9 @@ api::Object scaled(const resources::ServedResource& resource, const api::Object&
 
 /// Converts a change of a Scale to a change of its object. `owner` records the owner of the
 /// replicas; null: none is recorded. `applies`: `change` is server-side apply, which records the
-/// owner itself.
-resources::Store::Change scale_change(const resources::ServedResourcePtr& resource,
+/// owner itself. `table` has the other versions of the resource, whose owners are known, too.
+resources::Store::Change scale_change(std::shared_ptr<const resources::ResourceTable> table,
+                                      const resources::ServedResourcePtr& resource,
                                       resources::Store::Change change,
                                       std::shared_ptr<const fields::FieldManager> owner,
                                       bool applies);

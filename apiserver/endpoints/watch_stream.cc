@@ -46,6 +46,9 @@ Awaitable<bool> WatchStream::next(std::vector<http::Piece>& pieces) {
     const auto until = std::min(options_.deadline, next_bookmark_);
     encoded_ = 0;
     last_ = !co_await watch_->next(events_, until);
+    // As in kube-apiserver, the watch ends with the first object: no object is a list.
+    const bool failed = !events_.empty() && events_.front().type == api::EventType::kError;
+    if (options_.format.as_list && !events_.empty() && !failed) co_return false;
     const auto now = Clock::now();
     if (now >= options_.deadline) {
       // A final bookmark, from which the client can continue. (A watch from a future version has none

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <unordered_set>
-#include <utility>
 
 #include "apiserver/endpoints/negotiation.h"
 #include "lookout/api/detail/go_text.h"

@@ -1,6 +1,7 @@
 // Compares a value with its type, with the messages of structured-merge-diff.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -48,8 +49,17 @@ std::string_view go_type(const Value& value) {
                             : "<nil>";
 }
 
+/// What a check reports.
+enum class Problems {
+  kAll,
+  /// Elements of sets and keyed lists that no path identifies.
+  kElements
+};
+
 class Checker {
  public:
+  explicit Checker(Problems wanted) : all_(wanted == Problems::kAll) {}
+
   void look(const Value& value, const FieldSchema& schema) {
     switch (schema.form_of(value)) {
       case Form::kMap:
@@ -70,7 +80,10 @@ class Checker {
  private:
   template <class... Arguments>
   void fail(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    const std::string message = fmt::format(format, std::forward<Arguments>(arguments)...);
+    if (all_) report(fmt::format(format, std::forward<Arguments>(arguments)...));
+  }
+
+  void report(const std::string& message) {
     messages.push_back(path_.empty() ? message : fmt::format("{}: {}", path_, message));
   }
 
@@ -87,7 +100,7 @@ class Checker {
         fail("field not declared in schema");
       }
       path_.resize(here);
-      if (!type) return;
+      if (!type && all_) return;
     }
   }
 
@@ -100,7 +113,7 @@ class Checker {
       if (by_element) {
         std::string why;
         const auto element = element_of(schema, list[i], &why);
-        if (!element) return fail("element {}: {}", i, why);
+        if (!element) return report(fmt::format("element {}: {}", i, why));
         if (!seen.insert(element->text).second)
           fail("duplicate entries for key {}", element->to_string());
         path_ += element->to_string();
@@ -133,15 +146,42 @@ class Checker {
     }
   }
 
+  const bool all_;
   std::string path_;
 };
+
+std::vector<std::string> problems_of(const Value& value, const FieldSchema& schema,
+                                     Problems wanted) {
+  Checker checker(wanted);
+  checker.look(value, schema);
+  return std::move(checker.messages);
+}
 
 }  // namespace
 
 std::vector<std::string> check(const Value& value, const FieldSchema& schema) {
-  Checker checker;
-  checker.look(value, schema);
-  return std::move(checker.messages);
+  return problems_of(value, schema, Problems::kAll);
+}
+
+bool has_unidentified_elements(const Value& value, const FieldSchema& schema) {
+  if (value.IsObject() && schema.form_of(value) == Form::kMap) {
+    return std::any_of(value.MemberBegin(), value.MemberEnd(), [&](const auto& member) {
+      if (!member.value.IsObject() && !member.value.IsArray()) return false;
+      const auto type = schema.member(json::text_of(member.name));
+      return type && has_unidentified_elements(member.value, type->schema);
+    });
+  }
+  if (!value.IsArray() || schema.form_of(value) != Form::kList) return false;
+  const bool is_set = !schema.is_atomic(Form::kList) && schema.keys().empty();
+  const FieldSchema type = schema.element();
+  return std::any_of(value.Begin(), value.End(), [&](const Value& item) {
+    if (is_set) return item.IsObject() || item.IsArray() || item.IsNull();
+    return has_unidentified_elements(item, type);
+  });
+}
+
+std::vector<std::string> check_elements(const Value& value, const FieldSchema& schema) {
+  return problems_of(value, schema, Problems::kElements);
 }
 
 }  // namespace lookout::apiserver::fields

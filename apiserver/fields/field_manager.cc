@@ -38,6 +38,22 @@ std::string type_text(std::string_view api_version, std::string_view kind) {
   return fmt::format("{}{}, Kind={}", has_group ? "" : "/", api_version, kind);
 }
 
+/// "namespace/name; group/version, Kind=kind".
+std::string described(const Value& object) {
+  const Value* metadata = json::find(object, "metadata");
+  const auto text = [&](std::string_view name) {
+    return metadata == nullptr ? std::string_view() : json::text(*metadata, name);
+  };
+  return fmt::format("{}/{}; {}", text("namespace"), text("name"),
+                     type_text(json::text(object, "apiVersion"), json::text(object, "kind")));
+}
+
+/// The problems as structured-merge-diff prints them.
+std::string joined(const std::vector<std::string>& problems) {
+  return problems.size() == 1 ? problems.front()
+                              : fmt::format("errors:\n  {}", fmt::join(problems, "\n  "));
+}
+
 /// An object without set fields. Go writes some fields of built-in kinds anyway.
 json::Document empty_object(const api::GroupVersionKind& kind) {
   const std::string version = kind.api_version();
@@ -178,7 +194,20 @@ void FieldManager::track(const Comparison& changes, const std::string& manager,
   managed.cap_updaters(kMaxUpdaters);
 }
 
+bool FieldManager::has_unidentified_elements(const Value& object) const {
+  if (!type_.schema.can_change() || !object.IsObject()) return false;
+  return std::any_of(object.MemberBegin(), object.MemberEnd(), [this](const auto& member) {
+    const std::string_view name = json::text_of(member.name);
+    // Metadata has no such sets, and large managedFields.
+    const auto type = name == "metadata" ? std::nullopt : type_.schema.member(name);
+    return type && fields::has_unidentified_elements(member.value, type->schema);
+  });
+}
+
 void FieldManager::update(Value& object, const Value* live, json::Allocator& allocator) const {
+  // kube-apiserver fails to record the owners, and drops all that were recorded before.
+  if (has_unidentified_elements(object) || (live != nullptr && has_unidentified_elements(*live)))
+    return set_managed_fields(object, Value(), allocator);
   const Comparison changes = changes_from(live, object);
   if (live != nullptr && renew_owners(changes, object, *live, allocator)) return;
   const Value* sent = type_.subresource.empty() ? managed_fields_of(object) : nullptr;
@@ -208,25 +237,21 @@ ManagedFields FieldManager::managed_before(const Value& live) const {
   return std::move(*managed);
 }
 
-void FieldManager::check_config(const Value& config) const {
+void FieldManager::check_version(const Value& config) const {
   const std::string_view version = json::text(config, "apiVersion");
   const std::string_view kind = json::text(config, "kind");
   if (version != type_.kind.api_version() || kind != type_.kind.kind)
     throw StatusError::bad_request("invalid object type: " + type_text(version, kind));
+}
+
+void FieldManager::check_config(const Value& config) const {
   const Value* managed = managed_fields_of(config);
   if (managed != nullptr && managed->IsArray())
     throw StatusError::bad_request("metadata.managedFields must be nil");
   const auto problems = check(config, type_.schema);
-  if (problems.empty()) return;
-  const Value* metadata = json::find(config, "metadata");
-  const auto text = [&](std::string_view name) {
-    return metadata == nullptr ? std::string_view() : json::text(*metadata, name);
-  };
-  throw failure(fmt::format("failed to create typed patch object ({}/{}; {}): {}",
-                            text("namespace"), text("name"), type_text(version, kind),
-                            problems.size() == 1
-                                ? problems.front()
-                                : fmt::format("errors:\n  {}", fmt::join(problems, "\n  "))));
+  if (!problems.empty())
+    throw failure(fmt::format("failed to create typed patch object ({}): {}", described(config),
+                              joined(problems)));
 }
 
 /// Removes fields that this manager no longer applies, unless others own them.
@@ -280,7 +305,22 @@ FieldManager::Applied FieldManager::try_apply(const Value& live, const Value& co
 }
 
 json::Document FieldManager::apply(const Value* live, const Value& config, bool force) const {
+  check_version(config);
+  std::vector<std::string> problems;
+  if (live != nullptr && has_unidentified_elements(*live))
+    problems = check_elements(*live, type_.schema);
+  // The first apply begins with an owner for the existing fields.
+  if (!problems.empty() && managed_before(*live).empty()) {
+    throw failure(
+        fmt::format("failed to create manager for existing fields: failed to convert new "
+                    "object ({}) to smd typed: {}",
+                    described(*live), joined(problems)));
+  }
   check_config(config);
+  if (!problems.empty()) {
+    throw failure(fmt::format("failed to create typed live object ({}): {}", described(*live),
+                              joined(problems)));
+  }
   static const Value kNothing(rapidjson::kObjectType);
   const Value& before = live == nullptr ? kNothing : *live;
   Applied applied = try_apply(before, config, force);

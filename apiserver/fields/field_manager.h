@@ -70,7 +70,10 @@ class FieldManager {
                     json::Allocator& allocator) const;
   void track(const Comparison& changes, const std::string& manager, ManagedFields& managed) const;
   ManagedFields managed_before(const json::Value& live) const;
+  void check_version(const json::Value& config) const;
   void check_config(const json::Value& config) const;
+  /// Whether no paths identify some elements. Built-in types have no such sets.
+  bool has_unidentified_elements(const json::Value& object) const;
   Applied try_apply(const json::Value& live, const json::Value& config, bool force) const;
   json::Value pruned(json::Value merged, const FieldSet& last, const ManagedFields& managed,
                      json::Allocator& allocator) const;

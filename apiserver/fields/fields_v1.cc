@@ -4,7 +4,6 @@
 #include <cmath>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "lookout/base/enum_names.h"
 

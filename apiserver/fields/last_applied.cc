@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
 #include "apiserver/fields/typed_value.h"
 #include "lookout/api/error.h"

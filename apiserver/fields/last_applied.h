@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "apiserver/fields/field_schema.h"
 #include "apiserver/fields/field_set.h"

@@ -1,7 +1,5 @@
 #include "apiserver/fields/reset_fields.h"
 
-#include <algorithm>
-#include <iterator>
 #include <span>
 
 namespace lookout::apiserver::fields {

@@ -5,7 +5,6 @@
 // owner: they are never in a set, and merging and removing keep them.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +17,11 @@ namespace lookout::apiserver::fields {
 /// Compares a value with its type. Returns the messages of structured-merge-diff, each beginning
 /// with the path of the field; none if the value fits.
 std::vector<std::string> check(const json::Value& value, const FieldSchema& schema);
+
+/// Whether a set has elements that no path can identify: maps, lists and nulls.
+bool has_unidentified_elements(const json::Value& value, const FieldSchema& schema);
+/// Only the messages about elements of sets and keyed lists that no path can identify.
+std::vector<std::string> check_elements(const json::Value& value, const FieldSchema& schema);
 
 /// The leaves of a value, and the elements of its lists and maps.
 FieldSet field_set(const json::Value& value, const FieldSchema& schema);

@@ -24,8 +24,7 @@ void CallState::opened() {
 
 void CallState::receive(std::string_view bytes) {
   const std::lock_guard lock(mutex_);
-  // A reader waits only while the buffer is empty.
-  if (buffer_.empty()) ring_reader();
+  ring_reader();
   buffer_.append(bytes);
 }
 

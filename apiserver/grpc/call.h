@@ -85,9 +85,10 @@ class CallState {
   rest::TransportError timeout() const;
 
  private:
-  /// Call with the mutex locked, so that the reader's executor cannot end.
+  /// A reader waits only while the buffer is empty. Call with the mutex locked, so that its executor
+  /// cannot end.
   void ring_reader() {
-    if (event_) event_->ring_next();
+    if (event_ && buffer_.empty()) event_->ring_next();
   }
 
   mutable std::mutex mutex_;

@@ -1,54 +1,15 @@
 #include "apiserver/openapi/gnostic.h"
 
-#include <cstdint>
 #include <string_view>
 #include <utility>
+
+#include "apiserver/protobuf_message.h"
 
 namespace lookout::apiserver::openapi {
 namespace {
 
 using json::Value;
-
-void append_varint(std::uint64_t value, std::string& out) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
-
-/// A message that is being written.
-class Message {
- public:
-  void bytes(unsigned field, std::string_view value) {
-    append_varint(field << 3 | 2, out_);
-    append_varint(value.size(), out_);
-    out_ += value;
-  }
-  void message(unsigned field, const Message& value) { bytes(field, value.out_); }
-  void boolean(unsigned field, bool value) {
-    if (!value) return;
-    append_varint(field << 3, out_);
-    append_varint(1, out_);
-  }
-  /// Writes the member of the JSON with this name, if it exists.
-  void text(unsigned field, const Value& object, std::string_view name) {
-    if (const Value* value = json::find(object, name); value != nullptr && value->IsString())
-      bytes(field, json::text_of(*value));
-  }
-  void texts(unsigned field, const Value& object, std::string_view name) {
-    const Value* list = json::find(object, name);
-    if (list == nullptr || !list->IsArray()) return;
-    for (const Value& one : list->GetArray()) {
-      if (one.IsString()) bytes(field, json::text_of(one));
-    }
-  }
-  void flag(unsigned field, const Value& object, std::string_view name) {
-    const Value* value = json::find(object, name);
-    boolean(field, value != nullptr && value->IsTrue());
-  }
-  const std::string& data() const { return out_; }
-
- private:
-  std::string out_;
-};
+using Message = ProtobufMessage;
 
 /// A pair of a name and a value.
 Message named(std::string_view name, const Message& value) {

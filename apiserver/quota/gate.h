@@ -4,7 +4,6 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lookout/base/async_event.h"

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <map>
 #include <set>
-#include <vector>
 
 #include "apiserver/json.h"
 #include "apiserver/resources/strategies.h"

@@ -1,7 +1,6 @@
 // The usage of ResourceQuotas by objects.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 

@@ -17,6 +17,9 @@ struct Write {
   api::Object object = {};
   /// The current object; empty for a creation.
   api::Object old = {};
+  /// Runs the earlier plugins again on an object that a webhook has changed, before webhooks are
+  /// invoked again; may be empty.
+  std::function<Awaitable<api::Object>(api::Object object)> again = nullptr;
 };
 
 /// Admission of a request (k8s.io/apiserver/pkg/admission): may change the written object, or reject

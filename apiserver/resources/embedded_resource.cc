@@ -41,16 +41,8 @@ bool fits_scalar(Value value, Scalar scalar) {
 }
 
 bool fits(Value value, Type type) {
-  switch (type.shape()) {
-    case Shape::kStruct:
-    case Shape::kMap:
-      return value.is_object();
-    case Shape::kList:
-      return value.is_array();
-    case Shape::kScalar:
-      break;
-  }
-  return fits_scalar(value, type.scalar());
+  if (type.shape() == Shape::kScalar) return fits_scalar(value, type.scalar());
+  return type.shape() == Shape::kList ? value.is_array() : value.is_object();
 }
 
 /// The position of Go's decoder: "value", or "struct field ObjectMeta.labels".

@@ -168,70 +168,53 @@ void check_shares(const Field& level) {
 /// Kubernetes' internal types of flow control.
 namespace flow_types {
 
-/// How Go writes a field that is absent: zeros, or null for pointers and lists.
-enum class Absent : std::uint8_t { kNull, kText, kNumber, kFalse, kStructure };
-
 /// A field of Kubernetes' internal types, in their order.
 struct GoField {
   std::string_view name;  // in JSON
-  Absent absent;
+  /// How Go writes the field if it is absent; kStructure: with its fields.
+  std::string_view absent;
   std::span<const GoField> fields = {};  // of the structure, or of the elements of a list
 };
+constexpr std::string_view kNull = "null";  // of pointers and lists
+constexpr std::string_view kEmptyText = R"("")";
+constexpr std::string_view kStructure;
 
-constexpr GoField kName[] = {{"name", Absent::kText}};
-constexpr GoField kAccount[] = {{"namespace", Absent::kText}, {"name", Absent::kText}};
-constexpr GoField kSubject[] = {{"kind", Absent::kText},
-                                {"user", Absent::kNull, kName},
-                                {"group", Absent::kNull, kName},
-                                {"serviceAccount", Absent::kNull, kAccount}};
-constexpr GoField kResourceRule[] = {{"verbs", Absent::kNull},
-                                     {"apiGroups", Absent::kNull},
-                                     {"resources", Absent::kNull},
-                                     {"clusterScope", Absent::kFalse},
-                                     {"namespaces", Absent::kNull}};
-constexpr GoField kPathRule[] = {{"verbs", Absent::kNull}, {"nonResourceURLs", Absent::kNull}};
-constexpr GoField kRule[] = {{"subjects", Absent::kNull, kSubject},
-                             {"resourceRules", Absent::kNull, kResourceRule},
-                             {"nonResourceRules", Absent::kNull, kPathRule}};
-constexpr GoField kMethod[] = {{"type", Absent::kText}};
-constexpr GoField kSchemaSpec[] = {{"priorityLevelConfiguration", Absent::kStructure, kName},
-                                   {"matchingPrecedence", Absent::kNumber},
-                                   {"distinguisherMethod", Absent::kNull, kMethod},
-                                   {"rules", Absent::kNull, kRule}};
-constexpr GoField kQueuing[] = {{"queues", Absent::kNumber},
-                                {"handSize", Absent::kNumber},
-                                {"queueLengthLimit", Absent::kNumber}};
-constexpr GoField kResponse[] = {{"type", Absent::kText}, {"queuing", Absent::kNull, kQueuing}};
-constexpr GoField kLimited[] = {{"nominalConcurrencyShares", Absent::kNumber},
-                                {"limitResponse", Absent::kStructure, kResponse},
-                                {"lendablePercent", Absent::kNull},
-                                {"borrowingLimitPercent", Absent::kNull}};
-constexpr GoField kExempt[] = {{"nominalConcurrencyShares", Absent::kNull},
-                               {"lendablePercent", Absent::kNull}};
-constexpr GoField kLevelSpec[] = {{"type", Absent::kText},
-                                  {"limited", Absent::kNull, kLimited},
-                                  {"exempt", Absent::kNull, kExempt}};
+constexpr GoField kName[] = {{"name", kEmptyText}};
+constexpr GoField kAccount[] = {{"namespace", kEmptyText}, {"name", kEmptyText}};
+constexpr GoField kSubject[] = {{"kind", kEmptyText},
+                                {"user", kNull, kName},
+                                {"group", kNull, kName},
+                                {"serviceAccount", kNull, kAccount}};
+constexpr GoField kResourceRule[] = {{"verbs", kNull},
+                                     {"apiGroups", kNull},
+                                     {"resources", kNull},
+                                     {"clusterScope", "false"},
+                                     {"namespaces", kNull}};
+constexpr GoField kPathRule[] = {{"verbs", kNull}, {"nonResourceURLs", kNull}};
+constexpr GoField kRule[] = {{"subjects", kNull, kSubject},
+                             {"resourceRules", kNull, kResourceRule},
+                             {"nonResourceRules", kNull, kPathRule}};
+constexpr GoField kMethod[] = {{"type", kEmptyText}};
+constexpr GoField kSchemaSpec[] = {{"priorityLevelConfiguration", kStructure, kName},
+                                   {"matchingPrecedence", "0"},
+                                   {"distinguisherMethod", kNull, kMethod},
+                                   {"rules", kNull, kRule}};
+constexpr GoField kQueuing[] = {{"queues", "0"}, {"handSize", "0"}, {"queueLengthLimit", "0"}};
+constexpr GoField kResponse[] = {{"type", kEmptyText}, {"queuing", kNull, kQueuing}};
+constexpr GoField kLimited[] = {{"nominalConcurrencyShares", "0"},
+                                {"limitResponse", kStructure, kResponse},
+                                {"lendablePercent", kNull},
+                                {"borrowingLimitPercent", kNull}};
+constexpr GoField kExempt[] = {{"nominalConcurrencyShares", kNull}, {"lendablePercent", kNull}};
+constexpr GoField kLevelSpec[] = {
+    {"type", kEmptyText}, {"limited", kNull, kLimited}, {"exempt", kNull, kExempt}};
 
 }  // namespace flow_types
 
 std::string go_json(Value value, std::span<const flow_types::GoField> fields);
 
 std::string go_json(Value value, const flow_types::GoField& field) {
-  using flow_types::Absent;
-  if (!value.exists()) {
-    switch (field.absent) {
-      case Absent::kNull:
-        return "null";
-      case Absent::kText:
-        return R"("")";
-      case Absent::kNumber:
-        return "0";
-      case Absent::kFalse:
-        return "false";
-      case Absent::kStructure:
-        break;
-    }
-  }
+  if (!value.exists() && field.absent != flow_types::kStructure) return std::string(field.absent);
   if (field.fields.empty()) return value.to_json();
   if (!value.is_array()) return go_json(value, field.fields);
   std::vector<std::string> elements;

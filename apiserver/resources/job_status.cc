@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "apiserver/resources/field.h"
 #include "apiserver/resources/job_indexes.h"

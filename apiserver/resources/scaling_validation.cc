@@ -54,19 +54,20 @@ void check_target(const Field& target) {
   target["averageUtilization"].check_positive();
 }
 
+/// One of two fields must exist; `names` are their names in messages. Without either, the first is
+/// required; with both, the second is forbidden.
+void check_one(const Field& first, const Field& second, std::array<const char*, 2> names) {
+  if (!first.exists() && !second.exists())
+    first.required(fmt::format("must set either {} or {}", names[0], names[1]));
+  if (first.exists() && second.exists())
+    second.forbidden(fmt::format("may not set both {} and {}", names[0], names[1]));
+}
+
 /// Checks the target of a resource metric: a utilization or an amount.
 void check_resource_target(const Field& target) {
   check_target(target);
-  const bool is_share = target["averageUtilization"].exists();
-  const bool is_amount = target["averageValue"].exists();
-  if (!is_share && !is_amount) {
-    target["averageUtilization"].required(
-        "must set either a target raw value or a target utilization");
-  }
-  if (is_share && is_amount) {
-    target["averageValue"].forbidden(
-        "may not set both a target raw value and a target utilization");
-  }
+  check_one(target["averageUtilization"], target["averageValue"],
+            {"a target raw value", "a target utilization"});
 }
 
 struct MetricSource {
@@ -92,16 +93,8 @@ constexpr std::array<MetricSource, 5> kSources = {{
        check_metric(source["metric"]);
        const Field target = source["target"];
        check_target(target);
-       const bool is_value = target["value"].exists();
-       const bool is_average = target["averageValue"].exists();
-       if (!is_value && !is_average) {
-         target["averageValue"].required(
-             "must set either a target value for metric or a per-pod target");
-       }
-       if (is_value && is_average) {
-         target["value"].forbidden(
-             "may not set both a target value for metric and a per-pod target");
-       }
+       check_one(target["averageValue"], target["value"],
+                 {"a target value for metric", "a per-pod target"});
      }},
     {"Pods", "pods",
      [](const Field& source) {

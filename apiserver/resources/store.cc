@@ -22,6 +22,14 @@ namespace lookout::apiserver::resources {
 
 using storage::StorageError;
 
+namespace {
+
+bool stores_pods(const ServedResource& resource) {
+  return !resource.custom && resource.type.group.empty() && resource.type.plural == "pods";
+}
+
+}  // namespace
+
 std::string Target::key() const {
   if (!resource->type.namespaced) return name;
   if (ns.empty()) return {};
@@ -121,9 +129,7 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
   const bool generated =
       object.name().empty() && !object["metadata"]["generateName"].as_string().empty();
   co_await check_namespace(target, object.name());
-  const bool is_pod =
-      !resource.custom && resource.type.group.empty() && resource.type.plural == "pods";
-  if (is_pod) {
+  if (stores_pods(resource)) {
     // Fields that admission sets have no owner.
     object = owned(target, object, Object());
     target.fields = nullptr;
@@ -135,8 +141,6 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     object = co_await admit_new(target, wanted);
     // Admission's changes have no owner.
     if (!object.same(wanted)) target.fields = nullptr;
-    // Admission may have changed the priority class, or added a container.
-    if (is_pod) object = co_await complete_pod(target, std::move(object));
   }
   const bool limited = is_limited(target);
   for (int attempt = 1;; ++attempt) {
@@ -257,6 +261,9 @@ Awaitable<Object> Store::admit_new(Target target, Object object) const {
   Admission::Normalize normalize = [target](const Object& changed) {
     return decoded(target, changed, true);
   };
+  // A webhook may change the priority class, or add a container.
+  if (stores_pods(*target.resource))
+    write.again = [this, target](Object pod) { return complete_pod(target, std::move(pod)); };
   Object after = co_await target.admission->mutate(std::move(write), std::move(normalize));
   co_return after.same(before) ? object : after;
 }

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "apiserver/json.h"
 #include "apiserver/resources/served_resource.h"

@@ -218,15 +218,16 @@ class Store::ChangeOfObject {
     // repeated accordingly in the details, but not in the message.
     Causes details;
     validate_metadata_details(object, details);
+    Causes of_metadata;
+    validate_metadata_update(object, present, of_metadata);
+    of_metadata.insert(of_metadata.end(), details.begin(), details.end());
     const auto append = [&](const Causes& more) {
       causes.insert(causes.end(), more.begin(), more.end());
     };
     validate_metadata(resource_, object, causes);
-    validate_metadata_update(object, present, causes);
-    append(details);
+    append(of_metadata);
     if (part_ != Part::kStatus || (!resource_.custom && !strategy.status_validates_metadata_once)) {
-      validate_metadata_update(object, present, causes);
-      append(details);
+      append(of_metadata);
       validate_finalizer_names(resource_, object, causes);
     }
     if (resource_.schema) {
@@ -338,9 +339,13 @@ Awaitable<Store::Updated> Store::update_admitted(Target target, Change change, P
     }
     const Object present = resource.from_storage(stored);
     const ChangeOfObject change_of_object(target, change, part);
-    const Object wanted = change_of_object.wish(present);
+    Object wanted = change_of_object.wish(present);
+    // LimitRanger precedes webhooks.
+    if (part == Part::kResources) wanted = co_await complete_pod(target, std::move(wanted));
     const Object before = owned(target, wanted, present);
     Write first{Write::Operation::kUpdate, before, present};
+    if (part == Part::kResources)
+      first.again = [this, target](Object pod) { return complete_pod(target, std::move(pod)); };
     Admission::Normalize normalize = [target](const Object& changed) {
       return decoded(target, changed, false);
     };

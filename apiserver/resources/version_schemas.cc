@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "apiserver/json.h"
 #include "apiserver/resources/structural_schema.h"
 #include "lookout/api/detail/object_editor.h"

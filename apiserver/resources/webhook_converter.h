@@ -6,7 +6,6 @@
 #include <memory>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "apiserver/resources/version_schemas.h"

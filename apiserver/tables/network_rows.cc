@@ -1,7 +1,6 @@
 // The rows of services and networking.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <set>
 

@@ -75,13 +75,13 @@ std::shared_ptr<const Printer> Printer::of_custom(Value version) {
     if (added.description.empty())
       added.description = "Custom resource definition column (in JSONPath format): " + path;
     added.priority = static_cast<int>(column["priority"].as_int());
-    printer->paths_.push_back(JsonPath::parse(path));
+    printer->paths_.push_back(api::detail::JsonPath::parse(path));
   }
   if (printer->paths_.empty()) {
     Column age = age_column();
     age.type = "date";
     printer->columns_.push_back(std::move(age));
-    printer->paths_.push_back(JsonPath::parse(".metadata.creationTimestamp"));
+    printer->paths_.push_back(api::detail::JsonPath::parse(".metadata.creationTimestamp"));
   }
   return printer;
 }

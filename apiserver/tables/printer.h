@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "apiserver/tables/columns.h"
-#include "apiserver/tables/json_path.h"
 #include "apiserver/tables/rows.h"
+#include "lookout/api/detail/json_path.h"
 
 namespace lookout::apiserver::tables {
 
@@ -29,7 +29,7 @@ class Printer {
   std::vector<Column> columns_;
   AppendRow row_ = nullptr;
   /// The paths of a custom resource's columns; nullopt for an invalid path.
-  std::vector<std::optional<JsonPath>> paths_;
+  std::vector<std::optional<api::detail::JsonPath>> paths_;
 };
 
 /// The object in each table row, in addition to its cells.

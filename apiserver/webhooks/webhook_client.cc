@@ -27,6 +27,8 @@ using rest::detail::HttpHead;
 
 /// The maximum number of servers with kept connections.
 constexpr std::size_t kMaxTransports = 32;
+constexpr int kOk = 200;
+constexpr int kRedirection = 300;
 constexpr std::string_view kServiceLabel = "kubernetes.io/service-name";
 
 std::string host_port(std::string_view host, std::int64_t port) {
@@ -44,14 +46,15 @@ std::pair<std::string, std::string> split(const std::string& url) {
 }
 
 /// The reason of a failure, as Go's HTTP client words it.
-std::string reason_of(const TransportError& error, const std::string& url) {
+std::string reason_of(const TransportError& error, std::string_view method,
+                      const std::string& url) {
   std::string_view why = error.what();
   // The message starts with the method and the resolved address.
   if (const std::size_t end = why.find(": "); end != std::string_view::npos)
     why = why.substr(end + 2);
   if (error.kind() == TransportError::Kind::kTimeout) why = "context deadline exceeded";
   if (error.kind() == TransportError::Kind::kCancelled) why = "context canceled";
-  return fmt::format("Post {}: {}", api::detail::quote(url), why);
+  return fmt::format("{} {}: {}", method, api::detail::quote(url), why);
 }
 
 /// The error for an invalid response.
@@ -147,6 +150,7 @@ WebhookClient::Transport WebhookClient::transport_to(Origin origin) {
   rest::detail::HttpServer server;
   server.url = origin.url;
   server.ca = origin.ca;
+  server.insecure = origin.insecure;
   server.server_name = origin.server_name;
   server.user_agent = "kube-apiserver-admission";
   // A hook's timeout is at most half a minute, so dead connections are detected soon enough.
@@ -172,12 +176,10 @@ Awaitable<std::string> WebhookClient::post(Address address, std::string body,
     std::tie(origin.url, path) = split(address.url);
     shown = origin.url;
   } else {
-    origin.server_name = fmt::format("{}.{}.svc", address.service_name, address.service_namespace);
     path = address.path;
-    shown = fmt::format("https://{}:{}", origin.server_name, address.service_port);
     Address service = address;
-    const std::string place = co_await locate(std::move(service));
-    origin.url = "https://" + place;
+    origin = co_await origin_of(std::move(service));
+    shown = fmt::format("https://{}:{}", origin.server_name, address.service_port);
   }
   if (path.empty()) path = "/";
   // The hook receives its timeout in whole seconds.
@@ -206,12 +208,45 @@ Awaitable<std::string> WebhookClient::post(Address address, std::string body,
                                     api::detail::quote(shown), most_bytes));
     }
   } catch (const TransportError& e) {
-    throw CallError(reason_of(e, shown));
+    throw CallError(reason_of(e, "Post", shown));
   }
-  constexpr int kOk = 200;
   constexpr int kPartial = 206;
   if (head.status < kOk || head.status > kPartial) throw failure_of(head, answer);
   co_return answer;
+}
+
+Awaitable<WebhookClient::Origin> WebhookClient::origin_of(Address service) {
+  Origin origin;
+  origin.ca = service.ca;
+  origin.insecure = service.insecure;
+  origin.server_name = fmt::format("{}.{}.svc", service.service_name, service.service_namespace);
+  const std::string place = co_await locate(std::move(service));
+  origin.url = "https://" + place;
+  co_return origin;
+}
+
+Awaitable<void> WebhookClient::probe(Address address, std::chrono::milliseconds timeout) {
+  rest::detail::HttpRequest request;
+  request.target = address.path;
+  // Such a server trusts these headers if it knows the client's certificate, which is not sent.
+  request.headers = {"X-Remote-User: system:kube-aggregator", "X-Remote-Group: system:masters"};
+  request.timeout = timeout;
+  Origin origin = co_await origin_of(std::move(address));
+  const std::string url = origin.url + request.target;
+  const auto executor = co_await boost::asio::this_coro::executor;
+  const Transport transport = transport_to(std::move(origin));
+  const auto exchange = transport->start(std::move(request), executor);
+  std::string why;
+  try {
+    const HttpHead head = co_await exchange->head();
+    if (head.status < kOk || head.status >= kRedirection)
+      why = fmt::format("bad status from {}: {}", url, head.status);
+  } catch (const TransportError& e) {
+    why = reason_of(e, "Get", url);
+  }
+  exchange->cancel();
+  if (!why.empty())
+    throw CallError(fmt::format("failing or missing response from {}: {}", url, why));
 }
 
 /// "host:port" of a service.

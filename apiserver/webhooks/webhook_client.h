@@ -30,6 +30,8 @@ struct Address {
   std::string path;
   /// PEM; empty: the system's authorities.
   std::string ca;
+  /// Accept any certificate.
+  bool insecure = false;
 };
 
 /// From the WebhookClientConfig of a webhook.
@@ -67,6 +69,10 @@ class WebhookClient {
   Awaitable<std::string> post(Address address, std::string body, std::chrono::milliseconds timeout,
                               std::stop_token gone, std::size_t most_bytes);
 
+  /// Gets the path of a service, as kube-aggregator does to find out whether another API server is
+  /// available. Throws CallError, with kube-aggregator's message, unless the status is 2xx.
+  Awaitable<void> probe(Address address, std::chrono::milliseconds timeout);
+
   /// Ends all calls; later ones fail. Waits for the thread. Call it while the executors of earlier
   /// callers still exist.
   void shutdown();
@@ -77,10 +83,13 @@ class WebhookClient {
     std::string url;
     std::string server_name;
     std::string ca;
+    bool insecure = false;
     bool operator==(const Origin&) const = default;
   };
   using Transport = std::shared_ptr<rest::detail::HttpTransport>;
 
+  /// The server of a service.
+  Awaitable<Origin> origin_of(Address service);
   Awaitable<std::string> locate(Address address);
   Awaitable<std::string> ready_endpoint(Address address, std::string port_name);
   Transport transport_to(Origin origin);

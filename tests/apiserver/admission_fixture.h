@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/test_webhook.h"
 #include "tests/support/held.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::apiserver {
 
@@ -42,6 +44,13 @@ inline std::string full_name(api::Value value) {
                      last.as_string());
 }
 
+/// "autoscaling/v1/Scale of apps/v1/deployments/scale": the object and the resource of a review.
+inline std::string reviewed(api::Value request) {
+  const std::string_view subresource = request["subResource"].as_string();
+  return fmt::format("{} of {}{}{}", full_name(request["kind"]), full_name(request["resource"]),
+                     subresource.empty() ? "" : "/", subresource);
+}
+
 class AdmissionTest : public ClientTest {
  protected:
   using ClientTest::ClientTest;
@@ -64,6 +73,12 @@ class AdmissionTest : public ClientTest {
   /// The answer to a creation that is refused.
   api::Status refused_write() const {
     return status_of([&] { maps().create(config_map("a")); });
+  }
+  template <class Matcher>
+  void expect_refusal(int code, const Matcher& message) const {
+    const api::Status status = refused_write();
+    EXPECT_EQ(status.code, code);
+    EXPECT_THAT(status.message, message);
   }
   std::string item(const std::string& name, const std::string& key) const {
     return std::string(lookout::test::held(maps().get(name))["data"][key].as_string());

@@ -16,10 +16,7 @@ using namespace std::chrono_literals;
 TEST_F(AdmissionTest, ARejectionIsReturned) {
   const TestWebhook hook([](const auto& review) { return denied(review, "not today"); });
   validate_with(hook);
-  const api::Status status = refused_write();
-  EXPECT_EQ(status.code, 403);
-  EXPECT_EQ(status.message,
-            "admission webhook \"check.example.com\" denied the request: not today");
+  expect_refusal(403, "admission webhook \"check.example.com\" denied the request: not today");
   EXPECT_EQ(status_of([&] { maps().get("a"); }).code, 404);
 }
 
@@ -155,9 +152,7 @@ class BadPatches : public AdmissionTest, public testing::WithParamInterface<BadP
 TEST_P(BadPatches, FailTheRequestWithAnyPolicy) {
   const TestWebhook hook([](const auto& review) { return patched(review, GetParam().patch); });
   mutate_with(hook, kMaps, R"("failurePolicy":"Ignore")");
-  const api::Status status = refused_write();
-  EXPECT_EQ(status.code, 500);
-  EXPECT_TRUE(status.message.starts_with("Internal error occurred: ")) << status.message;
+  expect_refusal(500, StartsWith("Internal error occurred: "));
   EXPECT_EQ(status_of([&] { maps().get("a"); }).code, 404);
 }
 
@@ -234,9 +229,7 @@ TEST_F(AdmissionTest, SubresourcesAreReviewedInTheirOwnKind) {
   const auto reviews = hook.reviews();
   ASSERT_EQ(reviews.size(), 2u);
   const auto scale = reviews[0]["request"];
-  EXPECT_EQ(full_name(scale["kind"]), "autoscaling/v1/Scale");
-  EXPECT_EQ(full_name(scale["resource"]), "apps/v1/deployments");
-  EXPECT_EQ(scale["subResource"].as_string(), "scale");
+  EXPECT_EQ(reviewed(scale), "autoscaling/v1/Scale of apps/v1/deployments/scale");
   EXPECT_EQ(scale["object"]["kind"].as_string(), "Scale");
   EXPECT_EQ(scale["object"]["spec"]["replicas"].as_int(), 3);
   EXPECT_EQ(scale["oldObject"]["spec"]["replicas"].as_int(), 1);
@@ -319,9 +312,8 @@ TEST_F(AdmissionTest, TokenRequestsAreCreations) {
   const auto reviews = hook.reviews();
   ASSERT_EQ(reviews.size(), 1u);
   const auto request = reviews[0]["request"];
-  EXPECT_EQ(full_name(request["kind"]), "authentication.k8s.io/v1/TokenRequest");
-  EXPECT_EQ(full_name(request["resource"]), "/v1/serviceaccounts");
-  EXPECT_EQ(request["subResource"].as_string(), "token");
+  EXPECT_EQ(reviewed(request),
+            "authentication.k8s.io/v1/TokenRequest of /v1/serviceaccounts/token");
   EXPECT_EQ(request["name"].as_string(), "robot");
   const auto asked = request["object"];
   EXPECT_EQ(asked["spec"]["expirationSeconds"].as_int(), 7200);
@@ -428,6 +420,50 @@ TEST_F(AdmissionTest, AWebhookIsReinvokedAfterALaterChange) {
   EXPECT_EQ(reviews[1]["request"]["object"]["data"]["late"].as_string(), "yes");
   EXPECT_EQ(never.reviews().size(), 1u);
   EXPECT_EQ(last.reviews().size(), 1u);
+}
+
+TEST_F(AdmissionTest, PluginsRunAgainBeforeAWebhookIsReinvoked) {
+  in(kLimitRanges).create(from_json(R"({"metadata":{"name":"limits"},"spec":{"limits":[
+      {"type":"Container","default":{"cpu":"2"},"defaultRequest":{"cpu":"1"}}]}})"));
+  const TestWebhook first([](const auto& review) { return allowed(review); });
+  const TestWebhook sidecar([](const auto& review) {
+    return patched(review, R"([{"op":"add","path":"/spec/containers/-",)"
+                           R"("value":{"name":"sidecar","image":"sidecar:1"}}])");
+  });
+  const std::string what = rule("", "v1", "pods");
+  all(kMutating).create(
+      configuration("a", webhook("first.example.com", first.client_config(), what,
+                                 R"("reinvocationPolicy":"IfNeeded")") +
+                             "," + webhook("sidecar.example.com", sidecar.client_config(), what)));
+  const Object made = pods().create(pod("p"));
+  const auto reviews = first.reviews();
+  ASSERT_EQ(reviews.size(), 2u);
+  const auto requests = [](api::Value object, std::size_t container) {
+    return std::string(
+        object["spec"]["containers"][container]["resources"]["requests"]["cpu"].as_string());
+  };
+  EXPECT_EQ(requests(reviews[0]["request"]["object"], 0), "1");
+  EXPECT_EQ(requests(reviews[1]["request"]["object"], 1), "1");
+  EXPECT_EQ(requests(made.body(), 1), "1");
+}
+
+TEST_F(AdmissionTest, LimitRangesPrecedeTheWebhooksOfAResize) {
+  pods().create(from_json(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"main",
+      "image":"nginx:1","resources":{"requests":{"cpu":"1"}}}]}})"));
+  in(kLimitRanges).create(from_json(R"({"metadata":{"name":"limits"},"spec":{"limits":[
+      {"type":"Container","default":{"memory":"1Gi"}}]}})"));
+  const TestWebhook hook([](const auto& review) { return allowed(review); });
+  mutate_with(hook, rule("", "v1", "pods/resize"));
+  const HttpAnswer resized =
+      http(server_.port(), "PATCH", "/api/v1/namespaces/default/pods/p/resize",
+           R"({"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":"2"}}}]}})",
+           {{"Content-Type", "application/strategic-merge-patch+json"}});
+  EXPECT_EQ(resized.code, 200) << resized.body;
+  const auto reviews = hook.reviews();
+  ASSERT_EQ(reviews.size(), 1u);
+  const api::Value container = reviews[0]["request"]["object"]["spec"]["containers"][0];
+  EXPECT_EQ(container["resources"]["requests"]["cpu"].as_string(), "2");
+  EXPECT_EQ(container["resources"]["limits"]["memory"].as_string(), "1Gi");
 }
 
 // A request that waits for a webhook must not block the webhook's own requests.

@@ -230,6 +230,24 @@ TEST_F(Answers, ThatAreListsAreNotConvertedToObjects) {
   EXPECT_EQ(get(configs_ + "/d").code, 404);
 }
 
+// kube-apiserver accepts the type, but fails to encode the first object.
+TEST_F(Answers, AWatchOfListsEndsWithItsFirstObject) {
+  in(kConfigMaps).create(config_map("c"));
+  for (const char* type : {"application/json", "application/vnd.kubernetes.protobuf"}) {
+    const std::string accept =
+        std::string(type) + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+    const HttpAnswer watch = get(configs_ + "?watch=true&timeoutSeconds=5", {{"Accept", accept}});
+    EXPECT_EQ(watch.code, 200);
+    EXPECT_TRUE(watch.headers.at("content-type").starts_with(type));
+    EXPECT_EQ(watch.body, "");
+  }
+  // An error is no object.
+  const HttpAnswer gone =
+      get(configs_ + "?watch=true&resourceVersion=1",
+          {{"Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}});
+  EXPECT_NE(gone.body.find("Expired"), std::string::npos) << gone.body;
+}
+
 TEST_F(Answers, HaveThePreferredType) {
   in(kConfigMaps).create(config_map("c"));
   const auto type = [&](const char* accept) {

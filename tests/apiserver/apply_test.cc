@@ -283,6 +283,84 @@ TEST_F(ManagedFields, OfACustomResourceExcludeItsStatus) {
   EXPECT_FALSE(held(from_json(other.body)).body().contains("status"));
 }
 
+// Scale subresources of all versions know the owners of the replicas.
+TEST_F(Apply, OfAScaleConflictsWithAnOwnerInAnotherVersion) {
+  const std::string version = R"("served":true,"schema":{"openAPIV3Schema":{"type":"object",
+      "x-kubernetes-preserve-unknown-fields":true}},"subresources":{"scale":{
+      "specReplicasPath":".spec.replicas","statusReplicasPath":".status.replicas"}})";
+  all(kDefinitions)
+      .create(from_json(R"({"metadata":{"name":"things.example.com"},"spec":{"group":"example.com",
+          "scope":"Namespaced","names":{"plural":"things","kind":"Thing"},"versions":[
+          {"name":"v1","storage":true,)" +
+                        version + R"(},{"name":"v2","storage":false,)" + version + "}]}}"));
+  const std::string path = "/namespaces/default/things/t";
+  const auto spec = [](const char* api_version, const char* content) {
+    return fmt::format(
+        R"({{"apiVersion":"example.com/{}","kind":"Thing","metadata":{{"name":"t"}},"spec":{}}})",
+        api_version, content);
+  };
+  ASSERT_EQ(patch("/apis/example.com/v1" + path + "?fieldManager=x",
+                  spec("v1", R"({"replicas":2,"size":1})"))
+                .code,
+            201);
+  const std::string scale = R"({"apiVersion":"autoscaling/v1","kind":"Scale",
+      "metadata":{"name":"t"},"spec":{"replicas":7}})";
+  const std::string scale_path = "/apis/example.com/v2" + path + "/scale?fieldManager=hpa";
+  const HttpAnswer refused = patch(scale_path, scale);
+  EXPECT_EQ(refused.code, 409) << refused.body;
+  EXPECT_THAT(refused.body, HasSubstr(R"(conflict with \"x\": .spec.replicas)"));
+  const HttpAnswer forced = patch(scale_path + "&force=true", scale);
+  EXPECT_EQ(forced.code, 200) << forced.body;
+  const HttpAnswer thing = http(server_.port(), "GET", "/apis/example.com/v1" + path);
+  std::vector<std::string> fields;
+  for (const Value entry : held(from_json(thing.body))["metadata"]["managedFields"].elements()) {
+    fields.push_back(fmt::format("{} {} {}", entry["manager"].as_string(),
+                                 entry["apiVersion"].as_string(), entry["fieldsV1"].to_json()));
+  }
+  EXPECT_THAT(fields,
+              testing::UnorderedElementsAre(R"(hpa example.com/v2 {"f:spec":{"f:replicas":{}}})",
+                                            R"(x example.com/v1 {"f:spec":{".":{},"f:size":{}}})"));
+}
+
+// structured-merge-diff has no paths for such elements.
+TEST_F(ManagedFields, AreLostByAnObjectWithASetOfObjects) {
+  all(kDefinitions)
+      .create(from_json(
+          std::string(kThingDefinition) +
+          R"("schema":{"openAPIV3Schema":{"type":"object","properties":{"size":{"type":"integer"},
+             "pairs":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object",
+               "x-kubernetes-map-type":"atomic","properties":{"a":{"type":"string"}}}}}}}}]}})"));
+  const std::string path = "/apis/example.com/v1/namespaces/default/things/t";
+  const auto thing = [](const char* members) {
+    return fmt::format(
+        R"({{"apiVersion":"example.com/v1","kind":"Thing","metadata":{{"name":"t"}}{}}})", members);
+  };
+  const auto merge = [&](const char* body) {
+    const HttpAnswer answer = patch(path, body, "application/merge-patch+json");
+    EXPECT_EQ(answer.code, 200) << answer.body;
+    return owners(from_json(answer.body));
+  };
+  const auto apply_message = [&](const char* members) {
+    const HttpAnswer answer = patch(path + "?fieldManager=x&force=true", thing(members));
+    EXPECT_EQ(answer.code, 500) << answer.body;
+    return std::string(held(from_json(answer.body))["message"].as_string());
+  };
+  const std::string about = "(default/t; example.com/v1, Kind=Thing)";
+  const std::string why =
+      ".pairs: element 0: associative list without keys has an element that's a map type";
+  ASSERT_EQ(patch(path + "?fieldManager=x", thing(R"(,"size":1)")).code, 201);
+  EXPECT_EQ(apply_message(R"(,"pairs":[{"a":"b"}])"),
+            "failed to create typed patch object (/t; example.com/v1, Kind=Thing): " + why);
+  EXPECT_THAT(merge(R"({"size":2})"), ElementsAre("agent Update"));
+  EXPECT_THAT(merge(R"({"pairs":[{"a":"b"}]})"), testing::IsEmpty());
+  EXPECT_THAT(merge(R"({"size":3})"), testing::IsEmpty());
+  EXPECT_EQ(apply_message(R"(,"size":4)"),
+            "failed to create manager for existing fields: failed to convert new object " + about +
+                " to smd typed: " + why);
+  EXPECT_THAT(merge(R"({"pairs":null})"), testing::IsEmpty());
+  EXPECT_EQ(patch(path + "?fieldManager=x&force=true", thing(R"(,"size":5)")).code, 200);
+}
+
 class WithoutManagedFields : public ClientTest {
  protected:
   static ServerOptions options() {

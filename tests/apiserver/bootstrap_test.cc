@@ -9,6 +9,7 @@
 #include <boost/asio/io_context.hpp>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "apiserver/json.h"
@@ -18,6 +19,7 @@
 #include "lookout/rest/client.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/apiserver/test_webhook.h"
 #include "tests/rest/certificates.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
@@ -255,6 +257,79 @@ TEST_F(BootstrapTest, CustomResourcesHaveApiServices) {
   EXPECT_TRUE(eventually(exists));
   all(kDefinitions).remove("things.example.com");
   EXPECT_TRUE(eventually([&] { return !exists(); }));
+}
+
+TEST(Bootstrap, ApiServicesOfOtherServersAreCheckedAgainAndAgain) {
+  TestWebhook other([](const Object& review) { return allowed(review); });
+  ServerOptions options;
+  options.bootstrap = true;
+  options.resolve_service = [&](const std::string& /*ns*/, const std::string& /*name*/, int) {
+    return std::optional(fmt::format("127.0.0.1:{}", other.port()));
+  };
+  const Server server(options);
+  const rest::Client client(server.client_config());
+  const rest::ResourceClient registrations = client.resource(kApiServices);
+  const rest::ResourceClient services = client.resource(kServices, "default");
+  const rest::ResourceClient slices = client.resource(
+      {"discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true}, "default");
+  const auto condition = [&] {
+    const Object service = registrations.get("v1.metrics.example.com");
+    const api::Value one = service["status"]["conditions"][0];
+    return fmt::format("{} {} {}: {}", one["type"].as_string(), one["status"].as_string(),
+                       one["reason"].as_string(), one["message"].as_string());
+  };
+  const auto becomes = [&](const std::string& wanted) {
+    EXPECT_TRUE(eventually([&] { return condition() == wanted; })) << condition();
+  };
+  const auto slice = [&](const char* ready) {
+    return Object::parse(fmt::format(
+        R"({{"metadata":{{"name":"metrics","labels":{{"kubernetes.io/service-name":"metrics"}}}},)"
+        R"("addressType":"IPv4","ports":[{{"port":6443}}],)"
+        R"("endpoints":[{{"addresses":["10.1.2.3"],"conditions":{{"ready":{}}}}}]}})",
+        ready));
+  };
+  registrations.create(Object::parse(R"({"metadata":{"name":"v1.metrics.example.com"},
+      "spec":{"group":"metrics.example.com","version":"v1","groupPriorityMinimum":100,
+        "versionPriority":100,"insecureSkipTLSVerify":true,
+        "service":{"namespace":"default","name":"metrics"}}})"));
+  becomes("Available False ServiceNotFound: service/metrics in \"default\" is not present");
+  const Object made = services.create(
+      Object::parse(R"({"metadata":{"name":"metrics"},"spec":{"ports":[{"port":80}]}})"));
+  becomes(
+      "Available False ServicePortError: service/metrics in \"default\" is not listening on port "
+      "443");
+  services.update(
+      json_patched(made.to_json(), R"({"op":"replace","path":"/spec/ports/0/port","value":443})"));
+  becomes(
+      "Available False EndpointsNotFound: cannot find endpointslices for service/metrics in "
+      "\"default\"");
+  slices.create(slice("false"));
+  becomes(
+      "Available False MissingEndpoints: endpointslices for service/metrics in \"default\" have no "
+      "addresses with port name \"\"");
+  other.answer_get_with(503);
+  slices.update(slice("true"));
+  const std::string url =
+      fmt::format("https://127.0.0.1:{}/apis/metrics.example.com/v1", other.port());
+  becomes(
+      fmt::format("Available False FailedDiscoveryCheck: failing or missing response from {0}: "
+                  "bad status from {0}: 503",
+                  url));
+  // Nothing changes here, so this needs another check.
+  other.answer_get_with(200);
+  becomes("Available True Passed: all checks passed");
+  EXPECT_EQ(other.latest_target(), "/apis/metrics.example.com/v1");
+  services.remove("metrics");
+  becomes("Available False ServiceNotFound: service/metrics in \"default\" is not present");
+  const Object remote = registrations.get("v1.metrics.example.com");
+  const api::Value owner = remote["metadata"]["managedFields"][1];
+  EXPECT_EQ(owner["manager"].as_string(), "kube-apiserver");
+  EXPECT_EQ(owner["subresource"].as_string(), "status");
+  // An APIService without a service is one of this server.
+  registrations.update(json_patched(remote.to_json(),
+                                    R"({"op":"remove","path":"/spec/service"},)"
+                                    R"({"op":"remove","path":"/spec/insecureSkipTLSVerify"})"));
+  becomes("Available True Local: Local APIServices are always available");
 }
 
 TEST(Bootstrap, TheNextServerKeepsCorrectObjects) {

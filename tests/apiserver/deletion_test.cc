@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "lookout/base/async_event.h"
 #include "lookout/base/event_loop.h"
@@ -110,19 +109,19 @@ TEST_F(Deletion, ChecksPreconditions) {
 
 TEST_F(Deletion, OfNamespacesAndDefinitionsHasOtherMessagesForPreconditions) {
   const std::string prefix = "Operation cannot be fulfilled on ";
+  const auto refused_removal = [&](const api::Resource& resource, const std::string& name,
+                                   const rest::DeleteOptions& options) {
+    return status_of([&] { all(resource).remove(name, options); }).message;
+  };
   const Object shop = all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
-  EXPECT_EQ(status_of([&] {
-              all(kNamespaces).remove("shop", {.precondition_resource_version = "1"});
-            }).message,
+  EXPECT_EQ(refused_removal(kNamespaces, "shop", {.precondition_resource_version = "1"}),
             prefix +
                 "namespaces \"shop\": Precondition failed: ResourceVersion in precondition: 1, "
                 "ResourceVersion in object meta: " +
                 std::string(shop.resource_version()));
   const Object things =
       all(kDefinitions).create(from_json(std::string(kThingDefinition) + kAnySchema));
-  EXPECT_EQ(status_of([&] {
-              all(kDefinitions).remove("things.example.com", {.precondition_uid = "another"});
-            }).message,
+  EXPECT_EQ(refused_removal(kDefinitions, "things.example.com", {.precondition_uid = "another"}),
             prefix +
                 "customresourcedefinitions.apiextensions.k8s.io \"things.example.com\": "
                 "Precondition failed: UID in precondition: another, UID in object meta: " +

@@ -1,8 +1,14 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "lookout/api/object.h"
 #include "lookout/api/protobuf.h"
@@ -219,6 +225,131 @@ TEST_F(Discovery, ComesInProtobuf) {
     for (const char* part : {"versions", "groups", "resources", "groupVersion"})
       EXPECT_EQ(decoded[part], plain[part]) << path << " " << part;
   }
+}
+
+/// The fields of a protobuf message whose fields are texts and messages, except for numbers, which
+/// are skipped.
+std::multimap<unsigned, std::string> proto_fields(std::string_view bytes) {
+  std::multimap<unsigned, std::string> out;
+  const auto varint = [&] {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; !bytes.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(bytes.front());
+      bytes.remove_prefix(1);
+      value |= std::uint64_t{byte & 0x7FU} << shift;
+      if (byte < 0x80) break;
+    }
+    return value;
+  };
+  while (!bytes.empty()) {
+    const std::uint64_t tag = varint();
+    const std::uint64_t value = varint();
+    if ((tag & 7) != 2) continue;
+    out.emplace(static_cast<unsigned>(tag >> 3), bytes.substr(0, value));
+    bytes.remove_prefix(std::min<std::size_t>(value, bytes.size()));
+  }
+  return out;
+}
+
+std::string proto_text(const std::multimap<unsigned, std::string>& fields, unsigned number) {
+  const auto at = fields.find(number);
+  return at == fields.end() ? "(none)" : at->second;
+}
+
+std::string proto_texts(const std::multimap<unsigned, std::string>& fields, unsigned number) {
+  std::string out;
+  const auto [begin, end] = fields.equal_range(number);
+  for (auto at = begin; at != end; ++at) out += at->second + ",";
+  return out;
+}
+
+std::string json_texts(api::Value list) {
+  std::string out;
+  for (const api::Value one : list.elements()) out.append(one.as_string()).append(",");
+  return out;
+}
+
+std::string proto_kind(const std::string& bytes) {
+  const auto fields = proto_fields(bytes);
+  return proto_text(fields, 1) + "/" + proto_text(fields, 2) + "/" + proto_text(fields, 3);
+}
+
+std::string json_kind(api::Value kind) {
+  return fmt::format("{}/{}/{}", kind["group"].as_string(), kind["version"].as_string(),
+                     kind["kind"].as_string());
+}
+
+/// A line for each resource and subresource.
+std::vector<std::string> proto_lines(const std::string& list) {
+  std::vector<std::string> out;
+  const auto each = [](const std::multimap<unsigned, std::string>& fields, unsigned number,
+                       const auto& visit) {
+    const auto [begin, end] = fields.equal_range(number);
+    for (auto at = begin; at != end; ++at) visit(proto_fields(at->second));
+  };
+  each(proto_fields(list), 2, [&](const auto& group) {
+    const std::string name = proto_text(proto_fields(proto_text(group, 1)), 1);
+    each(group, 2, [&](const auto& version) {
+      out.push_back(fmt::format("{} {} {}", name, proto_text(version, 1), proto_text(version, 3)));
+      each(version, 2, [&](const auto& resource) {
+        out.push_back(fmt::format("{} {} {} {} {} {} {}", proto_text(resource, 1),
+                                  proto_kind(proto_text(resource, 2)), proto_text(resource, 3),
+                                  proto_text(resource, 4), proto_texts(resource, 5),
+                                  proto_texts(resource, 6), proto_texts(resource, 7)));
+        each(resource, 8, [&](const auto& part) {
+          out.push_back(fmt::format("{} {} {}", proto_text(part, 1),
+                                    proto_kind(proto_text(part, 2)), proto_texts(part, 4)));
+        });
+      });
+    });
+  });
+  return out;
+}
+
+std::vector<std::string> json_lines(const Object& list) {
+  std::vector<std::string> out;
+  for (const api::Value group : list["items"].elements()) {
+    for (const api::Value version : group["versions"].elements()) {
+      out.push_back(fmt::format("{} {} {}", group["metadata"]["name"].as_string(),
+                                version["version"].as_string(), version["freshness"].as_string()));
+      for (const api::Value resource : version["resources"].elements()) {
+        out.push_back(
+            fmt::format("{} {} {} {} {} {} {}", resource["resource"].as_string(),
+                        json_kind(resource["responseKind"]), resource["scope"].as_string(),
+                        resource["singularResource"].as_string(), json_texts(resource["verbs"]),
+                        json_texts(resource["shortNames"]), json_texts(resource["categories"])));
+        for (const api::Value part : resource["subresources"].elements()) {
+          out.push_back(fmt::format("{} {} {}", part["subresource"].as_string(),
+                                    json_kind(part["responseKind"]), json_texts(part["verbs"])));
+        }
+      }
+    }
+  }
+  return out;
+}
+
+TEST_F(Discovery, ComesInProtobufInAggregatedForm) {
+  constexpr const char* kProtobuf =
+      "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+  for (const char* path : {"/api", "/apis"}) {
+    const HttpAnswer answer = http(server_.port(), "GET", path, {}, {{"Accept", kProtobuf}});
+    ASSERT_EQ(answer.code, 200) << answer.body;
+    EXPECT_EQ(answer.headers.at("content-type"), kProtobuf);
+    ASSERT_TRUE(api::is_protobuf(answer.body));
+    const auto envelope = proto_fields(answer.body.substr(api::kProtobufMagic.size()));
+    const auto type = proto_fields(proto_text(envelope, 1));
+    EXPECT_EQ(proto_text(type, 1), "apidiscovery.k8s.io/v2");
+    EXPECT_EQ(proto_text(type, 2), "APIGroupDiscoveryList");
+    EXPECT_EQ(proto_lines(proto_text(envelope, 2)), json_lines(get(path, kAggregated)));
+    // Both forms have one tag.
+    EXPECT_EQ(http(server_.port(), "GET", path, {},
+                   {{"Accept", kAggregated}, {"If-None-Match", answer.headers.at("etag")}})
+                  .code,
+              304);
+  }
+  // The first of several forms counts.
+  get("/apis", (std::string(kAggregated) + "," + kProtobuf).c_str());
+  EXPECT_TRUE(content_type_.starts_with("application/json;g=")) << content_type_;
 }
 
 TEST_F(Discovery, IsReadByTheMethodsOfItsRoutes) {

@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
         Garbage{"ChunkWithoutItsEnd",
                 "POST /api HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabcdef\r\n"},
         Garbage{"TargetIsNoPath", "GET api HTTP/1.1\r\nHost: localhost\r\n\r\n"},
-        Garbage{"TargetIsAStar", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+        Garbage{"TargetIsTwoStars", "OPTIONS ** HTTP/1.1\r\nHost: localhost\r\n\r\n"},
         Garbage{"HalfAnEscape", "GET /api%2 HTTP/1.1\r\nHost: localhost\r\n\r\n"},
         Garbage{"WrongEscape", "GET /api/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n"},
         Garbage{"WrongEscapeInQuery", "GET /api?a=%g0 HTTP/1.1\r\nHost: localhost\r\n\r\n"}),
@@ -430,9 +430,19 @@ INSTANTIATE_TEST_SUITE_P(
         PathCase{"POST", "/apis", 200}, PathCase{"POST", "/api", 405},
         PathCase{"POST", "/nothing", 404}, PathCase{"PUT", "/api/v1/pods", 405},
         PathCase{"BREW", "/api/v1/pods", 405}, PathCase{"TRACE", "/api/v1/pods", 405},
-        PathCase{"OPTIONS", "/api/v1/pods", 405},
-        PathCase{"CONNECT", "/api/v1/namespaces/default/pods", 405},
+        PathCase{"OPTIONS", "/api/v1/pods", 405}, PathCase{"OPTIONS", "*", 200},
+        PathCase{"GET", "*", 404}, PathCase{"CONNECT", "/api/v1/namespaces/default/pods", 405},
         PathCase{"PATCH", "/api/v1/namespaces/default/pods", 405}));
+
+// Go's net/http server answers this itself; load balancers use it as a check.
+TEST_F(HostileHttp, OptionsOfTheServerHaveAnEmptyAnswer) {
+  HttpClient client(port());
+  const HttpAnswer answer = client.request("OPTIONS", "*");
+  EXPECT_EQ(answer.code, 200);
+  EXPECT_EQ(answer.body, "");
+  EXPECT_FALSE(answer.headers.contains("content-type"));
+  EXPECT_EQ(client.get("/version").code, 200);
+}
 
 TEST_F(HostileHttp, UnknownMethodsAreAnsweredWithAStatus) {
   const HttpAnswer answer = http(port(), "BREW", "/api/v1/namespaces/default/pods");

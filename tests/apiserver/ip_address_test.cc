@@ -34,20 +34,14 @@ TEST(IpRange, HasAnAddressAndALength) {
 }
 
 TEST(IpRange, ContainsAddressesWithItsPrefix) {
-  const struct {
-    const char* range;
-    const char* inside;
-    const char* outside;
-  } cases[] = {
-      {"10.0.0.0/9", "10.127.255.255", "10.128.0.0"},
-      {"0.0.0.0/0", "255.1.1.1", "::1"},
-      {"fe80::/10", "febf::1", "fec0::1"},
+  const auto expect_border = [](const char* text, const char* inside, const char* outside) {
+    const auto range = IpRange::parse(text);
+    EXPECT_TRUE(range->contains(*IpAddress::parse(inside))) << text;
+    EXPECT_FALSE(range->contains(*IpAddress::parse(outside))) << text;
   };
-  for (const auto& c : cases) {
-    const auto range = IpRange::parse(c.range);
-    EXPECT_TRUE(range->contains(*IpAddress::parse(c.inside))) << c.range;
-    EXPECT_FALSE(range->contains(*IpAddress::parse(c.outside))) << c.range;
-  }
+  expect_border("10.0.0.0/9", "10.127.255.255", "10.128.0.0");
+  expect_border("0.0.0.0/0", "255.1.1.1", "::1");
+  expect_border("fe80::/10", "febf::1", "fec0::1");
 }
 
 TEST(LeadingZeros, AreRemovedFromNumbers) {

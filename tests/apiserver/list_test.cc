@@ -1,7 +1,6 @@
 // Lists: pages, resourceVersions, selectors.
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 #include <vector>
 

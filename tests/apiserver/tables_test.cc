@@ -2,11 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 #include <vector>
 
-#include "apiserver/tables/json_path.h"
 #include "apiserver/tables/printer.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
@@ -437,42 +435,6 @@ TEST_F(Tables, UsePrinterColumnsOfDefinition) {
   EXPECT_EQ(plain["columnDefinitions"][1]["name"].as_string(), "Age");
   EXPECT_EQ(plain["columnDefinitions"][1]["type"].as_string(), "date");
 }
-
-struct PathCase {
-  const char* path;
-  const char* found;
-};
-
-class JsonPaths : public testing::TestWithParam<PathCase> {};
-
-TEST_P(JsonPaths, EqualKubernetes) {
-  const Object root =
-      from_json(R"({"a":{"b.c":1,"d":[10,20,30]},"l":[{"n":"x","v":1},{"n":"y","v":2}]})");
-  const auto path = tables::JsonPath::parse(GetParam().path);
-  if (GetParam().found == nullptr) {
-    EXPECT_FALSE(path);
-    return;
-  }
-  ASSERT_TRUE(path);
-  std::string found;
-  for (const Value value : path->find(root.body()))
-    found += (found.empty() ? "" : " ") + value.to_json();
-  EXPECT_EQ(found, GetParam().found);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, JsonPaths,
-    testing::Values(PathCase{".a.d", "[10,20,30]"}, PathCase{".a.b\\.c", "1"},
-                    PathCase{".a['b.c']", "1"}, PathCase{".a.d[1]", "20"},
-                    PathCase{".a.d[-1]", "30"}, PathCase{".a.d[0:2]", "10 20"},
-                    PathCase{".a.d[::2]", "10 30"}, PathCase{".a.d[*]", "10 20 30"},
-                    PathCase{".a.d[7]", ""}, PathCase{".nothing.there", ""},
-                    PathCase{".l[*].n", R"("x" "y")"}, PathCase{".l[?(@.n==\"y\")].v", "2"},
-                    PathCase{".l[?(@.v<2)].n", R"("x")"}, PathCase{".l[?(@.v>=2)].n", R"("y")"},
-                    PathCase{".l[?(@.n!='x')].v", "2"}, PathCase{".l[?(@.w)].v", ""},
-                    PathCase{"..v", "1 2"}, PathCase{"$.a.d[0]", "10"}, PathCase{"a.d[0]", "10"},
-                    PathCase{".a[", nullptr}, PathCase{".a.d[x]", nullptr},
-                    PathCase{".l[?(@.n==)]", nullptr}, PathCase{".a..", nullptr}));
 
 }  // namespace
 }  // namespace lookout::apiserver

@@ -52,6 +52,14 @@ Awaitable<std::optional<std::string>> TestWebhook::answer_to(api::Object review)
 }
 
 Awaitable<http::Response> TestWebhook::handle(http::Request request) {
+  if (request.method == "GET") {
+    const std::lock_guard lock(mutex_);
+    target_ = request.target;
+    http::Response found;
+    found.status = found_.load();
+    found.body = "{}";
+    co_return found;
+  }
   const api::Object review = api::Object::parse(request.body);
   {
     const std::lock_guard lock(mutex_);

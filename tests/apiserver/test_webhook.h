@@ -1,6 +1,7 @@
 // An HTTPS webhook whose responses a test sets.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <functional>
@@ -44,6 +45,8 @@ class TestWebhook : public base::Pinned {
   /// All received reviews, and the target of the latest request.
   std::vector<api::Object> reviews() const;
   std::string latest_target() const;
+  /// The status of answers to GET requests, which are no reviews.
+  void answer_get_with(int status) { found_ = status; }
 
  private:
   Awaitable<http::Response> handle(http::Request request);
@@ -55,6 +58,7 @@ class TestWebhook : public base::Pinned {
   mutable std::mutex mutex_;
   std::vector<api::Object> reviews_;  // guarded by mutex_
   std::string target_;                // guarded by mutex_
+  std::atomic<int> found_{200};
   boost::asio::thread_pool pool_{4};
   std::unique_ptr<http::Server> server_;
 };

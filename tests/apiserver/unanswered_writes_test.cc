@@ -5,9 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "lookout/apiserver/server.h"

@@ -178,11 +178,11 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     return table_->size();
   }
 
-  /// Called after a write: later reads are not older.
+  /// Called after a write: later reads are not older. The current history may not have reached the revision
+  /// of a write in an earlier one.
   void wrote(const api::Object& object) {
-    const Revision revision = revision_of(object);
-    Revision known = written_.load(std::memory_order_relaxed);
-    while (known < revision && !written_.compare_exchange_weak(known, revision)) continue;
+    const std::lock_guard lock(mutex_);
+    written_ = std::max(written_.load(), std::min(revision_of(object), client_->newest_known()));
   }
   /// The cached object, if any; it may be outdated.
   api::Object suggestion(const std::string& key) const {
@@ -363,7 +363,8 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
                    memory::Unreadable unreadable) {
     lost_ = std::max(lost_.load(), table_->current_revision());
     table_->restart(items, revision, std::move(unreadable));
-    if (written_ > revision) written_ = revision;
+    const std::lock_guard lock(mutex_);
+    written_ = std::min(written_.load(), client_->newest_known());
   }
 
   /// Follows the changes until the watch ends. False if the table has to be filled again.
@@ -452,7 +453,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   RevisionWaiters waiters_;
   std::stop_source stop_;
   std::atomic<bool> usable_{false};
-  std::atomic<Revision> written_{0};
+  std::atomic<Revision> written_{0};       // changed with mutex_ locked
   std::atomic<std::uint64_t> lineage_{0};  // of the table; 0: not filled yet
   std::atomic<Revision> lost_{0};          // the revision that the earlier ones had reached
   // How long the last verification took.

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "lookout/api/object.h"
 #include "lookout/apiserver/storage/error.h"

@@ -1,7 +1,6 @@
 // Context: the dependencies of a resource's storage.
 #pragma once
 
-#include <chrono>
 #include <exception>
 #include <memory>
 #include <string>

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <functional>
 #include <stop_token>
-#include <string>
 
 #include "lookout/base/event_loop.h"
 

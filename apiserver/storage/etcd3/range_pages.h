@@ -8,7 +8,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "apiserver/storage/etcd3/client.h"
 #include "apiserver/storage/etcd3/range_stream.h"

@@ -1,7 +1,6 @@
 // Watcher: converts etcd watches to object events (k8s.io/apiserver/pkg/storage/etcd3/watcher.go).
 #pragma once
 
-#include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <memory>
 #include <optional>

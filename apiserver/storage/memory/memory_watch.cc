@@ -79,6 +79,7 @@ Awaitable<bool> MemoryWatch::next(std::vector<Event>& events, TimePoint until) {
 
 Awaitable<bool> MemoryWatch::has_begun(std::vector<Event>& events) {
   Revision newest = table_->current_revision();
+  api::Object error;
   if (asked_ > newest && patience_.newest) {
     try {
       newest = co_await patience_.newest(asked_);
@@ -87,13 +88,15 @@ Awaitable<bool> MemoryWatch::has_begun(std::vector<Event>& events) {
       log::debug("a watch from revision {} waits: {}", asked_, e.what());
       begins_until_ = std::chrono::steady_clock::now() + patience_.wait;
       co_return true;
+    } catch (const api::StatusError& e) {
+      error = e.status().to_object();
     }
   }
   begins_until_.reset();
-  if (asked_ <= newest) co_return true;
+  if (!error && asked_ <= newest) co_return true;
+  if (!error) error = too_large(asked_, newest).status().to_object();
   ended_ = true;
-  Event& error = events.emplace_back();
-  error.object = too_large(asked_, newest).status().to_object();
+  events.emplace_back().object = std::move(error);
   co_return false;
 }
 

@@ -6,7 +6,6 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <optional>
-#include <vector>
 
 namespace lookout::apiserver::grpc {
 namespace {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lookout/api/status.h"
@@ -60,6 +61,13 @@ class BusyEtcd {
   void reject_watches(int times) { rejected_watches_ = times; }
   /// Whether lists succeed.
   void answer_lists(bool answer) { answers_lists_ = answer; }
+  /// Reads of one key are rejected.
+  void forbid_gets() { forbids_gets_ = true; }
+  /// Continues at this revision. After a restore, it is lower than before.
+  void continue_at(int revision) { revision_ = revision; }
+  /// Whether transactions, which succeed, wait for their responses.
+  void hold_writes(bool hold) { holds_writes_ = hold; }
+  int writes() const { return writes_; }
 
  private:
   void add(const std::string& ns, const std::string& name) {
@@ -73,8 +81,13 @@ class BusyEtcd {
   void serve(test::GrpcCall& call) {
     const std::string request = call.message().value_or("");
     if (busy_) ++revision_;
-    test::Proto answer = test::answer(static_cast<std::uint64_t>(revision_.load()));
+    test::Proto answer = test::answer(static_cast<std::uint64_t>(revision_.load()), kCluster);
     if (call.path() == "/etcdserverpb.Watch/Watch") return watch(call, answer);
+    if (call.path() == "/etcdserverpb.KV/Txn") {
+      ++writes_;
+      eventually([&] { return !holds_writes_; });
+      return static_cast<void>(call.send(answer.number(2, 1).text()));
+    }
     if (call.path() == "/etcdserverpb.Maintenance/Status") {
       if (refused_status_-- > 0) return call.end(EtcdError::kUnavailable, "busy");
       return static_cast<void>(call.send(answer.bytes(2, version_).text()));
@@ -82,6 +95,8 @@ class BusyEtcd {
     const bool many = !test::bytes_of(request, 2).empty();
     if (test::number_of(request, 9) != 0) ++probes_;
     if (many && !answers_lists_) return call.end(EtcdError::kInternal, "out of order");
+    if (!many && forbids_gets_)
+      return call.end(EtcdError::kPermissionDenied, "etcdserver: permission denied");
     if (test::number_of(request, 10) != 0) {
       ++scans_;
       if (!knows_filters_)
@@ -114,6 +129,8 @@ class BusyEtcd {
     }
   }
 
+  static constexpr std::uint64_t kCluster = 7;
+
   const std::string version_;
   test::Proto all_;
   test::Proto last_;
@@ -122,6 +139,9 @@ class BusyEtcd {
   std::atomic<int> rejected_watches_{0};
   std::atomic<int> lists_{0};
   std::atomic<bool> answers_lists_{true};
+  std::atomic<bool> forbids_gets_{false};
+  std::atomic<bool> holds_writes_{false};
+  std::atomic<int> writes_{0};
   std::atomic<bool> knows_filters_{true};
   std::atomic<bool> tells_progress_{true};
   std::atomic<int> progress_requests_{0};
@@ -199,6 +219,44 @@ TEST_F(CacherTest, AWatchThatIsRejectedForALongTimeCausesARelist) {
   cache(std::chrono::hours(1), options);
   ASSERT_TRUE(eventually([&] { return etcd_.watches() >= 4; }));
   EXPECT_EQ(etcd_.lists(), 4);
+}
+
+TEST_F(CacherTest, AWatchFromTheFutureEndsWithTheErrorOfItsQuestion) {
+  cache(std::chrono::hours(1));
+  ASSERT_TRUE(pods_->wait_until_served());
+  etcd_.be_quiet();
+  etcd_.forbid_gets();
+  auto watch = pods_->watch("", from_revision(static_cast<Revision>(etcd_.revision()) + 1000));
+  const auto events = watch->take_until_the_end();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].type, api::EventType::kError);
+  EXPECT_EQ(events[0].object["code"].as_int(), 500);
+  EXPECT_THAT(events[0].object["message"].as_string(), HasSubstr("permission denied"));
+}
+
+TEST_F(CacherTest, AWriteOfAnEarlierHistoryDelaysNoList) {
+  constexpr int kBefore = 1000;
+  constexpr int kRestored = 500;
+  cache(std::chrono::hours(1));
+  ASSERT_TRUE(pods_->wait_until_served());
+  etcd_.be_quiet();
+  etcd_.continue_at(kBefore);
+  client_.range("/x");
+  etcd_.hold_writes(true);
+  std::jthread writer([&] { StorageClient(*cacher_).create("n/new", pod("new")); });
+  ASSERT_TRUE(eventually([&] { return etcd_.writes() == 1; }));
+  etcd_.continue_at(kRestored);
+  const int before = etcd_.lists();
+  client_.range("/x");
+  EXPECT_TRUE(eventually([&] { return etcd_.lists() > before; }));
+  EXPECT_TRUE(pods_->wait_until_served());
+  etcd_.hold_writes(false);
+  writer.join();
+  const int lists = etcd_.lists();
+  ListOptions any;
+  any.match = VersionMatch::kNotOlderThan;
+  EXPECT_EQ(pods_->list("", any).objects.size(), 31u);
+  EXPECT_EQ(etcd_.lists(), lists) << "it does not come from the cache";
 }
 
 /// With an etcd that supports progress requests.

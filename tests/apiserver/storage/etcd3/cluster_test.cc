@@ -4,8 +4,6 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
-#include <random>
 #include <thread>
 
 #include "apiserver/storage/cacher/cacher.h"

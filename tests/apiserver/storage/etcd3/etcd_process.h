@@ -1,7 +1,6 @@
 // Real etcds for tests.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>

@@ -2,7 +2,6 @@
 #include "apiserver/storage/etcd3/watcher.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <mutex>
 #include <tuple>
 
