@@ -8,7 +8,6 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
-#include <utility>
 
 #include "lookout/informer/handler_pool.h"
 #include "registry/user_calls.h"

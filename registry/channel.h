@@ -1,7 +1,6 @@
 // Channel: a service that has watchers.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "lookout/base/detail/log.h"
@@ -21,19 +22,32 @@ bool was_tried(const ServiceInstance& instance, std::span<const Pick> tried) {
       tried, [&](const Pick& pick) { return pick && pick->key() == instance.key(); });
 }
 
-/// The first wanted candidate at or after `first`.
+/// A random one of the wanted candidates, each with the same probability.
+const Candidate* random_of(const Candidates& candidates, std::uint64_t random, const Want& want) {
+  const std::size_t size = candidates.size();
+  for (int tries = 0; tries < 16; ++tries) {
+    random = mixed(random + kGolden);
+    const Candidate& drawn = candidates[(random >> 32) * size >> 32];
+    if (want.accepts(drawn, mixed(random))) return &drawn;
+  }
+  // Few are wanted.
+  const Candidate* found = nullptr;
+  std::uint64_t count = 0;
+  for (const Candidate& candidate : candidates) {
+    random = mixed(random + kGolden);
+    if (want.accepts(candidate, mixed(random)) && random % ++count == 0) found = &candidate;
+  }
+  return found;
+}
+
+/// The candidate at `first`, if it is wanted, or any other wanted one: the successor of unwanted
+/// candidates must not get all of their calls.
 const Candidate* next_of(const Candidates& candidates, std::uint64_t first, const Want& want) {
   if (candidates.empty()) return nullptr;
-  if (want.plain()) return &candidates[first % candidates.size()];
   const Candidate* const here = &candidates[first % candidates.size()];
+  if (want.plain()) return here;
   if (!want.excludes() && want.accepts(*here, mixed(first))) return here;
-  // The successor of an excluded instance must not get all of its calls.
-  const std::uint64_t other = mixed(first);
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const Candidate& next = candidates[(other % candidates.size() + i) % candidates.size()];
-    if (want.accepts(next, mixed(first + i))) return &next;
-  }
-  return nullptr;
+  return random_of(candidates, mixed(first), want);
 }
 
 class RoundRobin : public Chooser {
@@ -190,7 +204,7 @@ class BestOf : public Chooser {
       const Candidate& only = candidates_.front();
       return want.accepts(only, mixed(number)) ? &only : nullptr;
     }
-    if (size <= all_up_to_) return best_from(number, size, want);
+    if (size <= all_up_to_) return best_from(number, want);
     std::uint64_t random = mixed(number * kGolden + 1);
     const Candidate* best = nullptr;
     const Candidate* other = nullptr;  // the last one drawn that is not the best
@@ -207,23 +221,30 @@ class BestOf : public Chooser {
       }
     }
     // If few are wanted, drawing may miss all of them, or find the same one each time.
-    if (drawn < draws_ && (best == nullptr || !want.plain())) best = best_from(random, size, want);
+    if (drawn < draws_ && (best == nullptr || !want.plain())) best = best_from(random, want);
     if (other != nullptr && Better::overdue(*other, want)) best = other;
     if (best != nullptr) Better::chosen(*best, want);
     return best;
   }
 
  private:
-  /// The best of the next `count` wanted candidates from `first`; of equals, the first.
-  const Candidate* best_from(std::uint64_t first, std::size_t count, const Want& want) const {
+  /// The best of all wanted candidates. Of equals, the first from `first` on; if not all candidates are
+  /// wanted, a random one, because that would often be the successor of the others.
+  const Candidate* best_from(std::uint64_t first, const Want& want) const {
     const Candidate* best = nullptr;
+    std::uint64_t equals = 0;
     const std::size_t size = candidates_.size();
     std::size_t at = first % size;
-    for (std::size_t i = 0; i < size && count > 0; ++i, at = at + 1 == size ? 0 : at + 1) {
+    for (std::size_t i = 0; i < size; ++i, at = at + 1 == size ? 0 : at + 1) {
       const Candidate& candidate = candidates_[at];
       if (!want.accepts(candidate, mixed(first + i))) continue;
-      --count;
-      if (best == nullptr || Better::better(candidate, *best, want)) best = &candidate;
+      if (best == nullptr || Better::better(candidate, *best, want)) {
+        best = &candidate;
+        equals = 1;
+      } else if (!want.plain() && !Better::better(*best, candidate, want) &&
+                 mixed(first * kGolden + i) % ++equals == 0) {
+        best = &candidate;
+      }
     }
     return best;
   }
@@ -303,19 +324,30 @@ class HashRing : public Chooser {
   std::vector<Point> ring_;
 };
 
+/// How a Split draws.
+struct Draw {
+  Counter counter;
+  /// If set, the pick's hash decides, so that it leads to the same candidate each time. It differs
+  /// between splits.
+  std::optional<std::uint64_t> salt = {};
+};
+
 /// Gives some candidates a share of the picks, and the others the rest. Each is the other's fallback.
 class Split : public Chooser {
  public:
   Split(std::unique_ptr<const Chooser> some, std::unique_ptr<const Chooser> others, double share,
-        Counter counter)
+        Draw draw)
       : some_(std::move(some)),
         others_(std::move(others)),
         share_(std::clamp(share, 0.0, 1.0)),
-        counter_(std::move(counter)) {}
+        draw_(std::move(draw)) {}
 
   const Candidate* choose(const Want& want) const override {
+    const auto& hash = want.options().hash;
     // Steps of the golden ratio: any sequence of picks has about this share.
-    const bool first = fraction(advance(counter_) * kGolden) < share_now(want);
+    const std::uint64_t drawn =
+        draw_.salt && hash ? mixed(*hash + *draw_.salt) : advance(draw_.counter) * kGolden;
+    const bool first = fraction(drawn) < share_now(want);
     const Chooser& one = first ? *some_ : *others_;
     const Candidate* found = one.choose(want);
     return found != nullptr ? found : (first ? *others_ : *some_).choose(want);
@@ -329,7 +361,7 @@ class Split : public Chooser {
   const std::unique_ptr<const Chooser> some_;
   const std::unique_ptr<const Chooser> others_;
   const double share_;
-  const Counter counter_;
+  const Draw draw_;
 };
 
 /// The local zone and the others. The local zone's share depends on its capacity for its callers.
@@ -337,9 +369,9 @@ class ZoneSplit : public Split {
  public:
   ZoneSplit(std::unique_ptr<const Chooser> local, std::unique_ptr<const Chooser> others,
             std::size_t local_size, std::size_t size, double callers,
-            std::shared_ptr<ZoneHealth> zone, Counter counter)
+            std::shared_ptr<ZoneHealth> zone, Draw draw)
       : Split(std::move(local), std::move(others), share_of(local_size, size, callers),
-              std::move(counter)),
+              std::move(draw)),
         local_size_(local_size),
         size_(size),
         callers_(callers),
@@ -378,7 +410,7 @@ class ChooserMaker {
     }
     if (some.empty() || others.empty()) return zones(std::move(candidates), "");
     return std::make_unique<Split>(zones(std::move(some), "canary"), zones(std::move(others), ""),
-                                   policy_.canary_share, counter("canaries"));
+                                   policy_.canary_share, draw("canaries"));
   }
 
  private:
@@ -399,7 +431,7 @@ class ChooserMaker {
     const std::size_t local_size = local.size();
     return std::make_unique<ZoneSplit>(leaf(std::move(local), place + "/local"),
                                        leaf(std::move(others), place + "/others"), local_size,
-                                       candidates.size(), callers, zone, counter(place + "/zones"));
+                                       candidates.size(), callers, zone, draw(place + "/zones"));
   }
 
   std::unique_ptr<const Chooser> leaf(Candidates candidates, const std::string& place) {
@@ -427,6 +459,11 @@ class ChooserMaker {
   }
 
   Counter counter(const std::string& place) { return memory_.counter(place, memory_.seed); }
+  Draw draw(const std::string& place) {
+    Draw out{counter(place)};
+    if (policy_.kind == BalancerPolicy::Kind::kConsistentHash) out.salt = hashed(place);
+    return out;
+  }
 
   const BalancerPolicy& policy_;
   Memory& memory_;

@@ -6,6 +6,21 @@
 #include <utility>
 
 namespace lookout::registry::detail {
+namespace {
+
+/// The status of an expired resourceVersion. A watch that was disconnected for long gets it, and
+/// the informer lists again: not a failure.
+constexpr int kGone = 410;
+
+}  // namespace
+
+std::optional<WatchFailure> GroupState::Seen::failure() const {
+  if (!informer || informer->live_since()) return std::nullopt;
+  auto last = informer->last_failure();
+  if (!last || last->status == kGone) return std::nullopt;
+  return WatchFailure{
+      .ns = member.source.ns, .reason = std::move(last->message), .code = last->status};
+}
 
 void GroupState::set(std::vector<Source> sources) {
   const std::lock_guard lock(mutex_);
@@ -28,12 +43,10 @@ void GroupState::told(std::size_t index) {
   changed(std::move(lock));
 }
 
-bool GroupState::failed(std::size_t index, WatchFailure failure, bool refused) {
+bool GroupState::failed(std::size_t index, bool refused) {
   std::unique_lock lock(mutex_);
   if (closed_) return false;
-  Member& member = members_[index];
-  member.failure = std::move(failure);
-  const bool news = std::exchange(member.refused, refused) != refused;
+  const bool news = std::exchange(members_[index].refused, refused) != refused;
   if (news) changed(std::move(lock));
   return news;
 }
@@ -90,7 +103,7 @@ std::vector<std::string> GroupState::missing_names() const {
   std::vector<std::string> out;
   for (const auto& member : seen()) {
     if (member.synced() || !member.informer) continue;
-    const auto& failure = member.member.failure;
+    const auto failure = member.failure();
     out.push_back(failure ? fmt::format("{} ({})", member.informer->name(), failure->reason)
                           : member.informer->name());
   }
@@ -100,9 +113,7 @@ std::vector<std::string> GroupState::missing_names() const {
 std::vector<WatchFailure> GroupState::failures() const {
   std::vector<WatchFailure> out;
   for (const auto& member : seen()) {
-    if (member.member.failure && member.informer && !member.informer->live_since()) {
-      out.push_back(*member.member.failure);
-    }
+    if (auto failure = member.failure()) out.push_back(*std::move(failure));
   }
   return out;
 }
@@ -121,11 +132,10 @@ Freshness GroupState::freshness() const {
   std::optional<Clock::TimePoint> heard;
   for (const auto& member : members) {
     if (!member.informer) return {false, changed_at, "the registry is closed"};
-    if (member.member.failure && !member.informer->live_since()) {
+    if (const auto failure = member.failure()) {
       if (!error.empty()) error += "; ";
-      error += member.member.failure->ns.empty() ? member.member.failure->reason
-                                                 : fmt::format("{}: {}", member.member.failure->ns,
-                                                               member.member.failure->reason);
+      error += failure->ns.empty() ? failure->reason
+                                   : fmt::format("{}: {}", failure->ns, failure->reason);
     }
     // A forbidden namespace does not make the others stale.
     if (any_synced && member.member.refused && !member.synced()) continue;

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -40,8 +39,8 @@ class GroupState : public FreshnessSource {
 
   /// The handler of this informer has received all initial objects.
   void told(std::size_t index);
-  /// A list or watch of this informer failed. True if that changes missing().
-  bool failed(std::size_t index, WatchFailure failure, bool refused);
+  /// A list or watch of this informer failed; `refused`: for good. True if that changes missing().
+  bool failed(std::size_t index, bool refused);
 
   bool closed() const;
   bool synced() const;
@@ -65,7 +64,6 @@ class GroupState : public FreshnessSource {
     Source source;
     bool told = false;
     bool refused = false;  // the last failure is permanent
-    std::optional<WatchFailure> failure = {};
   };
   /// A member and a reference to its informer.
   struct Seen {
@@ -73,6 +71,8 @@ class GroupState : public FreshnessSource {
     InformerPtr informer;
 
     bool synced() const { return member.told || (informer && informer->has_synced()); }
+    /// Why the informer does not follow the server, if it failed since it last did.
+    std::optional<WatchFailure> failure() const;
   };
   /// (Do not call with the mutex held: releasing the last reference to an informer waits for its
   /// handlers.)

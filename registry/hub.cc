@@ -128,8 +128,8 @@ InformerGroupEvents Hub::events() {
   InformerGroupEvents out;
   const auto weak = weak_from_this();
   out.make_handler = [this] { return handler(); };
-  out.failed = [weak](const WatchFailure& failure) {
-    if (const auto self = weak.lock()) self->report(failure);
+  out.failed = [weak](const WatchFailure& failure, bool repeated) {
+    if (const auto self = weak.lock()) self->report(failure, repeated);
   };
   out.synced = [weak] {
     const auto self = weak.lock();
@@ -185,12 +185,8 @@ void Hub::check(const api::Object& object, const api::Object* before) {
   user_.malformed->post(object.key(), [call = options_.on_malformed, report] { call(report); });
 }
 
-void Hub::report(const WatchFailure& failure) {
-  if (!options_.on_error) {
-    log::warn("registry: {}{}{}: {}", source_.resource.qualified_name(),
-              failure.ns.empty() ? "" : " in ", failure.ns, failure.reason);
-    return;
-  }
+void Hub::report(const WatchFailure& failure, bool repeated) {
+  if (!options_.on_error) return log_failure(source_.resource, failure, repeated);
   user_.failures->post(failure.ns, [call = options_.on_error, failure] { call(failure); });
 }
 

@@ -93,7 +93,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
                          const std::shared_ptr<informer::HandlerPool>& pool);
   InformerGroupEvents events();
   informer::EventHandler<api::Object> handler();
-  void report(const WatchFailure& failure);
+  void report(const WatchFailure& failure, bool repeated);
   void mark(const api::Object& object);
   void mark_all();
   void mark_locked(const std::vector<std::shared_ptr<Channel>>& channels);

@@ -12,6 +12,7 @@
 
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/tools/cache/detail/repeated_error.h"
 
 namespace lookout::registry::detail {
 namespace {
@@ -49,6 +50,17 @@ std::vector<std::string> each_once(std::vector<std::string> namespaces) {
   return namespaces;
 }
 
+void log_failure(const api::Resource& resource, const WatchFailure& failure, bool repeated) {
+  const std::string text =
+      fmt::format("registry: {}{}{}: {}", resource.qualified_name(),
+                  failure.ns.empty() ? "" : " in ", failure.ns, failure.reason);
+  if (repeated) {
+    log::debug("{}", text);
+  } else {
+    log::warn("{}", text);
+  }
+}
+
 InformerGroup::InformerGroup(rest::Client client, InformerGroupOptions options,
                              std::shared_ptr<informer::HandlerPool> pool)
     : client_(std::move(client)),
@@ -80,14 +92,15 @@ void InformerGroup::start(const std::function<InformerGroupEvents()>& make_event
       informer.reflector.backoff = options_.backoff;
       informer.reflector.watch_error_handler =
           [state = state_, failed = events.failed, synced = events.synced, ns,
-           index = informers_.size()](std::string_view name, const std::exception& e) {
+           index = informers_.size(),
+           known = std::make_shared<cache::RepeatedError>(Clock::real())](std::string_view name,
+                                                                          const std::exception& e) {
             if (is_expired(e)) {
               log::info("{}: the watch ended, the resourceVersion has expired: {}", name, e.what());
               return;
             }
-            const auto failure = failure_of(ns, e);
-            const bool news = state->failed(index, failure, is_refusal(e));
-            failed(failure);
+            const bool news = state->failed(index, is_refusal(e));
+            failed(failure_of(ns, e), known->repeats(e));
             if (news) synced();
           };
       informer.indexers = options_.indexers;

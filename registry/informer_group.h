@@ -35,10 +35,15 @@ struct InformerGroupOptions {
 struct InformerGroupEvents {
   /// Creates each informer's handler. The group calls its on_synced, too.
   std::function<informer::EventHandler<api::Object>()> make_handler;
-  std::function<void(const WatchFailure&)> failed;
+  /// A list or watch failed. `repeated`: in the same way as shortly before, which informers do not
+  /// log again.
+  std::function<void(const WatchFailure&, bool repeated)> failed;
   /// InformerGroup::synced() may have become true, or another namespace has synced.
   std::function<void()> synced;
 };
+
+/// What Options::on_error does by default: logs a warning, or a repetition at debug level.
+void log_failure(const api::Resource& resource, const WatchFailure& failure, bool repeated);
 
 /// One informer per namespace. The first start() creates and starts them.
 class InformerGroup {

@@ -1,7 +1,6 @@
 // Plan: a balancer's state for one set.
 #pragma once
 
-#include <atomic>
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <map>
 #include <memory>

@@ -31,11 +31,18 @@ bool pod_has_gone(const std::exception& e) {
   return answer != nullptr && rest::is_object_missing(e) && answer->status().kind == "pods";
 }
 
+/// The server has refused the request, so it has changed nothing. (After 408 it may have.)
+bool was_refused(const api::StatusError& e) {
+  return e.code() >= 400 && e.code() < 500 && e.code() != 408;
+}
+
 }  // namespace
 
 struct Registration::Core {
   Core(Registrar& to, RegistrationOptions chosen)
-      : registrar(to), options(std::move(chosen)), retry(options.retry_after) {}
+      : registrar(to), options(std::move(chosen)), retry(first_retry()) {}
+
+  milliseconds first_retry() const { return Clock::limited(options.retry_after); }
 
   void run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
@@ -45,6 +52,8 @@ struct Registration::Core {
         announce(stop);
       } else if (!ready && announced) {
         withdraw(stop);
+      } else if (!ready) {
+        stop_failing();
       }
       sleep(stop);
     }
@@ -80,6 +89,9 @@ struct Registration::Core {
           } catch (const RegistrationError&) {
             announced = before;  // nothing was sent
             throw;
+          } catch (const api::StatusError& e) {
+            if (was_refused(e)) announced = before;
+            throw;
           }
         })) {
       if (!stop.stop_requested()) set_state(State::kFailing);
@@ -90,6 +102,16 @@ struct Registration::Core {
                        ? std::chrono::steady_clock::now() + Clock::limited(options.refresh_every)
                        : SteadyTime::max();
     set_state(State::kRegistered);
+  }
+
+  /// The instance cannot be announced, and does not have to be: the program is not ready.
+  void stop_failing() {
+    {
+      const std::lock_guard lock(mutex);
+      if (state != State::kFailing) return;
+      state = registrations > 0 ? State::kOut : State::kWaiting;
+    }
+    changed.notify_all();
   }
 
   void withdraw(const std::stop_token& stop) {
@@ -128,7 +150,7 @@ struct Registration::Core {
     std::string why;
     try {
       request();
-      retry = options.retry_after;
+      retry = first_retry();
       const std::lock_guard lock(mutex);
       error.clear();
       return true;
@@ -139,7 +161,7 @@ struct Registration::Core {
     }
     failures.fetch_add(1, std::memory_order_relaxed);
     next_attempt = std::chrono::steady_clock::now() + retry;
-    retry = std::min(2 * retry, options.retry_after_max);
+    retry = std::min(2 * retry, Clock::limited(options.retry_after_max));
     why = fmt::format("cannot {} {}: {}", what, options.instance.name, why);
     {
       const std::lock_guard lock(mutex);
@@ -165,7 +187,8 @@ struct Registration::Core {
   }
 
   void sleep(const std::stop_token& stop) {
-    auto until = std::chrono::steady_clock::now() + Clock::limited(options.check_every);
+    auto until = std::chrono::steady_clock::now() +
+                 Clock::limited(std::max(options.check_every, milliseconds(1)));
     // The time of a retry may come first.
     if (next_attempt > std::chrono::steady_clock::now()) until = std::min(until, next_attempt);
     std::unique_lock lock(mutex);
@@ -272,7 +295,7 @@ bool Registration::leave() {
   if (core_->taken_back) return *core_->taken_back;
   const auto end = std::chrono::steady_clock::now() + Clock::limited(core_->options.timeout);
   core_->end_thread(end);
-  core_->retry = core_->options.retry_after;
+  core_->retry = core_->first_retry();
   core_->taken_back = core_->take_back(end);
   core_->set_state(State::kLeft);
   return *core_->taken_back;

@@ -8,29 +8,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "lookout/base/detail/log.h"
+#include "lookout/base/json_text.h"
 
 namespace lookout::registry {
 namespace {
 
 constexpr int kFormat = 1;
 constexpr off_t kMaxSize = 64 << 20;
+/// In nanoseconds, later times overflow (year 2262).
+constexpr std::int64_t kLastMs = std::numeric_limits<std::int64_t>::max() / 1'000'000;
 
 using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
-
-void write(Writer& writer, const char* name, std::string_view text) {
-  writer.Key(name);
-  writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
-}
 
 std::string encode(const InstanceSet& set) {
   rapidjson::StringBuffer buffer;
@@ -38,7 +39,7 @@ std::string encode(const InstanceSet& set) {
   writer.StartObject();
   writer.Key("format");
   writer.Int(kFormat);
-  write(writer, "service", set.service());
+  base::write_text(writer, "service", set.service());
   writer.Key("written");  // in milliseconds since 1970
   writer.Int64(std::chrono::duration_cast<std::chrono::milliseconds>(
                    std::chrono::system_clock::now().time_since_epoch())
@@ -47,22 +48,22 @@ std::string encode(const InstanceSet& set) {
   writer.StartArray();
   for (const auto& instance : set) {
     writer.StartObject();
-    write(writer, "id", instance.id);
-    write(writer, "name", instance.name);
-    write(writer, "version", instance.version);
-    write(writer, "origin", instance.origin);
-    write(writer, "zone", instance.zone);
+    base::write_text(writer, "id", instance.id);
+    base::write_text(writer, "name", instance.name);
+    base::write_text(writer, "version", instance.version);
+    base::write_text(writer, "origin", instance.origin);
+    base::write_text(writer, "zone", instance.zone);
     writer.Key("ready");
     writer.Bool(instance.ready);
     writer.Key("metadata");
     writer.StartObject();
-    for (const auto& [key, value] : instance.metadata) write(writer, key.c_str(), value);
+    for (const auto& [key, value] : instance.metadata) base::write_text(writer, key, value);
     writer.EndObject();
     writer.Key("endpoints");
     writer.StartArray();
     for (const auto& endpoint : instance.endpoints) {
       writer.StartObject();
-      write(writer, "url", endpoint.text());
+      base::write_text(writer, "url", endpoint.text());
       writer.Key("announced");
       writer.Bool(endpoint.announced());
       writer.EndObject();
@@ -88,10 +89,11 @@ class FileFreshness : public FreshnessSource {
 
 using Value = rapidjson::Value;
 
+std::string text_of(const Value& text) { return {text.GetString(), text.GetStringLength()}; }
+
 std::string text_of(const Value& object, const char* name) {
   const auto it = object.FindMember(name);
-  if (it == object.MemberEnd() || !it->value.IsString()) return {};
-  return {it->value.GetString(), it->value.GetStringLength()};
+  return it == object.MemberEnd() || !it->value.IsString() ? std::string() : text_of(it->value);
 }
 
 bool bool_of(const Value& object, const char* name, bool otherwise) {
@@ -110,7 +112,7 @@ ServiceInstance instance_of(const Value& value) {
   if (const auto it = value.FindMember("metadata");
       it != value.MemberEnd() && it->value.IsObject()) {
     for (const auto& member : it->value.GetObject()) {
-      if (member.value.IsString()) out.metadata[member.name.GetString()] = member.value.GetString();
+      if (member.value.IsString()) out.metadata[text_of(member.name)] = text_of(member.value);
     }
   }
   if (const auto it = value.FindMember("endpoints");
@@ -168,6 +170,9 @@ InstanceSetPtr decode(const std::string& text, const std::string& path,
   if (written == document.MemberEnd() || !written->value.IsInt64() ||
       instances == document.MemberEnd() || !instances->value.IsArray()) {
     throw Error("a part of it is missing");
+  }
+  if (written->value.GetInt64() < 0 || written->value.GetInt64() > kLastMs) {
+    throw Error("its time of writing is none");
   }
   std::vector<InstancePtr> out;
   for (const auto& value : instances->value.GetArray()) {
@@ -228,7 +233,8 @@ void write_set_file(const std::string& path, const InstanceSet& set) {
 SetFile::SetFile(Discovery& discovery, std::string service, std::string path)
     : subscription_(discovery.subscribe(service, [path =
                                                       std::move(path)](const InstanceSetPtr& set) {
-        if (set->empty()) return;
+        if (std::none_of(set->begin(), set->end(), [](const auto& one) { return one.ready; }))
+          return;
         try {
           write_set_file(path, *set);
         } catch (const Error& e) {

@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "lookout/base/json_text.h"
 #include "lookout/base/structural_scanner.h"
 
 namespace lookout::registry::detail {
@@ -90,10 +91,7 @@ std::string encode_string_map(const StringMap& map) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
   writer.StartObject();
-  for (const auto& [key, value] : map) {
-    writer.Key(key.data(), static_cast<rapidjson::SizeType>(key.size()));
-    writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
-  }
+  for (const auto& [key, value] : map) base::write_text(writer, key, value);
   writer.EndObject();
   return {buffer.GetString(), buffer.GetSize()};
 }

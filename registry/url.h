@@ -17,22 +17,24 @@ inline std::string bracketed(std::string_view address) {
 
 /// A URL for messages: without user information and query, which may have secrets.
 inline std::string without_secrets(std::string_view url) {
+  const auto question = url.find('?');
+  const auto at = url.rfind('@');
+  if (at == std::string_view::npos) return std::string(url.substr(0, question));
   std::string out;
-  if (const auto at = url.rfind('@'); at != std::string_view::npos) {
-    const auto colon = url.find("://");
-    if (colon < at) out = url.substr(0, colon + 3);
-    out += "...";
-    url.remove_prefix(at);
-  }
-  return out.append(url.substr(0, url.find('?')));
+  if (const auto colon = url.find("://"); colon < at) out = url.substr(0, colon + 3);
+  out += "...";
+  // An '@' in the query may be part of a value.
+  if (at < question) out += url.substr(at, question - at);
+  return out;
 }
 
+/// Like Go, accepts spaces in the path and in the query.
 class Url {
  public:
   explicit Url(const std::string& text)
       : url_(curl_url(), curl_url_cleanup),
         code_(curl_url_set(url_.get(), CURLUPART_URL, text.c_str(),
-                           CURLU_NON_SUPPORT_SCHEME | CURLU_NO_AUTHORITY)) {}
+                           CURLU_NON_SUPPORT_SCHEME | CURLU_NO_AUTHORITY | CURLU_ALLOW_SPACE)) {}
 
   bool valid() const { return code_ == CURLUE_OK; }
   /// Why the URL is invalid.

@@ -50,8 +50,9 @@ std::vector<std::string> keys_of(const Flags& flags) {
   std::vector<std::string> out;
   for (const std::string& endpoint : flags.endpoints) {
     auto url = registry::dubbo::ProviderUrl::parse(endpoint);
+    if (url.path.empty()) url.path = url.interface;  // that is what a URL's path means
     url.interface = flags.name;
-    url.version = flags.version;
+    if (!flags.version.empty()) url.version = flags.version;
     for (auto& [name, value] : metadata_of(flags)) url.parameters[name] = value;
     std::string key = url.key();
     if (std::ranges::find(out, key) == out.end()) out.push_back(std::move(key));

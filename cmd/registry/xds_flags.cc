@@ -1,7 +1,6 @@
 #include "cmd/registry/xds_flags.h"
 
 #include <CLI/CLI.hpp>
-#include <utility>
 
 #include "cmd/listen_address.h"
 #include "cmd/programs.h"

@@ -5,7 +5,6 @@
 #include <rapidjson/writer.h>
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/strand.hpp>
@@ -15,9 +14,12 @@
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/enum_names.h"
+#include "lookout/base/json_text.h"
 #include "lookout/k8s/core/v1.h"
+#include "lookout/rest/error.h"
 #include "lookout/tools/retry.h"
 #include "registry/dubbo/record_set.h"
+#include "registry/dubbo/turns.h"
 #include "registry/informer_group.h"
 #include "registry/pod_state.h"
 #include "registry/user_side.h"
@@ -85,25 +87,15 @@ std::string metadata_patch(const char* map, const std::string& name, const std::
                            std::string_view uid, std::string_view version) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-  const auto text = [&](std::string_view s) {
-    writer.String(s.data(), static_cast<rapidjson::SizeType>(s.size()));
-  };
   writer.StartObject();
-  text("metadata");
+  base::write_key(writer, "metadata");
   writer.StartObject();
-  text(map);
+  base::write_key(writer, map);
   writer.StartObject();
-  text(name);
-  text(value);
+  base::write_text(writer, name, value);
   writer.EndObject();
-  if (!uid.empty()) {
-    text("uid");
-    text(uid);
-  }
-  if (!version.empty()) {
-    text("resourceVersion");
-    text(version);
-  }
+  if (!uid.empty()) base::write_text(writer, "uid", uid);
+  if (!version.empty()) base::write_text(writer, "resourceVersion", version);
   writer.EndObject();
   writer.EndObject();
   return {buffer.GetString(), buffer.GetSize()};
@@ -174,12 +166,14 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   void create(const std::string& key, const std::string& value, const rest::CallOptions& call) {
     if (key.empty()) throw InvalidArgument("a record needs a key");
     const Record record{key, value};
+    const Turn turn = take_turn(call.stop);
     const Written written =
         write([&](std::string_view annotation) { return with_record(annotation, record); }, call);
     records_.written(record, written.pod.resource_version());
   }
 
   bool remove(const std::string& key, const rest::CallOptions& call) {
+    const Turn turn = take_turn(call.stop);
     const Written written =
         write([&](std::string_view annotation) { return without_record(annotation, key); }, call);
     records_.erased(key, written.pod.resource_version());
@@ -203,8 +197,8 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     group_.start([this] {
       registry::detail::InformerGroupEvents events;
       events.make_handler = [this] { return handler(); };
-      events.failed = [weak = weak_from_this()](const WatchFailure& failure) {
-        if (const auto self = weak.lock()) self->report(failure);
+      events.failed = [weak = weak_from_this()](const WatchFailure& failure, bool repeated) {
+        if (const auto self = weak.lock()) self->report(failure, repeated);
       };
       events.synced = [] {};
       return events;
@@ -282,17 +276,29 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     return pod;
   }
 
+  struct GiveBack {
+    void operator()(Turns* turns) const { turns->give_back(); }
+  };
+  using Turn = std::unique_ptr<Turns, GiveBack>;
+
+  /// Serializes the writers in this process; the server detects other writers.
+  Turn take_turn(const std::stop_token& stop) {
+    check_writer();
+    if (writing_.take(stop)) return Turn(&writing_);
+    throw rest::TransportError(
+        rest::TransportError::Kind::kCancelled,
+        fmt::format("pod {}: stopped while another record was being written", own_key()));
+  }
+
   struct Written {
     api::Object pod;
     bool changed = false;
   };
 
-  /// Reads the pod's annotation, and writes the result of `change`.
+  /// Reads the pod's annotation, and writes the result of `change`. Call with a turn.
   template <class Change>
   Written write(const Change& change, const rest::CallOptions& call) {
     check_writer();
-    // Serializes writers in this process; the server detects other writers.
-    const std::lock_guard turn(writing_);
     Written out;
     const auto attempt = [&] {
       const api::Object pod = read_pod(call);
@@ -350,11 +356,10 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     });
   }
 
-  void report(const WatchFailure& failure) {
+  void report(const WatchFailure& failure, bool repeated) {
     if (!options_.on_error) {
-      log::warn("registry: pods{}{}: {}", failure.ns.empty() ? "" : " in ", failure.ns,
-                failure.reason);
-      return;
+      return registry::detail::log_failure(api::Resource(k8s::core::v1::Pod::kResource), failure,
+                                           repeated);
     }
     user_.failures->post(failure.ns, [call = options_.on_error, failure] { call(failure); });
   }
@@ -388,7 +393,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   InformerGroup group_;
   RecordSet records_;
   std::stop_source done_;
-  std::mutex writing_;
+  Turns writing_;
   mutable std::mutex uid_mutex_;
   std::string uid_ = pod_.uid;  // empty until known; guarded by uid_mutex_
 };

@@ -55,6 +55,7 @@ ProviderUrl ProviderUrl::parse(std::string_view text) {
   const std::string port = url.part(CURLUPART_PORT);
   if (port.empty()) refuse(text, "it has no port");
   std::from_chars(port.data(), port.data() + port.size(), out.port);
+  if (out.port == 0) refuse(text, "its port is 0");
   out.path = url.part(CURLUPART_PATH);
   if (out.path.starts_with('/')) out.path.erase(0, 1);
   out.parameters = parse_parameters(url.part(CURLUPART_QUERY));

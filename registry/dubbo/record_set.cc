@@ -14,6 +14,10 @@ std::uint64_t number(std::string_view version) {
   return out;
 }
 
+/// The maximum number of removals that wait for the watch. The watch of a pod without the label, or of
+/// a client that reads nothing, never confirms them.
+constexpr std::size_t kMostRemovals = 100;
+
 }  // namespace
 
 template <class Change>
@@ -105,7 +109,27 @@ void RecordSet::written(const Record& record, std::string_view version) {
 
 void RecordSet::erased(const std::string& key, std::string_view version) {
   const std::lock_guard lock(mutex_);
-  if (keys_.contains(key)) write_locked(key, {{own_pod_, {}}, false}, version);
+  if (!keys_.contains(key)) return;
+  write_locked(key, {{own_pod_, {}}, false}, version);
+  if (own_.size() > kMostRemovals) forget_an_old_removal();
+}
+
+void RecordSet::forget_an_old_removal() {
+  std::size_t removals = 0;
+  auto oldest = own_.end();
+  for (auto it = own_.begin(); it != own_.end(); ++it) {
+    if (keys_.at(it->first).own->present) continue;
+    ++removals;
+    if (oldest == own_.end() || it->second < oldest->second) oldest = it;
+  }
+  if (removals <= kMostRemovals) return;
+  change(oldest->first, own_pod_, [](Key& key) { key.own.reset(); });
+  own_.erase(oldest);
+}
+
+std::size_t RecordSet::unconfirmed() const {
+  const std::lock_guard lock(mutex_);
+  return own_.size();
 }
 
 std::vector<Record> RecordSet::with_prefix(const std::string& prefix) const {

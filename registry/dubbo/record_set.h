@@ -33,6 +33,8 @@ class RecordSet {
   /// already, it may know later writes of others.)
   void written(const Record& record, std::string_view version);
   void erased(const std::string& key, std::string_view version);
+  /// The number of own writes that the watch has not confirmed yet.
+  std::size_t unconfirmed() const;
 
   std::vector<Record> with_prefix(const std::string& prefix) const;
   std::optional<std::string> get(const std::string& key) const;
@@ -68,6 +70,7 @@ class RecordSet {
   using Keys = std::map<std::string, Key>;
 
   void write_locked(const std::string& key, Own own, std::string_view version);
+  void forget_an_old_removal();
   void apply_locked(const std::string& pod, const std::vector<Record>& records);
 
   /// Changes a key, and notifies the watchers.

@@ -10,6 +10,7 @@
 
 #include "lookout/api/validation.h"
 #include "lookout/base/ascii.h"
+#include "lookout/base/json_text.h"
 #include "lookout/base/structural_scanner.h"
 #include "lookout/k8s/core/v1.h"
 #include "lookout/registry/kratos/registry.h"
@@ -41,27 +42,20 @@ std::string patch(const std::string& id, const std::string& name, const std::str
                   const std::string& uid) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-  const auto key = [&](std::string_view text) {
-    writer.Key(text.data(), static_cast<rapidjson::SizeType>(text.size()));
-  };
-  const auto member = [&](std::string_view label, const std::string& value) {
-    key(label);
-    writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
-  };
   writer.StartObject();
-  key("metadata");
+  base::write_key(writer, "metadata");
   writer.StartObject();
-  if (!uid.empty()) member("uid", uid);
-  key("labels");
+  if (!uid.empty()) base::write_text(writer, "uid", uid);
+  base::write_key(writer, "labels");
   writer.StartObject();
-  member(kServiceIdLabel, id);
-  member(kServiceNameLabel, name);
-  member(kServiceVersionLabel, version);
+  base::write_text(writer, kServiceIdLabel, id);
+  base::write_text(writer, kServiceNameLabel, name);
+  base::write_text(writer, kServiceVersionLabel, version);
   writer.EndObject();
-  key("annotations");
+  base::write_key(writer, "annotations");
   writer.StartObject();
-  member(kMetadataAnnotation, detail::encode_string_map(metadata));
-  member(kProtocolsAnnotation, detail::encode_string_map(protocols));
+  base::write_text(writer, kMetadataAnnotation, detail::encode_string_map(metadata));
+  base::write_text(writer, kProtocolsAnnotation, detail::encode_string_map(protocols));
   writer.EndObject();
   writer.EndObject();
   writer.EndObject();

@@ -67,7 +67,11 @@ PodIdentity Registry::pod() const {
 }
 
 void Registry::register_instance(const ServiceInstance& instance, rest::CallOptions call) {
-  client_.loop().run(async_register_instance(instance, std::move(call)));
+  PodIdentity here = pod();
+  std::string patch = registration_patch(instance, here.uid);
+  // on_warning may block, so it must not run on the event loop.
+  warn_of(instance,
+          client_.loop().run(patch_pod(std::move(here), std::move(patch), std::move(call))));
 }
 
 Awaitable<void> Registry::async_register_instance(ServiceInstance instance,
@@ -123,6 +127,8 @@ void Registry::warn_of(const ServiceInstance& instance, const api::Object& pod) 
       options_.on_warning(reason);
     } catch (const std::exception& e) {
       log::error("registry: on_warning threw: {}", e.what());
+    } catch (...) {
+      log::error("registry: on_warning threw");
     }
   }
 }

@@ -131,6 +131,26 @@ TEST_F(RegistryCmd, RegistersFindsAndDeregistersADubboService) {
   EXPECT_EQ(registry(taken_back).status, 1);
 }
 
+TEST_F(RegistryCmd, ADubboEndpointMayHaveAPathAndParameters) {
+  run_pod("user-1", "10.0.0.1");
+  std::vector<std::string> cart = {
+      "register",   "com.example.Cart",
+      "--style",    "dubbo",
+      "--pod",      "user-1",
+      "--endpoint", "tri://10.0.0.1:50051/Cart?version=3.0&group=blue"};
+  EXPECT_EQ(registry(cart).status, 0);
+  EXPECT_THAT(registry({"get", "--style", "dubbo", "/dubbo", "-o", "json"}).output,
+              HasSubstr("tri%3A%2F%2F10.0.0.1%3A50051%2FCart%3Fgroup%3Dblue%26interface%3D"
+                        "com.example.Cart%26version%3D3.0"));
+  cart[0] = "deregister";
+  EXPECT_EQ(registry(cart).status, 0);
+  // The option counts.
+  cart[0] = "register";
+  cart.insert(cart.end(), {"--service-version", "4.0"});
+  EXPECT_EQ(registry(cart).status, 0);
+  EXPECT_THAT(registry({"ls", "--style", "dubbo"}).output, HasSubstr("blue/com.example.Cart:4.0 "));
+}
+
 TEST_F(RegistryCmd, DeregisteringAnAbsentRecordChangesNothing) {
   run_pod("user-1", "10.0.0.1");
   const auto version = [&] {

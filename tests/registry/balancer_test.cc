@@ -167,6 +167,27 @@ TEST(BalancerTest, RetriesAreSpreadOverOtherInstances) {
   EXPECT_GT(seconds["3"], 200);
 }
 
+TEST(BalancerTest, CallsOfUnwantedInstancesAreSpread) {
+  // As in a rolling update: the first half has no gRPC yet. Its successor must not get its calls.
+  std::vector<ServiceInstance> all;
+  for (char id = 'a'; id <= 'l'; ++id) {
+    const std::string host(1, id);
+    all.push_back({.id = host, .endpoints = {(id < 'g' ? "http://" : "grpc://") + host + ":80"}});
+  }
+  FixedDiscovery discovery;
+  discovery.publish(all);
+  for (const auto& policy : {BalancerPolicy::round_robin(), BalancerPolicy::zones(),
+                             BalancerPolicy::weighted(), least_loaded(), p2c_ewma()}) {
+    const Balancer balancer(discovery, "web", policy.with_seed(1));
+    Counts counts;
+    for (int i = 0; i < 6000; ++i) ++counts[balancer.pick({.scheme = "grpc"})->id];
+    EXPECT_EQ(counts.size(), 6u);
+    for (const auto& [id, count] : counts) {
+      EXPECT_NEAR(count, 1000, 150) << id << ", policy " << static_cast<int>(policy.kind);
+    }
+  }
+}
+
 TEST(BalancerTest, WeightsAreKeptExactlyAndSpread) {
   FixedDiscovery discovery;
   discovery.publish({weighing("a", "5"),

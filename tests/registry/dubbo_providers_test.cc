@@ -79,6 +79,13 @@ INSTANTIATE_TEST_SUITE_P(
         ProviderCase{"another key", "plain", "", "", ""},
         ProviderCase{"without a port", provider_key("dubbo%3A%2F%2F10.0.0.1%2FUser"), "", "",
                      "no port"},
+        ProviderCase{"port 0", provider_key("dubbo%3A%2F%2F10.0.0.1%3A0%2FUser"), "", "",
+                     "its port is 0"},
+        ProviderCase{"a parameter that dubbo-go 3 has not escaped",
+                     provider_key("tri%3A%2F%2F10.0.0.1%3A1%2FU%3Fversion%3D1%26owner%3Da+b%2Cc"),
+                     "com.example.User:1", "tri://10.0.0.1:1", ""},
+        ProviderCase{"a host with a space", provider_key("tri%3A%2F%2F10.0.0.1+x%3A1%2FU"), "", "",
+                     "not the URL of a provider"},
         ProviderCase{"no URL", provider_key("%3A%2F%2F"), "", "", "not the URL of a provider"},
         ProviderCase{"an interface that is not UTF-8",
                      provider_key("dubbo%3A%2F%2Fh%3A1%2FX", "com.example.X%FF"), "", "",
@@ -243,6 +250,8 @@ TEST(DubboProviderUrl, NamesMissingParts) {
   EXPECT_THAT(
       [] { (void)ProviderUrl::parse("dubbo://user:secret@10.0.0.1/User?token=secret"); },
       refuses(R"("dubbo://...@10.0.0.1/User" is not the URL of a provider: it has no port)"));
+  EXPECT_THAT([] { (void)ProviderUrl::parse("dubbo://10.0.0.1/User?token=p@secret"); },
+              refuses(R"("dubbo://..." is not the URL of a provider: it has no port)"));
   EXPECT_THAT(key_of("h", 1, ""), refuses("needs an interface"));
   EXPECT_THAT(key_of("", 1, "I"), refuses("provider of I: it needs a host"));
   EXPECT_THAT(key_of("h", 0, "I"), refuses("provider of I: it needs a port"));

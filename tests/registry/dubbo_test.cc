@@ -4,18 +4,19 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
-#include <mutex>
 #include <thread>
 
 #include "lookout/api/status.h"
 #include "lookout/base/base64.h"
 #include "lookout/registry/dubbo/client.h"
+#include "lookout/rest/error.h"
 #include "lookout/testing/mock_dubbo_client.h"
 #include "registry/dubbo/event_queue.h"
 #include "tests/registry/cluster.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 #include "tests/support/held.h"
+#include "tests/support/http_server.h"
 #include "tests/support/matchers.h"
 #include "tests/support/notes.h"
 
@@ -331,6 +332,49 @@ TEST_F(DubboTest, ConcurrentWritersOfAPodLoseNothing) {
               SizeIs(4 * kEach));
   // The other client's records arrive through the server.
   EXPECT_TRUE(eventually([&] { return first.get_children("w").size() == 4 * kEach; }));
+}
+
+TEST_F(DubboTest, AStopEndsTheWaitForAnotherWriter) {
+  Gate patched;
+  Gate answers;
+  const std::string pod = R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"self",
+      "namespace":"default","uid":"1","resourceVersion":"5",
+      "labels":{"dubbo.io/label":"dubbo.io.provider"}}})";
+  const lookout::test::HttpServer server([&](lookout::test::HttpConnection& connection) {
+    while (const auto request = connection.read_request()) {
+      if (request->method == "PATCH") {
+        patched.open();
+        EXPECT_TRUE(answers.wait());
+      }
+      connection.respond({.body = pod});
+    }
+  });
+  rest::Config config;
+  config.server = server.url();
+  ClientOptions provider = options();
+  provider.role = Role::kProvider;
+  Client client{rest::Client(config), provider};
+  auto first = lookout::test::start([&] { client.create("a", "1"); });
+  ASSERT_TRUE(patched.wait());
+  for (const bool removes : {false, true}) {
+    std::stop_source stop;
+    auto second = lookout::test::start([&, removes] {
+      rest::CallOptions call;
+      call.stop = stop.get_token();
+      try {
+        removes ? static_cast<void>(client.remove("b", call)) : client.create("b", "1", call);
+      } catch (const rest::TransportError& e) {
+        return e.kind() == rest::TransportError::Kind::kCancelled;
+      }
+      return false;
+    });
+    stop.request_stop();
+    EXPECT_EQ(second.wait_for(10s), std::future_status::ready);
+    if (second.wait_for(0s) != std::future_status::ready) answers.open();
+    EXPECT_TRUE(second.get());
+  }
+  answers.open();
+  first.get();
 }
 
 TEST_F(DubboTest, ReadsItsNamespaceAndThoseOfTheEnvironment) {

@@ -1,9 +1,7 @@
 // A discovery that the test controls.
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "lookout/api/error.h"
 #include "tests/support/sanitizers.h"
 

@@ -4,9 +4,12 @@
 #include <grpcpp/client_context.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "greeter.grpc.pb.h"
 #include "lookout/api/error.h"
@@ -125,6 +128,28 @@ TEST_F(GrpcServiceTest, AnAddressHasOneChannelBeforeItsSetArrives) {
   ASSERT_TRUE(service.wait_for_instances(kLong));
   EXPECT_EQ(service.channel(endpoint), early);
   EXPECT_EQ(service.channel(), early);
+}
+
+TEST_F(GrpcServiceTest, CallsOfUnreachableInstancesAreSpread) {
+  std::vector<std::unique_ptr<GreeterServer>> servers;
+  for (int i = 0; i < 6; ++i) {
+    servers.push_back(std::make_unique<GreeterServer>(std::to_string(i)));
+    announce(*servers.back(), std::to_string(i));
+  }
+  // The order of the addresses.
+  std::ranges::sort(servers, {}, [](const auto& server) { return std::to_string(server->port()); });
+  kratos::Registry registry(cluster_.client());
+  const GrpcService service(registry, "lookout:///greeter", grpc::InsecureChannelCredentials());
+  for (int i = 0; i < 3; ++i) servers[static_cast<std::size_t>(i)]->stop();
+  const auto channels = [&](int times) {
+    std::map<std::shared_ptr<grpc::Channel>, int> out;
+    for (int i = 0; i < times; ++i) ++out[service.channel()];
+    return out;
+  };
+  ASSERT_TRUE(service.wait_for_instances(kLong));
+  ASSERT_TRUE(eventually([&] { return greet_often(service, 12).size() == 3; }));
+  ASSERT_TRUE(eventually([&] { return channels(60).size() == 3; }));
+  for (const auto& [channel, count] : channels(180)) EXPECT_NEAR(count, 60, 6);
 }
 
 TEST_F(GrpcServiceTest, AHostMayBeAName) {

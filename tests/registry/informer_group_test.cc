@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <string>
 #include <thread>
 
 #include "lookout/api/error.h"
@@ -14,6 +13,7 @@
 #include "lookout/k8s/core/v1_draft.h"
 #include "registry/channel.h"
 #include "tests/support/eventually.h"
+#include "tests/support/http_server.h"
 
 namespace lookout::registry::detail {
 namespace {
@@ -44,7 +44,7 @@ TEST_F(InformerGroupTest, MayBeClosedDuringTheCreationOfHandlers) {
         if (++made == closed_at) group->close();
         return informer::EventHandler<api::Object>();
       };
-      events.failed = [](const WatchFailure&) {};
+      events.failed = [](const WatchFailure&, bool) {};
       events.synced = [] {};
       return events;
     });
@@ -78,7 +78,7 @@ TEST_F(InformerGroupTest, AConcurrentStopLeavesNothingRunning) {
           handler.on_add = [note](const api::Object&) { note(); };
           return handler;
         };
-        events.failed = [note](const WatchFailure&) { note(); };
+        events.failed = [note](const WatchFailure&, bool) { note(); };
         events.synced = note;
         return events;
       });
@@ -89,9 +89,37 @@ TEST_F(InformerGroupTest, AConcurrentStopLeavesNothingRunning) {
     EXPECT_TRUE(group->informers().empty());
     group.reset();
     *over = true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // Nothing can run any more once the callbacks have been destroyed; this function has two references.
+    EXPECT_TRUE(lookout::test::eventually([&] { return over.use_count() == 2; }));
     EXPECT_EQ(*late, 0);
   }
+}
+
+TEST_F(InformerGroupTest, DistinguishesRepeatedFailures) {
+  rest::Config config;
+  {
+    const lookout::test::HttpServer gone([](lookout::test::HttpConnection&) {});
+    config.server = gone.url();
+  }
+  const rest::Client client(config);
+  InformerGroupOptions options;
+  options.resource = api::Resource(ConfigMap::kResource);
+  options.namespaces = {"default"};
+  options.backoff = {.initial = std::chrono::milliseconds(1), .max = std::chrono::milliseconds(5)};
+  InformerGroup group(client, options,
+                      std::make_shared<informer::HandlerPool>(client.shared_loop()));
+  const auto news = std::make_shared<std::atomic<int>>(0);
+  const auto repetitions = std::make_shared<std::atomic<int>>(0);
+  group.start([&] {
+    InformerGroupEvents events;
+    events.make_handler = [] { return informer::EventHandler<api::Object>(); };
+    events.failed = [=](const WatchFailure&, bool repeated) { ++*(repeated ? repetitions : news); };
+    events.synced = [] {};
+    return events;
+  });
+  EXPECT_TRUE(lookout::test::eventually([&] { return *repetitions >= 20; }));
+  EXPECT_GE(*news, 1);
+  EXPECT_LE(*news, 3) << "again after half a minute";
 }
 
 TEST_F(InformerGroupTest, AClosedChannelReleasesTheInformers) {
@@ -99,7 +127,7 @@ TEST_F(InformerGroupTest, AClosedChannelReleasesTheInformers) {
   group->start([] {
     InformerGroupEvents events;
     events.make_handler = [] { return informer::EventHandler<api::Object>(); };
-    events.failed = [](const WatchFailure&) {};
+    events.failed = [](const WatchFailure&, bool) {};
     events.synced = [] {};
     return events;
   });

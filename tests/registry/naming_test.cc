@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "tests/registry/fixed_discovery.h"

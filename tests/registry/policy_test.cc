@@ -202,6 +202,34 @@ TEST_F(PolicyTest, HashesKeepTheirInstance) {
   EXPECT_EQ(moved, counts["4"]);
 }
 
+TEST_F(PolicyTest, HashesKeepTheirInstanceInShares) {
+  std::vector<ServiceInstance> all;
+  for (int i = 0; i < 20; ++i) {
+    all.push_back({.id = std::to_string(i),
+                   .version = i < 10 ? "v1" : "v2",
+                   .zone = i % 10 < 3 ? "here" : "there"});
+  }
+  discovery_.publish(all);
+  for (const auto& policy :
+       {consistent_hash().canary_version("v2", 0.3), consistent_hash().prefer_zone("here", 0.5),
+        consistent_hash().canary_version("v2", 0.3).prefer_zone("here")}) {
+    const auto web = balancer(policy);
+    int canaries = 0;
+    Counts counts;
+    for (std::uint64_t hash = 0; hash < 2000; ++hash) {
+      const PickOptions options{.hash = hash};
+      const std::string id = web.pick(options)->id;
+      for (int i = 0; i < 5; ++i) ASSERT_EQ(web.pick(options)->id, id);
+      canaries += web.pick(options)->version == "v2" ? 1 : 0;
+      ++counts[id];
+    }
+    EXPECT_EQ(counts.size(), 20u);
+    if (policy.canary) {
+      EXPECT_NEAR(canaries, 600, 60);
+    }
+  }
+}
+
 TEST_F(PolicyTest, AHotHashSpillsOver) {
   discovery_.publish(numbered(4));
   const auto web = balancer(consistent_hash());

@@ -41,6 +41,27 @@ TEST(RecordSetTest, EqualContentConfirmsAnOwnWrite) {
   EXPECT_EQ(set.get("key"), std::nullopt);
 }
 
+TEST(RecordSetTest, WithoutAWatchItForgetsOldRemovals) {
+  // Such as those of a provider that reads nothing.
+  RecordSet set(kOwn);
+  for (int i = 1; i <= 1000; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    set.written({key, ""}, std::to_string(2 * i));
+    set.erased(key, std::to_string(2 * i + 1));
+  }
+  EXPECT_EQ(set.unconfirmed(), 100u);
+  // The newest count: a list may be older than they are.
+  set.apply(kOwn, {{"key900", ""}, {"key1000", ""}}, "1801");
+  EXPECT_EQ(set.get("key900"), "");
+  EXPECT_EQ(set.get("key1000"), std::nullopt);
+  // Written records count as long as they are there.
+  RecordSet present(kOwn);
+  for (int i = 1; i <= 200; ++i) present.written({"key" + std::to_string(i), ""}, "1");
+  present.written({"gone", ""}, "2");
+  present.erased("gone", "3");
+  EXPECT_EQ(present.with_prefix("key").size(), 200u);
+}
+
 TEST(RecordSetTest, AQueueAddedAfterTheEndEndsAtOnce) {
   RecordSet set(kOwn);
   set.end(NextOutcome::kClosed);

@@ -49,6 +49,7 @@ class RefusalTest : public testing::Test {
 
   std::atomic<bool> refuses_{true};
   std::atomic<bool> holds_{false};  // rejects nothing until the gate opens
+  std::atomic<bool> busy_{false};   // for watches
   Gate rejects_;
 
  private:
@@ -63,6 +64,8 @@ class RefusalTest : public testing::Test {
         respond(connection, api::StatusError::forbidden("", "pods", "", "not for you"));
       } else if (target.find("sendInitialEvents") != std::string::npos) {
         respond(connection, api::StatusError::bad_request("there are no streams here"));
+      } else if (target.find("watch=") != std::string::npos && busy_) {
+        respond(connection, api::StatusError::too_many_requests("come back later", 0));
       } else if (target.find("watch=") != std::string::npos) {
         connection.begin_chunks();
         connection.wait_for_close();
@@ -148,6 +151,26 @@ TEST_F(RefusalTest, ALateRejectionCompletesTheSet) {
   const auto first = watcher.next_for(kLong);
   ASSERT_TRUE(first) << to_string(first.outcome());
   EXPECT_THAT(ids(*first), ElementsAre("shop"));
+}
+
+TEST_F(RefusalTest, ARefusalThatHasEndedIsNoReason) {
+  busy_ = true;
+  Registry registry(client_, in({"secret"}));
+  auto watcher = registry.watch("web");
+  EXPECT_TRUE(eventually([&] { return registry.failures().size() == 1; }));
+  EXPECT_THAT(registry.freshness().error, HasSubstr("not for you"));
+  refuses_ = false;
+  EXPECT_TRUE(next_that(watcher, [](const auto& s) { return s.size() == 1; }));
+  // The list was answered; watches are not.
+  EXPECT_TRUE(eventually([&] {
+    return registry.freshness().error.find("come back later") != std::string::npos;
+  })) << registry.freshness().error;
+  const auto now = registry.failures();
+  ASSERT_EQ(now.size(), 1u);
+  EXPECT_EQ(now[0].code, 429);
+  busy_ = false;
+  EXPECT_TRUE(eventually([&] { return registry.freshness().live; }));
+  EXPECT_EQ(registry.freshness().error, "");
 }
 
 /// The reason why "web" has not synced; empty if it has.

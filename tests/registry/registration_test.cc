@@ -164,6 +164,51 @@ TEST(RegistrationTest, ARejectedInstanceIsNotWithdrawn) {
       << "a withdrawal would end another registration of the pod";
 }
 
+TEST(RegistrationTest, ARejectedInstanceThatIsNotReadyWaits) {
+  RejectingRegistrar registrar;
+  std::atomic<bool> ready{true};
+  const Registration registration(registrar, quick([&] { return ready.load(); }));
+  EXPECT_TRUE(eventually([&] { return registration.state() == State::kFailing; }));
+  ready = false;
+  EXPECT_TRUE(eventually([&] { return registration.state() == State::kWaiting; }));
+  EXPECT_THAT(registration.last_error(), HasSubstr("not ready"));
+  ready = true;
+  EXPECT_TRUE(eventually([&] { return registration.state() == State::kFailing; }));
+}
+
+/// Announces nothing: the server refuses.
+class RefusedRegistrar : public NotingRegistrar {
+ public:
+  void register_instance(const ServiceInstance& instance, rest::CallOptions) override {
+    note("register " + instance.name);
+    if (refuses) throw api::StatusError::forbidden("", "pods", "web-1", "not for you");
+  }
+  std::atomic<bool> refuses{true};
+};
+
+TEST(RegistrationTest, ARefusedRegistrationIsNotWithdrawn) {
+  RefusedRegistrar registrar;
+  registrar.failing = true;
+  Registration registration(registrar, quick());
+  EXPECT_TRUE(eventually([&] { return registrar.count("register web") > 1; }));
+  EXPECT_EQ(registration.state(), State::kFailing);
+  EXPECT_TRUE(registration.leave()) << "a SIGTERM must not wait for requests that are refused, too";
+  EXPECT_EQ(registrar.count("deregister web"), 0u);
+}
+
+TEST(RegistrationTest, AnAnnouncementThatIsRefusedLaterIsWithdrawn) {
+  RefusedRegistrar registrar;
+  registrar.refuses = false;
+  auto options = quick();
+  options.refresh_every = 2ms;
+  Registration registration(registrar, options);
+  EXPECT_TRUE(registration.wait_registered(kLong));
+  registrar.refuses = true;
+  EXPECT_TRUE(eventually([&] { return registration.state() == State::kFailing; }));
+  EXPECT_TRUE(registration.leave());
+  EXPECT_EQ(registrar.notes().back(), "deregister web");
+}
+
 TEST(RegistrationTest, LeavingHasALimit) {
   NotingRegistrar registrar;
   auto options = quick();
@@ -196,6 +241,37 @@ TEST(RegistrationTest, EachRetryWaitsLonger) {
   EXPECT_TRUE(eventually([&] { return registrar.count("register web") >= 6; }));
   registrar.failing = false;
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 310ms) << "10 ms, 20 ms, ... 160 ms";
+}
+
+TEST(RegistrationTest, RetriesMayWaitWithoutLimit) {
+  NotingRegistrar registrar;
+  registrar.failing = true;
+  std::atomic<int> checks{0};
+  auto options = quick([&] {
+    ++checks;
+    return true;
+  });
+  options.retry_after = options.retry_after_max = std::chrono::milliseconds::max();
+  const Registration registration(registrar, options);
+  EXPECT_TRUE(eventually([&] { return checks >= 20; }));
+  EXPECT_EQ(registrar.count("register web"), 1u);
+  registrar.failing = false;
+}
+
+TEST(RegistrationTest, ChecksPauseWithoutATime) {
+  NotingRegistrar registrar;
+  std::atomic<int> checks{0};
+  auto options = quick([&] {
+    ++checks;
+    return false;
+  });
+  options.check_every = 0ms;
+  const auto begin = std::chrono::steady_clock::now();
+  const Registration registration(registrar, options);
+  EXPECT_TRUE(eventually([&] { return checks >= 20; }));
+  const int made = checks;
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(made - 1))
+      << "it must not occupy a processor";
 }
 
 TEST(RegistrationTest, RetriesResetAfterASuccess) {
@@ -437,6 +513,18 @@ TEST_F(PodRegistrationTest, AnUndeclaredPortIsWarnedOfAndNeverPicked) {
   EXPECT_FALSE(balancer.pick());
 }
 
+TEST_F(PodRegistrationTest, WarningsComeOnTheThreadThatRegisters) {
+  PodTemplate pod;
+  pod.ports = "[]";
+  cluster_.create_pod("web-1", pod);
+  Options options = on("web-1");
+  std::thread::id thread;
+  options.on_warning = [&](const std::string&) { thread = std::this_thread::get_id(); };
+  kratos::Registry registry(cluster_.client(), options);
+  registry.register_instance({.name = "web", .endpoints = {"http://0.0.0.0:8080"}});
+  EXPECT_EQ(thread, std::this_thread::get_id()) << "on the event loop, it must not block";
+}
+
 // ---------------------------------------------------------------------------------- apps
 
 AppOptions web_on(const std::string& pod) {
@@ -505,16 +593,21 @@ TEST_F(PodRegistrationTest, AnAppServesUntilNothingIsInFlight) {
   cluster_.create_pod("web-1", {});
   AppOptions options = web_on("web-1");
   std::atomic<std::size_t> in_flight{0};
-  options.in_flight = [&] { return in_flight.load(); };
+  std::atomic<int> looks{0};
+  options.in_flight = [&] {
+    ++looks;
+    return in_flight.load();
+  };
   for (const std::chrono::milliseconds drain : {60'000ms, std::chrono::milliseconds::max()}) {
     options.drain = drain;
     in_flight = 2;
+    looks = 0;
     App app{cluster_.client(), options};
     app.run([&](std::stop_token stop) {
       EXPECT_TRUE(app.wait_registered(kLong));
       app.stop();
-      EXPECT_TRUE(eventually([&] { return app.state() == State::kLeft; }));
-      std::this_thread::sleep_for(30ms);
+      EXPECT_TRUE(eventually([&] { return looks >= 3; }));
+      EXPECT_EQ(app.state(), State::kLeft);
       EXPECT_FALSE(stop.stop_requested()) << "requests are in flight";
       in_flight = 0;
       serve(stop);

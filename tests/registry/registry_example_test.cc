@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <csignal>
 #include <string>
-#include <vector>
 
 #include "tests/cmd/program.h"
 #include "tests/registry/cluster.h"

@@ -47,7 +47,8 @@ TEST_F(SetFileTest, RestoresTheLastSet) {
   {
     const SetFile file(discovery_, "web", path_);
     discovery_.publish_as_they_are({instance});
-    discovery_.publish_as_they_are({});  // not written
+    discovery_.publish_as_they_are({});  // not written, nor the next one
+    discovery_.publish_as_they_are({{.id = "2", .ready = false}});
   }
   const auto set = read_set_file(path_, "web");
   ASSERT_TRUE(set);
@@ -81,6 +82,8 @@ TEST_F(SetFileTest, AnInvalidFileIsIgnored) {
        {"", "{", "[]", "{}", R"({"format":2,"service":"web","written":1,"instances":[]})",
         R"({"format":1,"service":"other","written":1,"instances":[]})",
         R"({"format":1,"service":"web","instances":[]})",
+        R"({"format":1,"service":"web","written":-1,"instances":[]})",
+        R"({"format":1,"service":"web","written":9223372036854775807,"instances":[]})",
         R"({"format":1,"service":"web","written":1,"instances":[7]})",
         R"({"format":1,"service":"web","written":1,"instances":{}})"}) {
     write(text);

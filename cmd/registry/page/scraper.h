@@ -1,7 +1,6 @@
 // Scrapes the metrics of pods.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>

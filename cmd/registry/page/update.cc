@@ -1,6 +1,5 @@
 #include "cmd/registry/page/update.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "cmd/registry/instance_json.h"

@@ -54,11 +54,12 @@ struct Options {
   /// The default logs a warning.
   LOOKOUT_OPTION std::function<void(const Malformed&)> on_malformed = {};
   /// Called for each failed list or watch, in the same way; the newest failure of each namespace is
-  /// kept. The default logs a warning. InformerDiscovery::failures() returns the current state.
+  /// kept. The default logs a warning, and repetitions within half a minute at debug level, as
+  /// informers do. InformerDiscovery::failures() returns the current state.
   LOOKOUT_OPTION std::function<void(const WatchFailure&)> on_error = {};
   /// Called after a registration that will not be found, with the reason: no container of the pod
-  /// declares the port. Called once for each reason, on the thread that registers. The default logs
-  /// a warning.
+  /// declares the port. Called once for each reason, on the thread that registers (for coroutines:
+  /// on the event loop, so it must not block). The default logs a warning.
   LOOKOUT_OPTION std::function<void(const std::string& reason)> on_warning = {};
   /// How long the first read waits for the first data.
   std::chrono::milliseconds sync_timeout{30'000};

@@ -39,7 +39,7 @@ struct RegistrationOptions {
 class Registration : public metrics::Source {
  public:
   enum class State {
-    kWaiting,     ///< the program has not been ready yet
+    kWaiting,     ///< never announced, and the program is not ready
     kRegistered,  ///< announced
     kOut,         ///< it was announced, but the program is not ready now
     kFailing,     ///< it is ready but cannot be announced: see last_error()
@@ -63,8 +63,8 @@ class Registration : public metrics::Source {
 
   /// Deregisters and ends the registration. Waits for a running request, for half of
   /// RegistrationOptions::timeout at most, retries failures, and returns false if it gives up when
-  /// that time is over. If the pod no longer exists or was replaced, or if the instance was rejected
-  /// (RegistrationError), nothing needs to be withdrawn.
+  /// that time is over. Nothing needs to be withdrawn if the pod no longer exists or was replaced, or
+  /// if each registration was rejected (RegistrationError) or refused by the server (403).
   /// Further calls return the same result.
   bool leave();
 

@@ -10,8 +10,8 @@
 namespace lookout::registry {
 
 /// Writes the newest set of a service to a file whenever it changes, on the registry's callback
-/// threads. An empty set is not written: for a start without an API server, the last instances are
-/// better than none. A failed write is logged.
+/// threads. A set without a ready instance is not written: for a start without an API server, the
+/// last instances are better than none. A failed write is logged.
 ///
 /// The file is JSON with a format version. It is replaced atomically (written to a temporary file,
 /// synced, renamed), so a reader never sees a partial set. Only one program may write a file at a

@@ -61,12 +61,15 @@ class GrpcService {
     const auto channels = latest();
     if (!channels) return nullptr;
     const auto& list = channels->list;
-    const std::size_t first = next_.fetch_add(1, std::memory_order_relaxed);
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const auto& channel = list[(first + i) % list.size()];
-      if (channel->GetState(true) == GRPC_CHANNEL_READY) return channel;
+    const std::size_t number = next_.fetch_add(1, std::memory_order_relaxed);
+    const auto& next = list[number % list.size()];
+    if (is_connected(*next)) return next;
+    // The successor of unreachable instances must not get all of their calls.
+    std::vector<const std::shared_ptr<grpc::Channel>*> connected;
+    for (const auto& channel : list) {
+      if (is_connected(*channel)) connected.push_back(&channel);
     }
-    return list[first % list.size()];
+    return connected.empty() ? next : *connected[number / list.size() % connected.size()];
   }
   /// The channel to an instance that a Balancer has picked:
   ///
@@ -98,6 +101,11 @@ class GrpcService {
   std::shared_ptr<const Channels> latest() const {
     const std::lock_guard lock(mutex_);
     return channels_;
+  }
+
+  /// Starts to connect if it is not.
+  static bool is_connected(grpc::Channel& channel) {
+    return channel.GetState(true) == GRPC_CHANNEL_READY;
   }
 
   static std::string service_of(const std::string& target) {
