@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <thread>
-#include <utility>
 
 #include "cmd/commands.h"
 #include "cmd/dry_run.h"
@@ -64,14 +63,6 @@ class Kinds {
   std::chrono::steady_clock::time_point deadline_;
 };
 
-/// Throws if --namespace contradicts the manifest.
-void check_namespace_of(const api::Object& object, const api::Resource& resource,
-                        const std::string& ns) {
-  if (!resource.namespaced || ns.empty() || object.ns().empty() || object.ns() == ns) return;
-  throw Error(fmt::format("the namespace of {} is {}, but -n says {}",
-                          name_of(resource, object.name()), object.ns(), ns));
-}
-
 int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
   const Manifests manifests = read_manifests(flags.files);
   const rest::Client client{connection.config()};
@@ -93,13 +84,7 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
             object.kind(), object.api_version()));
       }
       const api::Resource& resource = *found;
-      check_namespace_of(object, resource, flags.ns);
-      std::string ns;
-      if (resource.namespaced) {
-        ns = !flags.ns.empty()      ? flags.ns
-             : !object.ns().empty() ? std::string(object.ns())
-                                    : client.config().default_namespace;
-      }
+      const std::string ns = namespace_of(object, resource, flags.ns, client);
       client.resource(resource, ns).apply(object, options);
       // Unlike fmt::print(), this does not throw on a closed pipe: the object has been applied.
       const std::string line =

@@ -6,12 +6,9 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "cmd/closest.h"
-#include "cmd/object_checks.h"
-#include "lookout/api/labels.h"
-#include "lookout/rest/discovery.h"
+#include "lookout/api/status.h"
+#include "lookout/rest/error.h"
 
 namespace lookout::cmd {
 namespace {
@@ -71,73 +68,6 @@ rest::Config ConnectionFlags::load() const {
   rest::Config config;
   config.server = server.empty() ? kEmbeddedServer : server;
   return config.normalized();
-}
-
-void SelectionFlags::add_to(CLI::App& app) {
-  app.add_option("resource", resource, "pods, deploy, crontabs.stable.example.com ...")
-      ->required()
-      ->type_name("RESOURCE[.GROUP]");
-  app.add_option("name", name, "The name of a single object; pods/web is the same as pods web")
-      ->check(check_object_name)
-      ->type_name("NAME");
-  app.add_option("-n,--namespace", ns,
-                 "Use this namespace (default: that of the context, or default)")
-      ->check(check_namespace)
-      ->type_name("NS");
-  app.add_flag("-A,--all-namespaces", all_namespaces, "Use all namespaces");
-  app.add_option("-l,--selector", label_selector,
-                 "Only objects with these labels: app=web,tier!=db")
-      ->type_name("SELECTOR");
-  app.add_option("--field-selector", field_selector,
-                 "Only objects with these fields: status.phase=Running")
-      ->type_name("SELECTOR");
-}
-
-void split_type_and_name(std::string& resource, std::string& name) {
-  const auto slash = resource.find('/');
-  if (slash == std::string::npos) return;
-  if (!name.empty())
-    throw CLI::ValidationError(resource, "this names an object already: leave out " + name);
-  name = resource.substr(slash + 1);
-  resource.resize(slash);
-  const std::string problem = check_object_name(name);
-  if (!problem.empty()) throw CLI::ValidationError("NAME", problem);
-}
-
-void SelectionFlags::check() {
-  split_type_and_name(resource, name);
-  if (all_namespaces && !ns.empty()) {
-    throw CLI::ValidationError("-n and -A", "choose one of them");
-  }
-  if (all_namespaces && !name.empty()) {
-    throw CLI::ValidationError("NAME and -A", "a name selects an object in a single namespace");
-  }
-  // The server would reject it, too, but with a less helpful message.
-  try {
-    api::labels::parse(label_selector);
-  } catch (const api::SelectorError& e) {
-    throw CLI::ValidationError("-l", e.what());
-  }
-}
-
-api::Resource resolve_resource(const rest::Client& client, const std::string& name) {
-  // The core group is the same on every server; other resources and versions need discovery.
-  const api::ResourceInfo* builtin = api::find_builtin_by_name(name);
-  if (builtin != nullptr && builtin->group.empty()) return api::Resource(builtin->type());
-  const auto resources = rest::discover(client);
-  if (const auto* found = rest::find_resource(resources, name)) return found->resource;
-  std::vector<std::string> known;
-  for (const auto& resource : resources) {
-    known.push_back(resource.resource.plural);
-    known.push_back(resource.resource.qualified_name());
-    known.push_back(resource.singular);
-    known.insert(known.end(), resource.short_names.begin(), resource.short_names.end());
-  }
-  if (name.find(',') != std::string::npos)
-    throw Error(fmt::format("\"{}\": name one resource", name));
-  const std::string meant = closest(name, known);
-  throw Error(fmt::format("the server has no resource \"{}\"{}", name,
-                          meant.empty() ? "" : fmt::format(": did you mean \"{}\"?", meant)));
 }
 
 std::string advice(const std::exception& error, const ConnectionFlags& connection) {

@@ -1,10 +1,9 @@
-// The server and the resource of a command.
+// The server of a command.
 #pragma once
 
 #include <string>
 
 #include "cmd/cli.h"
-#include "lookout/api/resource.h"
 #include "lookout/rest/client.h"
 
 namespace lookout::cmd {
@@ -28,29 +27,8 @@ struct ConnectionFlags {
   rest::Config load() const;
 };
 
-/// The flags that select objects.
-struct SelectionFlags {
-  std::string resource;
-  std::string name;
-  std::string ns;
-  bool all_namespaces = false;
-  std::string label_selector;
-  std::string field_selector;
-
-  void add_to(CLI::App& app);
-  /// Splits TYPE/NAME. Throws CLI::ValidationError for invalid flags.
-  void check();
-};
-
-/// Splits "pods/web", as in kubectl, if `resource` has this form. Throws CLI::ValidationError for an
-/// invalid name, and if there is a name already.
-void split_type_and_name(std::string& resource, std::string& name);
-
 /// The default address of `lookout serve`.
 inline constexpr const char* kEmbeddedServer = "http://127.0.0.1:8001";
-
-/// Finds the resource that the user named. Throws Error, with a suggestion, if the server has none.
-api::Resource resolve_resource(const rest::Client& client, const std::string& name);
 
 /// Advice for the user, to append to an error message; may be empty. Throws what
 /// ConnectionFlags::config() throws.

@@ -2,8 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <condition_variable>
-#include <mutex>
+#include <utility>
+
+#include "lookout/base/sleep.h"
 
 namespace lookout::cmd {
 
@@ -58,11 +59,7 @@ void wait_for_stop(std::stop_token stop) {
 }
 
 bool wait_for_stop(std::stop_token stop, std::chrono::milliseconds time) {
-  std::mutex mutex;
-  std::condition_variable_any changed;
-  std::unique_lock lock(mutex);
-  changed.wait_for(lock, stop, time, [] { return false; });
-  return !stop.stop_requested();
+  return sleep_for(time, std::move(stop));
 }
 
 }  // namespace lookout::cmd

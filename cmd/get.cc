@@ -1,17 +1,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "cmd/commands.h"
-#include "cmd/object_name.h"
+#include "cmd/object_printer.h"
 #include "cmd/say.h"
+#include "cmd/selection.h"
 #include "cmd/server_table.h"
-#include "lookout/api/detail/object_editor.h"
-#include "lookout/api/detail/yaml_writer.h"
+#include "cmd/watch.h"
 #include "lookout/api/status.h"
-#include "lookout/api/symbols.h"
 
 namespace lookout::cmd {
 namespace {
@@ -19,136 +20,128 @@ namespace {
 struct GetFlags {
   SelectionFlags selection;
   std::string output = "table";
+  OutputFormat format;
   bool shows_managed_fields = false;
+  bool watches = false;
 };
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+/// A resource, and the names of objects; without names, a list.
+struct Query {
+  api::Resource resource;
+  std::vector<std::string> names;
+};
 
-/// Formats objects one after another and prints them at the end, so that an error does not leave partial
-/// output.
-class Printer {
+/// Runs the queries of a command line. Prints at the end, so that an error does not leave partial output.
+class Get {
  public:
-  Printer(api::Resource resource, const GetFlags& flags, bool list)
-      : resource_(std::move(resource)),
-        format_(flags.output),
-        shows_managed_fields_(flags.shows_managed_fields),
-        list_(list) {}
+  Get(const ConnectionFlags& connection, const GetFlags& flags)
+      : client_(connection.config()), flags_(flags) {}
 
-  void begin() {
-    if (!list_) return;
-    if (format_ == "json") add("{\n    \"apiVersion\": \"v1\",\n    \"items\": [");
-    if (format_ == "yaml") add("apiVersion: v1\nitems:");
-  }
-
-  void object(const api::Object& object) {
-    ++count_;
-    if (format_ == "name") {
-      add(name_of(resource_, object.name()) + "\n");
-      return;
+  int run() {
+    ResourceFinder finder(client_);
+    for (const Target& target : flags_.selection.targets) {
+      for (api::Resource& resource : finder.find_all(target.resource))
+        queries_.push_back({std::move(resource), target.names});
     }
-    const api::Object shown =
-        shows_managed_fields_
-            ? object
-            : api::with_metadata(object, {{api::sym::kManagedFields, std::monostate()}});
-    if (format_ == "json") {
-      json(shown);
-    } else {
-      yaml(shown);
-    }
-  }
-
-  void end() {
-    if (format_ == "json" && list_) {
-      add(
-          fmt::format("{}],\n    \"kind\": \"List\",\n    \"metadata\": {{\n        "
-                      "\"resourceVersion\": \"\"\n    }}\n}}\n",
-                      count_ == 0 ? "" : "\n    "));
-    } else if (format_ == "yaml" && list_) {
-      add(fmt::format("{}kind: List\nmetadata:\n  resourceVersion: \"\"\n",
-                      count_ == 0 ? " []\n" : ""));
-    }
-    print(text_);
+    const std::string text = flags_.format.is_table() ? tables() : objects();
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    for (const std::string& error : errors_) say("lookout: {}\n", error);
+    return errors_.empty() ? 0 : 1;
   }
 
  private:
-  void add(std::string_view text) { text_ += text; }
-
-  void json(const api::Object& object) {
-    std::string text = object.to_pretty_json(4);
-    if (!list_) {
-      add(text + "\n");
-      return;
+  /// Calls `request`. As in kubectl, an error of one request does not affect the others.
+  template <class Request>
+  void attempt(Request request) {
+    try {
+      request();
+    } catch (const api::StatusError& e) {
+      // The others would fail, too.
+      if (api::is_unauthorized(e)) throw;
+      errors_.emplace_back(e.what());
     }
-    // Strings in JSON contain no line breaks: each one starts a line to indent.
-    add(count_ > 1 ? ",\n        " : "\n        ");
-    add(indented(text, "        "));
   }
 
-  void yaml(const api::Object& object) {
-    const std::string text = api::detail::to_yaml(object.to_json());
-    if (!list_) {
-      add(text);
-      return;
-    }
-    if (count_ == 1) add("\n");
-    add("- " + indented(text.substr(0, text.size() - 1), "  ") + "\n");
+  std::string ns_of(const Query& query) const {
+    return flags_.selection.namespace_of(query.resource, client_);
   }
 
-  static std::string indented(std::string_view text, std::string_view indent) {
+  std::string tables() {
+    const bool several = std::ranges::any_of(queries_, [&](const Query& query) {
+      return query.resource.gvk() != queries_.front().resource.gvk();
+    });
     std::string out;
-    for (const char c : text) {
-      out += c;
-      if (c == '\n') out += indent;
+    for (const Query& query : queries_) {
+      ServerTable table(
+          client_, query.resource, ns_of(query),
+          {.with_namespace = query.resource.namespaced && flags_.selection.all_namespaces,
+           .with_kind = several,
+           .wide = flags_.format.kind == OutputFormat::Kind::kWideTable});
+      if (query.names.empty()) {
+        attempt([&] {
+          table.add_list(flags_.selection.label_selector, flags_.selection.field_selector);
+        });
+      }
+      for (const std::string& name : query.names) attempt([&] { table.add_one(name); });
+      if (!table.rows().empty()) out += (out.empty() ? "" : "\n") + table.text();
     }
+    if (out.empty() && errors_.empty()) say_nothing_found();
     return out;
   }
 
-  api::Resource resource_;
-  std::string format_;
-  bool shows_managed_fields_;
-  bool list_;
-  std::size_t count_ = 0;
-  std::string text_;
+  void say_nothing_found() const {
+    const bool namespaced =
+        std::ranges::all_of(queries_, [](const Query& query) { return query.resource.namespaced; });
+    const std::string ns = namespaced ? ns_of(queries_.front()) : "";
+    say("No resources found{}.\n", ns.empty() ? "" : fmt::format(" in {} namespace", ns));
+  }
+
+  std::string objects() {
+    ObjectPrinter printer(flags_.format, flags_.shows_managed_fields);
+    for (const Query& query : queries_) {
+      const rest::ResourceClient objects = client_.resource(query.resource, ns_of(query));
+      if (query.names.empty()) {
+        attempt([&] {
+          for (const api::Object& object : flags_.selection.list(objects))
+            printer.add(query.resource, object);
+        });
+      }
+      for (const std::string& name : query.names)
+        attempt([&] { printer.add(query.resource, objects.get(name)); });
+    }
+    if (printer.empty() && !errors_.empty()) return {};
+    return printer.text(queries_.size() == 1 && queries_.front().names.size() == 1);
+  }
+
+  rest::Client client_;
+  const GetFlags& flags_;
+  std::vector<Query> queries_;
+  std::vector<std::string> errors_;
 };
 
-int run(const ConnectionFlags& connection, const GetFlags& flags) {
-  const rest::Client client{connection.config()};
-  const api::Resource resource = resolve_resource(client, flags.selection.resource);
-  std::string ns;
-  if (resource.namespaced && !flags.selection.all_namespaces) {
-    ns = flags.selection.ns.empty() ? client.config().default_namespace : flags.selection.ns;
+/// Throws CLI::ValidationError.
+void check(GetFlags& flags) {
+  SelectionFlags& selection = flags.selection;
+  selection.check();
+  if (selection.has_selector() && selection.has_names())
+    throw CLI::ValidationError("NAME", "name cannot be provided when a selector is specified");
+  if (!flags.watches) return;
+  selection.check_for_watch();
+  if (flags.format.kind != OutputFormat::Kind::kTable) {
+    throw CLI::ValidationError(
+        "-w", fmt::format("shows the columns of -o table only; for a line of JSON for each change: "
+                          "lookout watch {} -o json",
+                          selection.resource));
   }
-  if (flags.output == "table") {
-    const ServerTable table(client, resource, ns, flags.selection);
-    if (table.rows().empty()) {
-      say("No resources found{}.\n", ns.empty() ? "" : fmt::format(" in {} namespace", ns));
-    } else {
-      print(table.text());
-    }
-    return 0;
+}
+
+std::string check_output(const std::string& text) {
+  try {
+    OutputFormat::parse(text);
+    return {};
+  } catch (const Error& e) {
+    return e.what();
   }
-  const rest::ResourceClient objects = client.resource(resource, ns);
-  if (!flags.selection.name.empty()) {
-    Printer printer(resource, flags, false);
-    printer.object(objects.get(flags.selection.name));
-    printer.end();
-    return 0;
-  }
-  Printer printer(resource, flags, true);
-  rest::ListOptions options;
-  options.label_selector = flags.selection.label_selector;
-  options.field_selector = flags.selection.field_selector;
-  options.limit = kPageSize;
-  rest::List<> page = objects.list(options);
-  printer.begin();
-  for (;;) {
-    for (const auto& object : page.items) printer.object(object);
-    if (page.continue_token.empty()) break;
-    options.continue_token = page.continue_token;
-    page = objects.list(options);
-  }
-  printer.end();
-  return 0;
 }
 
 }  // namespace
@@ -156,24 +149,38 @@ int run(const ConnectionFlags& connection, const GetFlags& flags) {
 void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action) {
   CLI::App* command = app.add_subcommand("get", "Show objects");
   const auto flags = std::make_shared<GetFlags>();
-  flags->selection.add_to(*command);
-  command->add_option("-o,--output", flags->output, "table, json, yaml or name")
-      ->check(CLI::IsMember({"table", "json", "yaml", "name"}))
+  flags->selection.add_to(*command)->required();
+  command
+      ->add_option("-o,--output", flags->output,
+                   "table, wide, json, yaml, name or jsonpath=TEMPLATE")
+      ->check(check_output)
+      ->type_name("FORMAT")
       ->capture_default_str();
+  command->add_flag("-w,--watch", flags->watches,
+                    "Also show changes, until Ctrl-C (see lookout watch)");
   command->add_flag("--show-managed-fields", flags->shows_managed_fields,
-                    "Show managedFields in json and yaml");
+                    "Show managedFields in json, yaml and jsonpath");
   command->footer(
+      "Several resources are separated by commas; all and other categories of the server stand "
+      "for\n"
+      "theirs. A template has paths, \"\\n\" and range ... end in braces, as in kubectl. If one "
+      "object "
+      "is\n"
+      "not found, the others are still shown, and the exit status is 1.\n\n"
       "Examples:\n"
-      "  lookout get pods -A\n"
+      "  lookout get pods -A -o wide\n"
+      "  lookout get pods,services -n shop\n"
+      "  lookout get pods/web-1 deploy/web\n"
       "  lookout get deploy -n shop -l 'tier in (front,back)' -o json\n"
-      "  lookout get crontabs.stable.example.com my-tab -o yaml");
+      "  lookout get crontabs.stable.example.com my-tab -o yaml\n"
+      "  lookout get pods -o jsonpath='{range .items[*]}{.metadata.name}{\"\\n\"}{end}'");
   command->callback([flags, &connection, &action] {
-    flags->selection.check();
-    const bool selects =
-        !flags->selection.label_selector.empty() || !flags->selection.field_selector.empty();
-    if (selects && !flags->selection.name.empty())
-      throw CLI::ValidationError("NAME", "name cannot be provided when a selector is specified");
-    action = [flags, &connection] { return run(connection, *flags); };
+    flags->format = OutputFormat::parse(flags->output);
+    check(*flags);
+    action = [flags, &connection] {
+      if (!flags->watches) return Get(connection, *flags).run();
+      return watch_objects(connection, "", {.selection = flags->selection, .shows_events = false});
+    };
   });
 }
 

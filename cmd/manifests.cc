@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cmd/object_name.h"
 #include "lookout/api/detail/go_values.h"
 #include "lookout/api/manifest.h"
 #include "lookout/base/error.h"
@@ -120,6 +121,17 @@ Manifests read_manifests(const std::vector<std::string>& files) {
   }
   if (out.objects.empty() && out.errors.empty()) throw Error("the input contains no object");
   return out;
+}
+
+std::string namespace_of(const api::Object& object, const api::Resource& resource,
+                         const std::string& ns, const rest::Client& client) {
+  if (!resource.namespaced) return {};
+  if (!ns.empty() && !object.ns().empty() && object.ns() != ns) {
+    throw Error(fmt::format("the namespace of {} is {}, but -n says {}",
+                            name_of(resource, object.name()), object.ns(), ns));
+  }
+  if (!ns.empty()) return ns;
+  return object.ns().empty() ? client.config().default_namespace : std::string(object.ns());
 }
 
 }  // namespace lookout::cmd

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "lookout/api/object.h"
+#include "lookout/api/resource.h"
+#include "lookout/rest/client.h"
 
 namespace lookout::cmd {
 
@@ -25,5 +27,10 @@ struct Manifests {
 /// the others, but after a document that is not YAML the rest of the file is skipped. Throws Error if a
 /// file does not exist or there is nothing to read.
 Manifests read_manifests(const std::vector<std::string>& files);
+
+/// The namespace of a manifest's object: `ns` (-n), else its own, else the default; empty if the resource
+/// has none. Throws Error if `ns` contradicts the manifest.
+std::string namespace_of(const api::Object& object, const api::Resource& resource,
+                         const std::string& ns, const rest::Client& client);
 
 }  // namespace lookout::cmd

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "cmd/object_name.h"
+#include "cmd/selection.h"
 #include "lookout/api/error.h"
 #include "lookout/base/ascii.h"
 #include "lookout/rest/discovery.h"
@@ -17,36 +19,43 @@ constexpr const char* kAccept =
     "json;as=Table;v=v1beta1;g=meta.k8s.io,"
     "application/json";
 
-std::string path_of(const api::Resource& resource, const std::string& ns, const std::string& name) {
-  std::string out = resource.root_path();
-  if (!ns.empty()) out += "/namespaces/" + base::percent_encode(ns);
-  out += "/" + resource.plural;
-  if (!name.empty()) out += "/" + base::percent_encode(name);
-  return out;
-}
-
 }  // namespace
 
-ServerTable::ServerTable(const rest::Client& client, const api::Resource& resource,
-                         const std::string& ns, const SelectionFlags& selection)
-    : client_(client),
-      resource_(resource),
-      with_namespace_(resource.namespaced && selection.all_namespaces) {
-  const std::string path = path_of(resource, ns, selection.name);
-  if (!selection.name.empty()) {
-    add_page(rest::get_json(client, path, {}, kAccept));
-    return;
+ServerTable::ServerTable(const rest::Client& client, api::Resource resource, std::string ns,
+                         TableOptions options)
+    : client_(client), resource_(std::move(resource)), ns_(std::move(ns)), options_(options) {}
+
+std::string ServerTable::path() const {
+  std::string out = resource_.root_path();
+  if (!ns_.empty()) out += "/namespaces/" + base::percent_encode(ns_);
+  return out + "/" + resource_.plural;
+}
+
+void ServerTable::add_one(const std::string& name) {
+  add_page(rest::get_json(client_, path() + "/" + base::percent_encode(name), {}, kAccept));
+}
+
+void ServerTable::add_list(const std::string& label_selector, const std::string& field_selector) {
+  const std::size_t before = rows_.size();
+  try {
+    add_pages(label_selector, field_selector);
+  } catch (...) {
+    rows_.resize(before);
+    throw;
   }
+}
+
+void ServerTable::add_pages(const std::string& label_selector, const std::string& field_selector) {
   std::string continue_token;
   do {
     std::string query = fmt::format("?limit={}", kPageSize);
     const auto add = [&](std::string_view key, const std::string& value) {
       if (!value.empty()) query += fmt::format("&{}={}", key, base::percent_encode(value));
     };
-    add("labelSelector", selection.label_selector);
-    add("fieldSelector", selection.field_selector);
+    add("labelSelector", label_selector);
+    add("fieldSelector", field_selector);
     add("continue", continue_token);
-    const auto answer = rest::get_json(client, path + query, {}, kAccept);
+    const auto answer = rest::get_json(client_, path() + query, {}, kAccept);
     add_page(answer);
     continue_token = answer["metadata"]["continue"].as_string();
   } while (!continue_token.empty());
@@ -54,7 +63,7 @@ ServerTable::ServerTable(const rest::Client& client, const api::Resource& resour
 
 std::string ServerTable::text() const {
   std::vector<Row> all{names_};
-  if (with_namespace_) all.front().insert(all.front().begin(), "NAMESPACE");
+  if (options_.with_namespace) all.front().insert(all.front().begin(), "NAMESPACE");
   all.insert(all.end(), rows_.begin(), rows_.end());
   return align(all);
 }
@@ -77,9 +86,12 @@ void ServerTable::add_table(const api::Object& table) {
   std::vector<bool> shown;
   Row names;
   for (const api::Value column : table["columnDefinitions"].elements()) {
-    const bool always = column["priority"].as_int() == 0;
-    shown.push_back(always);
-    if (always) names.push_back(heading(column["name"].as_string()));
+    const bool shows = options_.wide || column["priority"].as_int() == 0;
+    shown.push_back(shows);
+    if (!shows) continue;
+    // As in kubectl.
+    if (column["format"].as_string() == "name") name_column_ = names.size();
+    names.push_back(heading(column["name"].as_string()));
   }
   if (!names.empty()) {
     names_ = std::move(names);
@@ -87,13 +99,12 @@ void ServerTable::add_table(const api::Object& table) {
   }
   for (const api::Value row : table["rows"].elements()) {
     Row cells;
-    if (with_namespace_) cells.emplace_back(row["object"]["metadata"]["namespace"].as_string());
     std::size_t i = 0;
     for (const api::Value cell : row["cells"].elements()) {
       if (i < shown_.size() && shown_[i]) cells.push_back(apiserver::cell_text(cell));
       ++i;
     }
-    rows_.push_back(std::move(cells));
+    add_row(std::move(cells), row["object"]["metadata"]["namespace"].as_string());
   }
 }
 
@@ -102,9 +113,15 @@ void ServerTable::add_object(const api::Object& object) {
     columns_.emplace(resource_, client_);
     names_ = columns_->names();
   }
-  Row cells = columns_->values(
-      object, std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now()));
-  if (with_namespace_) cells.insert(cells.begin(), std::string(object.ns()));
+  add_row(columns_->values(object, std::chrono::floor<std::chrono::microseconds>(
+                                       std::chrono::system_clock::now())),
+          object.ns());
+}
+
+void ServerTable::add_row(Row cells, std::string_view ns) {
+  if (options_.with_kind && name_column_ < cells.size())
+    cells[name_column_] = name_of(resource_, cells[name_column_]);
+  if (options_.with_namespace) cells.emplace(cells.begin(), ns);
   rows_.push_back(std::move(cells));
 }
 

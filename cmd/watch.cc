@@ -1,3 +1,5 @@
+#include "cmd/watch.h"
+
 #include <fmt/format.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
@@ -20,24 +22,20 @@
 namespace lookout::cmd {
 namespace {
 
-struct WatchFlags {
-  SelectionFlags selection;
-  std::string output = "table";
-  std::chrono::milliseconds resync{0};
-  bool exit_after_sync = false;
-};
-
 /// Prints a handler's notifications. Called on the handler's threads, one call at a time.
 class EventPrinter {
  public:
-  EventPrinter(Columns columns, bool json, bool with_namespace)
-      : columns_(std::move(columns)), json_(json), with_namespace_(with_namespace) {
+  EventPrinter(Columns columns, bool json, bool with_namespace, bool with_events)
+      : columns_(std::move(columns)),
+        json_(json),
+        with_namespace_(with_namespace),
+        with_events_(with_events) {
     // A large buffer: it is flushed when no more lines are queued.
     std::setvbuf(stdout, nullptr, _IOFBF, 1 << 16);
     if (!json_) {
       Row names = columns_.names();
       if (with_namespace_) names.insert(names.begin(), "NAMESPACE");
-      names.insert(names.begin(), "EVENT");
+      if (with_events_) names.insert(names.begin(), "EVENT");
       write(table_.line(names));
     }
   }
@@ -51,14 +49,14 @@ class EventPrinter {
         std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
     Row row = columns_.values(object, now);
     if (with_namespace_) row.insert(row.begin(), std::string(object.ns()));
-    row.insert(row.begin(), std::string(type));
+    if (with_events_) row.insert(row.begin(), std::string(type));
     write(table_.line(row));
   }
 
   void synced(const std::string& resource_version) {
     if (json_) {
       write(json_line("SYNCED", "", resource_version, false, {}));
-    } else {
+    } else if (with_events_) {
       write("SYNCED\n");
     }
     flush();
@@ -92,26 +90,27 @@ class EventPrinter {
   Columns columns_;
   bool json_;
   bool with_namespace_;
+  bool with_events_;
   StreamingTable table_;
 };
 
-int run(const ConnectionFlags& connection, const std::string& metrics_listen,
-        const WatchFlags& flags) {
+}  // namespace
+
+int watch_objects(const ConnectionFlags& connection, const std::string& metrics_listen,
+                  const WatchFlags& flags) {
+  const Target& target = flags.selection.targets.front();
   StopSignals signals;
   const rest::Client client{connection.config()};
-  const api::Resource resource = resolve_resource(client, flags.selection.resource);
+  const api::Resource resource = ResourceFinder(client).find(target.resource);
 
   informer::FactoryOptions options;
   options.resync_period = flags.resync;
-  if (resource.namespaced && !flags.selection.all_namespaces) {
-    options.ns =
-        flags.selection.ns.empty() ? client.config().default_namespace : flags.selection.ns;
-  }
+  options.ns = flags.selection.namespace_of(resource, client);
   options.label_selector = flags.selection.label_selector;
   options.field_selector = flags.selection.field_selector;
-  if (!flags.selection.name.empty()) {
+  if (!target.names.empty()) {
     if (!options.field_selector.empty()) options.field_selector += ',';
-    options.field_selector += "metadata.name=" + api::fields::escape_value(flags.selection.name);
+    options.field_selector += "metadata.name=" + api::fields::escape_value(target.names.front());
   }
   {
     // An informer retries forever. Probe once, to report errors at startup.
@@ -124,7 +123,7 @@ int run(const ConnectionFlags& connection, const std::string& metrics_listen,
 
   const bool json = flags.output == "json";
   EventPrinter printer(json ? Columns(resource) : Columns(resource, client), json,
-                       resource.namespaced && flags.selection.all_namespaces);
+                       resource.namespaced && flags.selection.all_namespaces, flags.shows_events);
   informer::SharedInformerFactory factory(client, options);
   const auto informer = factory.for_resource(resource);
   std::optional<MetricsServer> metrics;
@@ -166,13 +165,11 @@ int run(const ConnectionFlags& connection, const std::string& metrics_listen,
   return flags.exit_after_sync && !registration.has_synced() ? 1 : 0;
 }
 
-}  // namespace
-
 void add_watch(CLI::App& app, const ConnectionFlags& connection, const std::string& metrics_listen,
                Action& action) {
   CLI::App* command = app.add_subcommand("watch", "Follow objects as they change");
   const auto flags = std::make_shared<WatchFlags>();
-  flags->selection.add_to(*command);
+  flags->selection.add_to(*command)->required();
   command->add_option("-o,--output", flags->output, "table or json (one object per line)")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
@@ -188,9 +185,10 @@ void add_watch(CLI::App& app, const ConnectionFlags& connection, const std::stri
       "  lookout watch nodes --exit-after-sync --kubeconfig ~/.kube/config");
   command->callback([flags, &connection, &metrics_listen, &action] {
     flags->selection.check();
+    flags->selection.check_for_watch();
     if (!metrics_listen.empty()) parse_listen_address(metrics_listen, "--metrics-listen");
     action = [flags, &connection, &metrics_listen] {
-      return run(connection, metrics_listen, *flags);
+      return watch_objects(connection, metrics_listen, *flags);
     };
   });
 }

@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "cmd/terminal.h"
 #include "lookout/api/object.h"

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <utility>
 
 #include "cmd/start_program.h"
 #include "lookout/base/error.h"

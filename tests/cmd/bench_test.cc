@@ -14,20 +14,17 @@ namespace {
 
 using testing::Gt;
 
-class Bench : public testing::Test {
+class Bench : public CommandTest {
  protected:
-  test::ProgramResult lookout(const std::vector<std::string>& arguments) const {
-    return environment_.lookout({"bench"}, arguments);
-  }
+  Bench() : CommandTest("bench") {}
+
   /// Runs a benchmark that must succeed; returns its output.
   api::Object measure(std::vector<std::string> arguments) const {
     arguments.insert(arguments.end(), {"-o", "json"});
-    const auto result = lookout(arguments);
+    const auto result = run(arguments);
     EXPECT_EQ(result.status, 0) << result.errors;
     return result.status == 0 ? api::Object::parse(result.output) : api::Object();
   }
-
-  test::ProgramEnvironment environment_;
 };
 
 TEST_F(Bench, SyncsEachTypeOfObjectByListAndAsAStream) {
@@ -73,9 +70,9 @@ TEST_F(Bench, RunsAControllerOverAllObjects) {
 
 TEST_F(Bench, RunsAFleetWithFaults) {
   const auto lines = [&](const char* policies, const char* faults) {
-    const auto result = lookout({"fleet", "--instances", "6", "--callers", "3", "--rate", "300",
-                                 "--for", "300ms", "--waves", "1", "--faulty", "1", "-o", "json",
-                                 "--policies", policies, "--fault", faults});
+    const auto result = run({"fleet", "--instances", "6", "--callers", "3", "--rate", "300",
+                             "--for", "300ms", "--waves", "1", "--faulty", "1", "-o", "json",
+                             "--policies", policies, "--fault", faults});
     EXPECT_EQ(result.status, 0) << result.output << result.errors;
     std::map<std::string, api::Object> out;
     std::istringstream text(result.output);
@@ -101,7 +98,7 @@ TEST_F(Bench, RunsAFleetWithFaults) {
 }
 
 TEST_F(Bench, AFleetRejectsUnknownFaults) {
-  const auto result = lookout({"fleet", "--fault", "rain"});
+  const auto result = run({"fleet", "--fault", "rain"});
   EXPECT_EQ(result.status, 2);
   EXPECT_THAT(result.errors, testing::HasSubstr("rain"));
 }
@@ -119,8 +116,8 @@ TEST_F(Bench, LoadsAServerOnEtcdWithoutLostEvents) {
     EXPECT_THAT(figures["server_vm_hwm"].as_int(), Gt(0));
     EXPECT_THAT(figures["server_threads"].as_int(), Gt(0));
   }
-  const auto nobody = lookout(
-      {"storage", "--etcd-endpoints", "http://127.0.0.1:" + std::to_string(test::free_port())});
+  const auto nobody =
+      run({"storage", "--etcd-endpoints", "http://127.0.0.1:" + std::to_string(test::free_port())});
   EXPECT_EQ(nobody.status, 1);
   EXPECT_THAT(nobody.errors, HasSubstr("the server has exited"));
 }
@@ -138,7 +135,7 @@ TEST_F(Bench, MeasuresTheStore) {
 TEST_F(Bench, AnUnreachableServerIsAnErrorAtOnce) {
   const std::string nobody = "http://127.0.0.1:" + std::to_string(test::free_port());
   for (const char* job : {"sync", "events", "informers", "soak"}) {
-    const auto result = lookout({job, "--server", nobody});
+    const auto result = run({job, "--server", nobody});
     EXPECT_EQ(result.status, 1) << job;
     EXPECT_THAT(result.errors, HasSubstr("is the server running?")) << job;
     EXPECT_EQ(test::lines(result.errors).size(), 2u) << result.errors;
@@ -146,7 +143,7 @@ TEST_F(Bench, AnUnreachableServerIsAnErrorAtOnce) {
 }
 
 TEST_F(Bench, SeparatesNamesFromFigures) {
-  const auto result = lookout({"store", "--objects", "200"});
+  const auto result = run({"store", "--objects", "200"});
   EXPECT_EQ(result.status, 0) << result.errors;
   const auto lines = test::lines(result.output);
   EXPECT_THAT(lines,
@@ -155,9 +152,9 @@ TEST_F(Bench, SeparatesNamesFromFigures) {
 }
 
 TEST_F(Bench, RejectsUnknownArguments) {
-  EXPECT_EQ(lookout({}).status, 2);
-  EXPECT_EQ(lookout({"speed"}).status, 2);
-  const auto result = lookout({"sync", "--keep", "half"});
+  EXPECT_EQ(run({}).status, 2);
+  EXPECT_EQ(run({"speed"}).status, 2);
+  const auto result = run({"sync", "--keep", "half"});
   EXPECT_EQ(result.status, 2);
   EXPECT_THAT(result.errors, HasSubstr("half"));
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lookout/api/object.h"
@@ -22,6 +23,21 @@ inline std::string pod(const std::string& name, const std::string& labels,
          R"(}},"spec":{"nodeName":")" + node +
          R"(","terminationGracePeriodSeconds":0,"containers":[{"name":"main","image":"i:1"}]}})";
 }
+
+/// A command of the program that needs no server.
+class CommandTest : public testing::Test {
+ protected:
+  explicit CommandTest(std::string command) : command_(std::move(command)) {}
+
+  test::ProgramResult run(const std::vector<std::string>& arguments) const {
+    return environment_.lookout({command_}, arguments);
+  }
+
+  test::ProgramEnvironment environment_;
+
+ private:
+  const std::string command_;
+};
 
 class CmdTest : public testing::Test {
  protected:

@@ -68,6 +68,67 @@ TEST_F(Delete, AcceptsTypeAndNameInOneWord) {
   EXPECT_EQ(deleted({"lease.coordination.k8s.io/web"}), "lease.coordination.k8s.io/web deleted\n");
 }
 
+TEST_F(Delete, DeletesSeveralObjects) {
+  for (const char* const name : {"a", "b", "c"})
+    create("configmaps", "default", R"({"metadata":{"name":")" + std::string(name) + R"("}})");
+  create("secrets", "default", R"({"metadata":{"name":"a"}})");
+  EXPECT_EQ(deleted({"cm", "b", "a"}), "configmap/b deleted\nconfigmap/a deleted\n");
+  EXPECT_EQ(deleted({"cm/c", "secret/a"}), "configmap/c deleted\nsecret/a deleted\n");
+}
+
+TEST_F(Delete, DeletesTheOthersIfOneIsNotFound) {
+  create("configmaps", "default", R"({"metadata":{"name":"b"}})");
+  const auto result = lookout({"delete", "cm", "a", "b"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.output, "configmap/b deleted\n");
+  EXPECT_EQ(result.errors, "lookout: configmaps \"a\" not found\n");
+  EXPECT_EQ(deleted({"cm", "a", "b", "--ignore-not-found"}), "");
+}
+
+TEST_F(Delete, DeletesBySelector) {
+  create("namespaces", "", R"({"metadata":{"name":"shop"}})");
+  for (const char* const ns : {"default", "shop"}) {
+    create("configmaps", ns, R"({"metadata":{"name":"a","labels":{"app":"web"}}})");
+    create("configmaps", ns, R"({"metadata":{"name":"b","labels":{"app":"api"}}})");
+    create("secrets", ns, R"({"metadata":{"name":"a","labels":{"app":"web"}}})");
+  }
+  EXPECT_EQ(deleted({"cm,secrets", "-l", "app=web"}), "configmap/a deleted\nsecret/a deleted\n");
+  EXPECT_EQ(deleted({"cm", "--field-selector", "metadata.name=b"}), "configmap/b deleted\n");
+  EXPECT_EQ(deleted({"secrets", "-A", "-l", "app"}), "secret/a deleted\n");
+  EXPECT_EQ(deleted({"cm", "--all", "-n", "shop"}), "configmap/a deleted\nconfigmap/b deleted\n");
+  EXPECT_EQ(deleted({"cm", "--all", "-n", "shop"}), "No resources found\n");
+}
+
+TEST_F(Delete, DeletesTheObjectsOfFiles) {
+  create("namespaces", "", R"({"metadata":{"name":"shop"}})");
+  create("configmaps", "shop", R"({"metadata":{"name":"a"}})");
+  create("secrets", "default", R"({"metadata":{"name":"b"}})");
+  const std::string file = (environment_.home() / "web.yaml").string();
+  test::write_file(file,
+                   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n"
+                   "---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n");
+  const auto other = lookout({"delete", "-f", file, "-n", "default"});
+  EXPECT_EQ(other.status, 1);
+  EXPECT_EQ(other.output, "secret/b deleted\n");
+  EXPECT_EQ(other.errors,
+            "lookout: " + file + ":1: the namespace of configmap/a is shop, but -n says default\n");
+  const auto missing = lookout({"delete", "-f", file});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_EQ(missing.output, "configmap/a deleted\n");
+  EXPECT_EQ(missing.errors, "lookout: " + file + ":5: secrets \"b\" not found\n");
+  EXPECT_EQ(deleted({"-f", file, "--ignore-not-found"}), "");
+}
+
+TEST_F(Delete, ReadsStandardInput) {
+  create("configmaps", "default", R"({"metadata":{"name":"a"}})");
+  const auto result = environment_.run(
+      "sh",
+      {"-c", R"(echo '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}' | "$0" "$@")",
+       test::lookout_program(), "--server", server_.url(), "delete", "-f", "-"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.output, "configmap/a deleted\n");
+}
+
 TEST_F(Delete, OrphansDependentsIfRequested) {
   create("configmaps", "default", R"({"metadata":{"name":"owner"}})");
   const auto owner = client_.resource<ConfigMap>("default").get("owner");

@@ -3,7 +3,6 @@
 
 #include <cctype>
 #include <csignal>
-#include <map>
 
 #include "tests/cmd/program.h"
 #include "tests/support/eventually.h"

@@ -30,18 +30,15 @@ constexpr const char* kDefinition =
     "    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: "
     "{size: {type: integer}}}}}}\n";
 
-class Generate : public testing::Test {
+class Generate : public CommandTest {
  protected:
-  test::ProgramResult generate(const std::vector<std::string>& arguments) const {
-    return environment_.lookout({"generate"}, arguments);
-  }
+  Generate() : CommandTest("generate") {}
 
   test::TempDir folder_;
-  test::ProgramEnvironment environment_;
 };
 
 TEST_F(Generate, PrintsTheHeader) {
-  const auto result = generate({folder_.file("widget.yaml", kDefinition)});
+  const auto result = run({folder_.file("widget.yaml", kDefinition)});
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_THAT(result.output, AllOf(HasSubstr("from widget.yaml. Do not edit."),
                                    HasSubstr("namespace example::v1 {"),
@@ -50,8 +47,8 @@ TEST_F(Generate, PrintsTheHeader) {
 
 TEST_F(Generate, WritesAFile) {
   const std::string header = (folder_ / "widget.h").string();
-  const auto result = generate(
-      {folder_.file("widget.yaml", kDefinition), "-o", header, "--namespace", "acme::apis"});
+  const auto result =
+      run({folder_.file("widget.yaml", kDefinition), "-o", header, "--namespace", "acme::apis"});
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_EQ(result.output, "");
   std::ifstream in(header);
@@ -63,7 +60,7 @@ TEST_F(Generate, WritesToAPipeWithoutReplacingIt) {
   const std::filesystem::path pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   auto header = std::async(std::launch::async, [&] { return test::read_file(pipe); });
-  const auto result = generate({folder_.file("widget.yaml", kDefinition), "-o", pipe.string()});
+  const auto result = run({folder_.file("widget.yaml", kDefinition), "-o", pipe.string()});
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_THAT(test::get(header), HasSubstr("namespace example::v1 {"));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
@@ -75,7 +72,7 @@ TEST_F(Generate, TheDefaultNamespaceIsUnusedByLookoutAndTheCLibrary) {
     for (std::size_t at = 0; (at = text.find("example.com", at)) != std::string::npos;
          at += group.size() + 12)
       text.insert(at, group + ".");
-    const auto result = generate({folder_.file("widget.yaml", text)});
+    const auto result = run({folder_.file("widget.yaml", text)});
     EXPECT_EQ(result.status, 0) << result.errors;
     EXPECT_THAT(result.output, HasSubstr("namespace " + group + "_::v1 {"));
   }
@@ -85,33 +82,33 @@ TEST_F(Generate, ReportsErrorsAndWritesNothing) {
   std::string text = kDefinition;
   text.replace(text.find("integer"), 7, "whole");
   const std::string header = (folder_ / "widget.h").string();
-  const auto result = generate({folder_.file("widget.yaml", text), "-o", header});
+  const auto result = run({folder_.file("widget.yaml", text), "-o", header});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.errors,
               HasSubstr("widget.yaml:11: widgets.example.com v1: .spec.size: the unknown type"));
   EXPECT_FALSE(std::filesystem::exists(header));
-  const auto none = generate({(folder_ / "none.yaml").string()});
+  const auto none = run({(folder_ / "none.yaml").string()});
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.errors, HasSubstr("none.yaml cannot be read: No such file or directory\n"));
-  EXPECT_THAT(generate({folder_.path().string()}).errors,
+  EXPECT_THAT(run({folder_.path().string()}).errors,
               HasSubstr(" cannot be read: Is a directory\n"));
   const std::string widget = folder_.file("widget.yaml", kDefinition);
-  EXPECT_THAT(generate({widget, "-o", (folder_ / "none/widget.h").string()}).errors,
+  EXPECT_THAT(run({widget, "-o", (folder_ / "none/widget.h").string()}).errors,
               HasSubstr("none/widget.h cannot be written: No such file or directory\n"));
-  EXPECT_EQ(generate({}).status, 2);
+  EXPECT_EQ(run({}).status, 2);
 }
 
 TEST_F(Generate, KeepsItsInputAndWritesNoPartialFiles) {
   const std::string widget = folder_.file("widget.yaml", kDefinition);
   std::filesystem::create_symlink(widget, folder_ / "link.yaml");
   for (const std::string& output : {widget, (folder_ / "link.yaml").string()}) {
-    const auto result = generate({widget, "-o", output});
+    const auto result = run({widget, "-o", output});
     EXPECT_EQ(result.status, 1) << output;
     EXPECT_THAT(result.errors, HasSubstr(" is read: it cannot be written, too\n"));
     EXPECT_EQ(test::read_file(widget), kDefinition);
   }
   std::filesystem::create_directory(folder_ / "folder");
-  EXPECT_THAT(generate({widget, "-o", (folder_ / "folder").string()}).errors,
+  EXPECT_THAT(run({widget, "-o", (folder_ / "folder").string()}).errors,
               HasSubstr("folder cannot be written: Is a directory\n"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "folder.partial"));
 }

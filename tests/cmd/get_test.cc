@@ -1,6 +1,8 @@
 // lookout get.
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/symbols.h"
 #include "tests/cmd/cmd_fixture.h"
@@ -96,6 +98,87 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(Get, AcceptsTypeAndNameInOneWord) {
   EXPECT_EQ(lookout({"get", "pods/web-1", "-o", "name"}).output, "pod/web-1\n");
   EXPECT_EQ(lookout({"get", "pod/dns", "-n", "kube-system", "-o", "name"}).output, "pod/dns\n");
+}
+
+TEST_F(Get, ShowsSeveralObjects) {
+  EXPECT_EQ(lookout({"get", "pods", "web-2", "api", "-o", "name"}).output, "pod/web-2\npod/api\n");
+  EXPECT_EQ(lookout({"get", "pods/web-2", "po/api", "ns/default", "-o", "name"}).output,
+            "pod/web-2\npod/api\nnamespace/default\n");
+  EXPECT_THAT(test::lines(lookout({"get", "pod", "web-2", "api"}).output),
+              ElementsAre("NAME    READY   STATUS    RESTARTS   AGE",
+                          MatchesRegex("web-2   0/1     Pending   0          [0-9]+s"),
+                          MatchesRegex("api     0/1     Pending   0          [0-9]+s")));
+  const auto list = api::Object::parse(lookout({"get", "pods", "web-2", "api", "-o=json"}).output);
+  EXPECT_EQ(list.kind(), "List");
+  EXPECT_EQ(list["items"][1]["metadata"]["name"].as_string(), "api");
+}
+
+TEST_F(Get, ShowsSeveralResources) {
+  create("configmaps", "default", R"({"metadata":{"name":"settings"}})");
+  create("leases", "default", R"({"metadata":{"name":"leader"}})");
+  const auto result = lookout({"get", "leases,cm,secrets", "-A"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.errors, "");
+  // As in kubectl, names have their kinds.
+  EXPECT_THAT(test::lines(result.output),
+              ElementsAre(MatchesRegex("NAMESPACE +NAME +HOLDER +AGE"),
+                          MatchesRegex("default +lease.coordination.k8s.io/leader +[0-9]+s"), "",
+                          MatchesRegex("NAMESPACE +NAME +DATA +AGE"),
+                          MatchesRegex("default +configmap/settings +0 +[0-9]+s")));
+  EXPECT_EQ(lookout({"get", "cm,leases", "-o", "name"}).output,
+            "configmap/settings\nlease.coordination.k8s.io/leader\n");
+  EXPECT_EQ(lookout({"get", "secrets,pvc"}).errors, "No resources found in default namespace.\n");
+}
+
+TEST_F(Get, ShowsTheResourcesOfACategory) {
+  create("deployments", "default",
+         R"({"metadata":{"name":"web"},"spec":{"selector":{"matchLabels":{"a":"b"}},)"
+         R"("template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c",)"
+         R"("image":"i"}]}}}})");
+  create("configmaps", "default", R"({"metadata":{"name":"settings"}})");
+  create(
+      "horizontalpodautoscalers", "default",
+      R"({"metadata":{"name":"web"},"spec":{"maxReplicas":3,"scaleTargetRef":{"kind":"Deployment",)"
+      R"("apiVersion":"apps/v1","name":"web"}}})");
+  const std::vector<std::string> names = test::lines(lookout({"get", "all", "-o", "name"}).output);
+  EXPECT_THAT(names,
+              testing::IsSupersetOf({"pod/api", "pod/web-1", "pod/web-2", "deployment.apps/web"}));
+  EXPECT_EQ(std::ranges::count(names, "horizontalpodautoscaler.autoscaling/web"), 1);
+  EXPECT_THAT(names, testing::Not(testing::Contains("configmap/settings")));
+}
+
+TEST_F(Get, ShowsTheOthersIfOneIsNotFound) {
+  for (const char* const format : {"table", "name", "json"}) {
+    const auto result = lookout({"get", "pods", "nobody", "api", "-o", format});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_THAT(result.output, HasSubstr("api")) << format;
+    EXPECT_EQ(result.errors, "lookout: pods \"nobody\" not found\n");
+  }
+  const auto none = lookout({"get", "pods", "nobody", "either", "-o", "json"});
+  EXPECT_EQ(none.output, "");
+  EXPECT_EQ(none.errors,
+            "lookout: pods \"nobody\" not found\nlookout: pods \"either\" not found\n");
+}
+
+TEST_F(Get, ShowsWideTables) {
+  const auto lines = test::lines(lookout({"get", "pods", "web-1", "-o", "wide"}).output);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_THAT(lines[0], MatchesRegex("NAME +READY +STATUS +RESTARTS +AGE +IP +NODE +NOMINATED NODE "
+                                     "+READINESS GATES"));
+  EXPECT_THAT(lines[1], MatchesRegex("web-1 +0/1 +Pending +0 +[0-9]+s +<none> +node-1 +<none> "
+                                     "+<none>"));
+}
+
+TEST_F(Get, ShowsATemplate) {
+  EXPECT_EQ(
+      lookout({"get", "pods", "web-1", "-o", "jsonpath={.metadata.labels.app} {.kind}"}).output,
+      "web Pod");
+  EXPECT_EQ(lookout({"get", "pods", "-o=jsonpath={range .items[*]}{.metadata.name}{\"\\n\"}{end}"})
+                .output,
+            "api\nweb-1\nweb-2\n");
+  EXPECT_EQ(lookout({"get", "pods", "web-1", "api", "-ojsonpath={.items[*].metadata.name}"}).output,
+            "web-1 api");
+  EXPECT_EQ(lookout({"get", "secrets", "-o", "jsonpath={.items}"}).output, "[]");
 }
 
 TEST_F(Get, ShowsJson) {
@@ -243,9 +326,10 @@ TEST_F(Get, ReportsErrors) {
   const auto strange = lookout({"get", "unicorns"});
   EXPECT_EQ(strange.status, 1);
   EXPECT_EQ(strange.errors, "lookout: the server has no resource \"unicorns\"\n");
-  const auto two = lookout({"get", "pods,services"});
-  EXPECT_EQ(two.status, 1);
-  EXPECT_EQ(two.errors, "lookout: \"pods,services\": name one resource\n");
+  const auto second = lookout({"get", "pods,unicorns"});
+  EXPECT_EQ(second.status, 1);
+  EXPECT_EQ(second.output, "");
+  EXPECT_EQ(second.errors, "lookout: the server has no resource \"unicorns\"\n");
   const auto field = lookout({"get", "pods", "--field-selector", "spec.nothing=1"});
   EXPECT_EQ(field.status, 1);
   EXPECT_THAT(field.errors, HasSubstr("spec.nothing"));

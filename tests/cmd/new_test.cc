@@ -17,11 +17,10 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-class New : public testing::Test {
+class New : public CommandTest {
  protected:
-  test::ProgramResult make(const std::vector<std::string>& arguments) const {
-    return environment_.lookout({"new"}, arguments);
-  }
+  New() : CommandTest("new") {}
+
   std::string folder(const std::string& name = "project") const { return (dir_ / name).string(); }
   std::string text(const std::string& file) const {
     return test::read_file(std::filesystem::path(folder()) / file);
@@ -37,12 +36,11 @@ class New : public testing::Test {
   }
 
   test::TempDir dir_;
-  test::ProgramEnvironment environment_;
 };
 
 TEST_F(New, CreatesAProjectAndPrintsTheNextSteps) {
   const auto result =
-      make({"website", "--kind", "Website", "--group", "example.com", "-o", folder()});
+      run({"website", "--kind", "Website", "--group", "example.com", "-o", folder()});
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_THAT(result.output, AllOf(HasSubstr("A controller of websites.example.com."),
                                    HasSubstr("cmake -B build"), HasSubstr("config/crd.yaml")));
@@ -60,7 +58,7 @@ TEST_F(New, CreatesAProjectAndPrintsTheNextSteps) {
 
 TEST_F(New, DerivesNames) {
   ASSERT_EQ(
-      make({"my-proxy", "--kind", "HTTPProxy", "--group", "net.acme.org", "-o", folder()}).status,
+      run({"my-proxy", "--kind", "HTTPProxy", "--group", "net.acme.org", "-o", folder()}).status,
       0);
   EXPECT_THAT(text("src/http_proxy_controller.cc"),
               AllOf(HasSubstr("namespace my_proxy {"), HasSubstr("v1::HTTPProxy")));
@@ -69,7 +67,7 @@ TEST_F(New, DerivesNames) {
 }
 
 TEST_F(New, DerivesTheKindFromTheName) {
-  ASSERT_EQ(make({"class", "-o", folder()}).status, 0);
+  ASSERT_EQ(run({"class", "-o", folder()}).status, 0);
   EXPECT_THAT(text("src/class_controller.cc"),
               AllOf(HasSubstr("namespace class_ {"), HasSubstr("v1::Class")));
   EXPECT_THAT(text("config/crd.yaml"), HasSubstr("name: classes.example.com"));
@@ -77,7 +75,7 @@ TEST_F(New, DerivesTheKindFromTheName) {
 
 TEST_F(New, TheNamespaceIsUnusedByLookoutAndTheCLibrary) {
   for (const char* name : {"controller", "k8s", "time", "sync", "stdin", "v1"}) {
-    const auto result = make({name, "--kind", "Site", "-o", folder(name)});
+    const auto result = run({name, "--kind", "Site", "-o", folder(name)});
     ASSERT_EQ(result.status, 0) << result.errors;
     const auto project = std::filesystem::path(folder(name));
     const std::string ns = std::string(name) + "_";
@@ -87,7 +85,7 @@ TEST_F(New, TheNamespaceIsUnusedByLookoutAndTheCLibrary) {
 }
 
 TEST_F(New, AServerAcceptsItsManifests) {
-  ASSERT_EQ(make({"website", "-o", folder()}).status, 0);
+  ASSERT_EQ(run({"website", "-o", folder()}).status, 0);
   const apiserver::Server server;
   const rest::Client client{server.client_config()};
   const auto object = [&](const std::string& file) {
@@ -106,7 +104,7 @@ TEST_F(New, AServerAcceptsItsManifests) {
 TEST_F(New, WritesNothingIntoANonEmptyFolder) {
   std::filesystem::create_directories(folder());
   test::write_file(std::filesystem::path(folder()) / "README.md", "mine");
-  const auto result = make({"website", "-o", folder()});
+  const auto result = run({"website", "-o", folder()});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.errors, HasSubstr("already exists: nothing was written"));
   EXPECT_THAT(files(), testing::ElementsAre("README.md"));
@@ -128,13 +126,13 @@ TEST_F(New, RemovesAProjectThatCannotBeWritten) {
 
 TEST_F(New, AcceptsAnEmptyFolder) {
   std::filesystem::create_directories(folder());
-  EXPECT_EQ(make({"website", "-o", folder()}).status, 0);
+  EXPECT_EQ(run({"website", "-o", folder()}).status, 0);
 }
 
 TEST_F(New, NamesTheInvalidName) {
   const auto wrong = [&](std::vector<std::string> arguments, const std::string& message) {
     arguments.insert(arguments.end(), {"-o", folder()});
-    const auto result = make(arguments);
+    const auto result = run(arguments);
     EXPECT_EQ(result.status, 2) << message;
     EXPECT_THAT(result.errors, HasSubstr(message));
     EXPECT_FALSE(std::filesystem::exists(folder()));

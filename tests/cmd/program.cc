@@ -3,7 +3,6 @@
 #include <csignal>
 #include <stdexcept>
 #include <string_view>
-#include <utility>
 
 #include "tests/support/eventually.h"
 

@@ -78,6 +78,22 @@ TEST_F(Watch, ShowsAGrowingTable) {
           row("DELETED", "web", "Terminating")));
 }
 
+// Like kubectl, without the types of events.
+TEST_F(Watch, GetFollowsObjectsWithoutEvents) {
+  log_ = dir_ / "log";
+  process_.emplace(environment_.start(
+      test::lookout_program(), {"--server", server_.url(), "get", "pods", "web", "-w"}, log_));
+  ASSERT_TRUE(says("Pending"));
+  pods().remove("web");
+  ASSERT_TRUE(test::eventually([&] { return printed().size() >= 4; }));
+  process_->signal(SIGTERM);
+  EXPECT_EQ(process_->wait(), 0);
+  EXPECT_THAT(printed(), ElementsAre(MatchesRegex("NAME +READY +STATUS +RESTARTS +AGE"),
+                                     MatchesRegex("web +0/1 +Pending +0 +[0-9]+s"),
+                                     MatchesRegex("web +0/1 +Terminating +0 +[0-9]+s"),
+                                     MatchesRegex("web +0/1 +Terminating +0 +[0-9]+s")));
+}
+
 TEST_F(Watch, EndsWithItsTerminal) {
   watch({"pods"});
   ASSERT_TRUE(says("SYNCED\n"));

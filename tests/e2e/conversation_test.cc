@@ -25,8 +25,6 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 #include <map>
-#include <memory>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <string>

@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <boost/algorithm/string/join.hpp>
-#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -53,22 +52,16 @@ class Writer {
     stop_ = true;
     if (thread_.joinable()) thread_.join();
   }
-  std::size_t count() const {
+  struct Written {
+    std::set<std::uint64_t> acknowledged;
+    /// The expected resourceVersions of its pods, without those whose last write failed; 0:
+    /// deleted.
+    State certain;
+    std::string wrong;
+  };
+  Written written() const {
     const std::lock_guard lock(mutex_);
-    return acknowledged_.size();
-  }
-  std::set<std::uint64_t> acknowledged() const {
-    const std::lock_guard lock(mutex_);
-    return acknowledged_;
-  }
-  /// The expected resourceVersions of its pods, without those whose last write failed; 0: deleted.
-  State certain() const {
-    const std::lock_guard lock(mutex_);
-    return certain_;
-  }
-  std::string wrong() const {
-    const std::lock_guard lock(mutex_);
-    return wrong_;
+    return written_;
   }
 
  private:
@@ -82,7 +75,7 @@ class Writer {
       } catch (const Error&) {
         // The outcome is unknown: the write may have happened, or may still happen.
         const std::lock_guard lock(mutex_);
-        certain_.erase("default/" + name);
+        written_.certain.erase("default/" + name);
       }
     }
   }
@@ -91,9 +84,9 @@ class Writer {
     const std::uint64_t present = look(pods, name);
     {
       const std::lock_guard lock(mutex_);
-      const auto known = certain_.find("default/" + name);
-      if (known != certain_.end() && known->second != present)
-        wrong_ = fmt::format("{} was {} and is {}", name, known->second, present);
+      const auto known = written_.certain.find("default/" + name);
+      if (known != written_.certain.end() && known->second != present)
+        written_.wrong = fmt::format("{} was {} and is {}", name, known->second, present);
     }
     if (present == 0) {
       note(
@@ -106,7 +99,7 @@ class Writer {
       now.grace_period_seconds = 0;
       pods.remove(name, now);
       const std::lock_guard lock(mutex_);
-      certain_["default/" + name] = 0;
+      written_.certain["default/" + name] = 0;
     } else {
       note(name, pods.patch(name, rest::PatchType::kMerge,
                             fmt::format(R"({{"metadata":{{"labels":{{"i":"{}"}}}}}})", i)));
@@ -125,17 +118,15 @@ class Writer {
   void note(const std::string& name, const api::Object& stored) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t version = number_of(stored.resource_version());
-    acknowledged_.insert(version);
-    certain_["default/" + name] = version;
+    written_.acknowledged.insert(version);
+    written_.certain["default/" + name] = version;
   }
 
   const int id_;
   std::optional<rest::Client> client_;
   std::atomic<bool> stop_{false};
   mutable std::mutex mutex_;
-  std::set<std::uint64_t> acknowledged_;
-  State certain_;
-  std::string wrong_;
+  Written written_;
   std::thread thread_;
 };
 
@@ -270,13 +261,14 @@ class GoInformerTest : public testing::Test {
   bool progress() {
     const auto written = [&] {
       std::size_t out = 0;
-      for (const auto& writer : writers_) out += writer->count();
+      for (const auto& writer : writers_) out += writer->written().acknowledged.size();
       return out;
     };
     const std::size_t before = written();
     if (!eventually([&] { return written() >= before + kRound; })) return false;
     std::uint64_t last = 0;
-    for (const auto& writer : writers_) last = std::max(last, *writer->acknowledged().rbegin());
+    for (const auto& writer : writers_)
+      last = std::max(last, *writer->written().acknowledged.rbegin());
     return eventually([&] {
       return std::all_of(informers_.begin(), informers_.end(),
                          [&](const auto& informer) { return informer->has_seen(last); });
@@ -301,9 +293,10 @@ class GoInformerTest : public testing::Test {
     EXPECT_FALSE(state.empty());
     std::set<std::uint64_t> acknowledged;
     for (const auto& writer : writers_) {
-      EXPECT_EQ(writer->wrong(), "");
-      acknowledged.merge(writer->acknowledged());
-      for (const auto& [key, version] : writer->certain()) {
+      Writer::Written written = writer->written();
+      EXPECT_EQ(written.wrong, "");
+      acknowledged.merge(written.acknowledged);
+      for (const auto& [key, version] : written.certain) {
         const auto found = state.find(key);
         EXPECT_EQ(found == state.end() ? 0 : found->second, version) << key;
       }
@@ -351,6 +344,15 @@ class GoInformerTest : public testing::Test {
     ASSERT_TRUE(progress());
   }
 
+  void follow_while_etcds_are_killed(const std::string& written, const std::string& watched) {
+    write_through(written);
+    follow(watched);
+    ASSERT_TRUE(progress());
+    kill_one_after_the_other();
+    kill_a_majority();
+    end_and_compare(watched, true);
+  }
+
   std::string program_;
   std::optional<test::EtcdCluster> cluster_;
   test::ProgramEnvironment environment_;
@@ -360,23 +362,13 @@ class GoInformerTest : public testing::Test {
 
 TEST_F(GoInformerTest, FollowsAServerWhileItsEtcdsAreKilled) {
   const auto server = serve(0);
-  write_through(server->url());
-  follow(server->url());
-  ASSERT_TRUE(progress());
-  kill_one_after_the_other();
-  kill_a_majority();
-  end_and_compare(server->url(), true);
+  follow_while_etcds_are_killed(server->url(), server->url());
 }
 
 TEST_F(GoInformerTest, SeesWritesThroughAnotherServer) {
   const auto written = serve(0);
   const auto watched = serve(1);
-  write_through(written->url());
-  follow(watched->url());
-  ASSERT_TRUE(progress());
-  kill_one_after_the_other();
-  kill_a_majority();
-  end_and_compare(watched->url(), true);
+  follow_while_etcds_are_killed(written->url(), watched->url());
   EXPECT_EQ(present(written->url()), present(watched->url()));
 }
 

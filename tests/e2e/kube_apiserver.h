@@ -2,9 +2,7 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <optional>
-#include <string>
 
 #include "lookout/rest/config.h"
 #include "tests/support/files.h"

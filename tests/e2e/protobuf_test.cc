@@ -5,7 +5,6 @@
 #include <rapidjson/document.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

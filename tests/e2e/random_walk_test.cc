@@ -15,11 +15,9 @@
 #include <rapidjson/writer.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <map>
-#include <optional>
 #include <random>
 #include <set>
 #include <string>

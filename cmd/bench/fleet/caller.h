@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <stop_token>
-#include <vector>
 
 #include "cmd/bench/fleet/socket.h"
 #include "cmd/bench/lag_histogram.h"

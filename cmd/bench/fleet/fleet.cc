@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <thread>
-#include <utility>
 
 #include "lookout/api/error.h"
 

@@ -8,7 +8,6 @@
 #include <memory>
 #include <set>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>

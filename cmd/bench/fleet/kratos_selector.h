@@ -8,11 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <memory>
 #include <mutex>
 #include <random>
 #include <utility>
-#include <vector>
 
 namespace lookout::cmd::bench::fleet {
 

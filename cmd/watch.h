@@ -1,0 +1,25 @@
+// Following objects as they change: `lookout watch` and `lookout get -w`.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "cmd/connection.h"
+#include "cmd/selection.h"
+
+namespace lookout::cmd {
+
+struct WatchFlags {
+  SelectionFlags selection;
+  std::string output = "table";
+  std::chrono::milliseconds resync{0};
+  bool exit_after_sync = false;
+  /// Whether a table shows the types of events, and that the existing objects are complete.
+  bool shows_events = true;
+};
+
+/// Prints the existing objects of one resource and then changes, until a signal. Returns the exit status.
+int watch_objects(const ConnectionFlags& connection, const std::string& metrics_listen,
+                  const WatchFlags& flags);
+
+}  // namespace lookout::cmd
