@@ -94,7 +94,7 @@ class Slots {
   }
 
   /// The first number from this one on whose leaf exists, or size(). Skips missing nodes as a whole.
-  Number skip_missing(Number number) const {
+  [[gnu::noinline]] Number skip_missing(Number number) const {
     while (number < size_) {
       const Node* node = root_;
       unsigned level = depth_;
