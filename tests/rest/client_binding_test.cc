@@ -93,7 +93,8 @@ TEST_F(ClientBindingTest, AWriteIsCheckedUntilItsBodyIsSent) {
 TEST_F(ClientBindingTest, AStopAtTheStartOfARequestEndsIt) {
   std::stop_source stop;
   // The request is being started, so there is nothing to cancel yet.
-  const Client bound = client_.with({.stop = stop.get_token(), .timeout = 20s, .may_send = [&] {
+  // (The copy keeps the state while request_stop() runs, which ends the test's call.)
+  const Client bound = client_.with({.stop = stop.get_token(), .timeout = 20s, .may_send = [stop] {
                                        stop.request_stop();
                                        return true;
                                      }});
