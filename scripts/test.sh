@@ -191,7 +191,7 @@ test_sanitized() {
   fi
   local tests
   tests=$(ctest --preset "$1" --show-only=json-v1 2>/dev/null | jq -r '.tests[] | "\(.name) \(.command[1])"' |
-    while read -r name program; do [[ ! $program -nt build/started ]] || echo "$name"; done | paste -sd'|')
+    while read -r name program; do [[ ! $program -nt build/started ]] || echo "$name"; done | paste -sd'|') || true
   left_out "$1" "programs that are not built are "
   [[ -z $tests ]] || run_tests "$@" -R "^(${tests//./\\.})\$"
 }
