@@ -49,7 +49,7 @@ std::string_view go_type(const Value& value) {
                             : "<nil>";
 }
 
-/// What a check reports.
+/// The problems that a check reports.
 enum class Problems {
   kAll,
   /// Elements of sets and keyed lists that no path identifies.

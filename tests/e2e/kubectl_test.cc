@@ -105,7 +105,7 @@ class Kubectl : public testing::TestWithParam<std::tuple<std::string, std::strin
   Words where_;
 };
 
-// What does not depend on the storage.
+// Tests whose result does not depend on the storage.
 class KubectlInMemory : public Kubectl {};
 
 TEST_P(KubectlInMemory, DiscoversTheServersResources) {

@@ -352,7 +352,8 @@ class MapDraft : public DraftPart {
 ///
 /// A draft keeps its original alive, copies nothing before build(), and preserves fields that the
 /// schema does not know. A draft can be moved, and its parts stay valid; it cannot be copied.
-/// original(), changed(), build(), diff() and the identity of a draft that was moved throw InvalidArgument.
+/// original(), changed(), build(), diff() and the identity of a draft that was moved throw
+/// InvalidArgument.
 /// Generated drafts such as k8s::apps::v1::DeploymentDraft derive from it.
 class ObjectDraft : public DraftPart {
  public:
@@ -375,8 +376,8 @@ class ObjectDraft : public DraftPart {
   Value value() const& LOOKOUT_LIFETIME_BOUND { return DraftPart::value(); }
   Value value() const&& = delete;  // name the draft first
 
-  /// The identity as the draft has it now, like that of an Object; empty if there is none. The text is
-  /// valid until the field is written again.
+  /// The identity in the draft's present state, like that of an Object; empty if there is none. The
+  /// text is valid until the field is written again.
   std::string_view ns() const& LOOKOUT_LIFETIME_BOUND { return identity("namespace"); }
   std::string ns() const&& { return std::string(identity("namespace")); }
   std::string_view name() const& LOOKOUT_LIFETIME_BOUND { return identity("name"); }
