@@ -7,28 +7,31 @@
 #   style    formatting, shell scripts, the architecture (includes only point to lower layers), local names that hide others,
 #            uses of co_await that GCC 12 miscompiles, unbounded waits in tests, the code in the docs, and the tests that
 #            docs/*-conformance.md name
-#   plain    GCC, warnings as errors; all tests, including end-to-end tests against real servers
+#   plain    GCC, warnings as errors: everything but the unit tests; tests of the programs, long tests, and end-to-end tests
+#            against real servers
+#   bench    GCC; compares instructions and heap bytes of a few small jobs with bench/guard.json
+#   asan     Clang; unit tests, tests of the programs and long tests under AddressSanitizer and UndefinedBehaviorSanitizer
+#   tsan     Clang; unit tests under ThreadSanitizer
+#   fuzz     Clang; each fuzzer for a short time (LOOKOUT_FUZZ_SECONDS, default 8)
+#   unit     GCC; unit tests
 #   install  cmake --install and the Debian packages; separate projects that use each component of both through CMake and
 #            pkg-config; the project of `lookout new` with its tests; a project that includes Lookout as a subproject
-#   bench    GCC; compares instructions and heap bytes of a few small jobs with bench/guard.json
-#   tsan     Clang; concurrent tests under ThreadSanitizer
-#   asan     Clang; tests under AddressSanitizer and UndefinedBehaviorSanitizer
-#   fuzz     Clang; each fuzzer for a short time (LOOKOUT_FUZZ_SECONDS, default 15)
 #   tidy     clang-tidy on every source file, until 40 minutes after the start; the tests of the last 20 commits are compiled.
 #            Each file is read on its own: what compiles only beside others is found
 #
-# The default is all stages, in this order, with asan before tsan at every other commit. They end within an hour, so on a slow
-# machine some of it is left out, with a message: install, if it cannot start within 30 minutes; bench and fuzz, within 50; tests
-# of tsan and asan that cannot start within 53. The builds for tsan, asan and tidy start in the background with the lowest
-# priority once plain has built, because tests wait more than they compute, but not if that took 30 minutes: they would not be
-# done in time. A build for a sanitizer that is not done after 47 minutes ends, and the programs that it has built are tested.
+# The default is all stages, in this order; at every other commit tsan comes before bench, and asan and fuzz behind install. They
+# end within an hour, so a slow machine runs the unit tests only under the first sanitizer and leaves out, with a message, what
+# would not be done in time. The builds for the sanitizers and tidy start in the background with the lowest priority once plain has
+# built, because tests wait more than they compute, but not if that took 30 minutes: they would not be done in time. A build for a
+# sanitizer that is not done after 47 minutes ends, and the programs that it has built are tested; no test starts after 53.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # On a slow machine only the first sanitizer is in time: they take turns with the commits.
-sanitizers=(tsan asan)
-(($(git rev-list --count HEAD 2>/dev/null || echo 0) % 2)) || sanitizers=(asan tsan)
-stages=(style plain install bench "${sanitizers[@]}" fuzz tidy)
+stages=(style plain bench asan fuzz unit install tsan tidy) first_sanitizer=asan
+(($(git rev-list --count HEAD 2>/dev/null || echo 0) % 2 == 0)) || {
+  stages=(style plain bench tsan unit install asan fuzz tidy) first_sanitizer=tsan
+}
 case ${1:-} in
   -h | --help)
     sed -n '2,/^set -/s/^# \{0,1\}//p' "$0"
@@ -124,7 +127,7 @@ configure() { cmake --preset "$1" -DLOOKOUT_UNITY=8 "${@:2}" >/dev/null; }
 # Without line numbers, which are two thirds of each program and take 8 % of a test's time to compile. There are a hundred programs,
 # and GNU's linker takes five times as long as lld.
 configure_dev() {
-  configure dev -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -DNDEBUG" -DLOOKOUT_TEST_PARTS=4 \
+  configure dev -DLOOKOUT_UNIT_TESTS=OFF -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -DNDEBUG" -DLOOKOUT_TEST_PARTS=4 \
     -DCMAKE_EXE_LINKER_FLAGS="-fuse-ld=lld -B/usr/lib/llvm-16/bin -Wl,-S" "$@"
 }
 
@@ -245,13 +248,19 @@ stage_plain() {
   configure_dev
   cmake --build --preset dev
   local others=() stage
-  for stage in "${sanitizers[@]}" tidy; do [[ $chosen != *" $stage "* ]] || others+=("$stage"); done
+  for stage in $chosen; do ! declare -F "ahead_$stage" >/dev/null || others+=("$stage"); done
   if [[ -z $all_stages ]] || (($(minutes) < 30)); then begin_ahead "${others[@]}"; fi
   # The real API server that end-to-end tests run against. "none": they are skipped.
   [[ -n ${LOOKOUT_KUBE_APISERVER:-} ]] || LOOKOUT_KUBE_APISERVER=$(scripts/build-kube-apiserver.sh)
   export LOOKOUT_KUBE_APISERVER
-  scripts/check-conformance.sh build/dev
   run_tests dev
+}
+
+stage_unit() {
+  configure_dev -DLOOKOUT_UNIT_TESTS=ON
+  cmake --build --preset dev
+  scripts/check-conformance.sh build/dev
+  run_tests dev -LE 'e2e|program|long'
 }
 
 # consume PREFIX: builds and runs the programs of tests/install with what is installed there.
@@ -322,7 +331,7 @@ stage_bench() {
 }
 
 stage_tsan() {
-  TSAN_OPTIONS="halt_on_error=1 external_symbolizer_path=$symbolizer" test_sanitized tsan
+  TSAN_OPTIONS="halt_on_error=1 external_symbolizer_path=$symbolizer" test_sanitized tsan -LE e2e
 }
 
 stage_asan() {
@@ -333,7 +342,11 @@ stage_asan() {
 
 stage_fuzz() {
   # The fuzzers are part of the build for asan.
-  not_begun fuzz || scripts/fuzz.sh "${LOOKOUT_FUZZ_SECONDS:-15}"
+  if [[ -n $all_stages && ! -e build/ahead/asan.outcome ]]; then
+    left_out fuzz
+    return
+  fi
+  scripts/fuzz.sh "${LOOKOUT_FUZZ_SECONDS:-8}"
 }
 
 stage_tidy() {
@@ -346,7 +359,9 @@ stage_tidy() {
 }
 
 chosen=" $* "
-declare -A latest=([install]=30 [bench]=50 [asan]=53 [tsan]=53 [fuzz]=50) # minutes
+# Minutes after which a stage is not started.
+declare -A latest=([bench]=50 [asan]=42 [tsan]=42 [fuzz]=50 [unit]=35 [install]=35 [tidy]=42)
+latest[$first_sanitizer]=53
 for stage in "$@"; do
   declare -F "stage_$stage" >/dev/null || {
     echo "$0: no stage \"$stage\"; there are: ${stages[*]}" >&2
