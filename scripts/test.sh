@@ -191,14 +191,14 @@ test_sanitized() {
   if not_begun "$1"; then return; fi
   if await_ahead "$1"; then
     finish_ahead "$1"
-    run_tests "$@"
+    run_tests "$1"
     return
   fi
   local tests
   tests=$(ctest --preset "$1" --show-only=json-v1 2>/dev/null | jq -r '.tests[] | "\(.name) \(.command[1])"' |
     while read -r name program; do [[ ! $program -nt build/started ]] || echo "$name"; done | paste -sd'|') || true
   left_out "$1" "programs that are not built are "
-  [[ -z $tests ]] || run_tests "$@" -R "^(${tests//./\\.})\$"
+  [[ -z $tests ]] || run_tests "$1" -R "^(${tests//./\\.})\$"
 }
 
 # finish_ahead STAGE: takes what was done ahead; does it now if it was not, or failed. (A compiler that runs beside all tests may
@@ -331,13 +331,13 @@ stage_bench() {
 }
 
 stage_tsan() {
-  TSAN_OPTIONS="halt_on_error=1 external_symbolizer_path=$symbolizer" test_sanitized tsan -LE e2e
+  TSAN_OPTIONS="halt_on_error=1 external_symbolizer_path=$symbolizer" test_sanitized tsan
 }
 
 stage_asan() {
   ASAN_OPTIONS="detect_stack_use_after_return=1 external_symbolizer_path=$symbolizer" \
     UBSAN_OPTIONS=print_stacktrace=1 \
-    test_sanitized asan -LE e2e
+    test_sanitized asan
 }
 
 stage_fuzz() {
