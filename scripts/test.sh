@@ -260,7 +260,7 @@ stage_unit() {
   configure_dev -DLOOKOUT_UNIT_TESTS=ON
   cmake --build --preset dev
   scripts/check-conformance.sh build/dev
-  run_tests dev -LE 'e2e|program|long'
+  run_tests dev -LE 'e2e|program|long|compile'
 }
 
 # consume PREFIX: builds and runs the programs of tests/install with what is installed there.
