@@ -311,9 +311,10 @@ TEST_F(Apply, OfAScaleConflictsWithAnOwnerInAnotherVersion) {
   EXPECT_THAT(refused.body, HasSubstr(R"(conflict with \"x\": .spec.replicas)"));
   const HttpAnswer forced = patch(scale_path + "&force=true", scale);
   EXPECT_EQ(forced.code, 200) << forced.body;
-  const HttpAnswer thing = http(server_.port(), "GET", "/apis/example.com/v1" + path);
+  const api::Object thing =
+      from_json(http(server_.port(), "GET", "/apis/example.com/v1" + path).body);
   std::vector<std::string> fields;
-  for (const Value entry : held(from_json(thing.body))["metadata"]["managedFields"].elements()) {
+  for (const Value entry : thing["metadata"]["managedFields"].elements()) {
     fields.push_back(fmt::format("{} {} {}", entry["manager"].as_string(),
                                  entry["apiVersion"].as_string(), entry["fieldsV1"].to_json()));
   }

@@ -181,6 +181,7 @@ class EventBroadcaster::Core : public std::enable_shared_from_this<Core> {
   void finished();
   static Awaitable<void> drain(std::shared_ptr<Core> self);
   Awaitable<void> process(RecordedEvent event);
+  Clock::TimePoint now();
   void note_exception();
   static Awaitable<void> write_series(std::shared_ptr<Core> self);
   static Awaitable<void> tend_series(std::shared_ptr<Core> self);
@@ -209,6 +210,7 @@ class EventBroadcaster::Core : public std::enable_shared_from_this<Core> {
   std::deque<std::string> series_to_write_;
   std::size_t series_writers_ = 0;
   bool tending_ = false;
+  Clock::TimePoint last_now_;
   std::minstd_rand pauses_;
 
   std::atomic<std::uint64_t> recorded_{0};
@@ -363,11 +365,23 @@ Awaitable<void> EventBroadcaster::Core::process(RecordedEvent event) {
     co_return;
   }
   const std::uint64_t lost = series_.lost();
-  auto key = series_.observe(std::move(event), options_.clock->now());
+  auto key = series_.observe(std::move(event), now());
   drop(kSeriesEvicted, series_.lost() - lost);
   series_count_.store(series_.size(), std::memory_order_relaxed);
   if (key) enqueue_series(*std::move(key));
   start_tending();
+}
+
+/// The clock's time or, if the clock throws, the last one that it told: series go on.
+Clock::TimePoint EventBroadcaster::Core::now() {
+  try {
+    last_now_ = options_.clock->now();
+  } catch (const std::exception& e) {
+    log::error("events: the clock threw: {}", e.what());
+  } catch (...) {
+    log::error("events: the clock threw something that is not a std::exception");
+  }
+  return last_now_;
 }
 
 /// In a catch block: something of the program, such as its clock, threw while an event was processed.
@@ -428,7 +442,7 @@ Awaitable<void> EventBroadcaster::Core::write_series(std::shared_ptr<Core> self)
     } catch (...) {
       self->note_exception();
     }
-    const bool again = self->series_.end(key, *write, written, self->options_.clock->now());
+    const bool again = self->series_.end(key, *write, written, self->now());
     self->series_count_.store(self->series_.size(), std::memory_order_relaxed);
     if (again) self->series_to_write_.push_back(key);
   }
@@ -454,12 +468,10 @@ Awaitable<void> EventBroadcaster::Core::tend_series(std::shared_ptr<Core> self) 
   for (;;) {
     const auto next = self->series_.next_due();
     if (!next) break;
-    const Clock::Duration pause =
-        std::max<Clock::Duration>(kShortestPause, *next - self->options_.clock->now());
+    const Clock::Duration pause = std::max<Clock::Duration>(kShortestPause, *next - self->now());
     const bool slept = co_await self->options_.clock->sleep(pause, self->closing_.get_token());
     if (!slept) break;
-    for (std::string& key : self->series_.due(self->options_.clock->now()))
-      self->enqueue_series(std::move(key));
+    for (std::string& key : self->series_.due(self->now())) self->enqueue_series(std::move(key));
     self->series_count_.store(self->series_.size(), std::memory_order_relaxed);
   }
 }
