@@ -10,8 +10,15 @@
 #include <utility>
 
 #include "lookout/base/detail/log.h"
+#include "lookout/base/error.h"
 
 namespace lookout {
+namespace {
+
+/// The pause after a failure of the clock.
+constexpr std::chrono::seconds kClockPause{1};
+
+}  // namespace
 
 struct Alarm::State {
   State(const std::shared_ptr<EventLoop>& loop_, std::shared_ptr<Clock> clock_,
@@ -32,7 +39,9 @@ struct Alarm::State {
 
 Alarm::Alarm(std::shared_ptr<EventLoop> loop, std::shared_ptr<Clock> clock,
              std::function<void()> ring)
-    : state_(std::make_shared<State>(std::move(loop), std::move(clock), std::move(ring))) {}
+    : state_(std::make_shared<State>(std::move(loop), std::move(clock), std::move(ring))) {
+  if (!state_->ring) throw InvalidArgument("an alarm needs a callback");
+}
 
 Alarm::~Alarm() {
   std::stop_source asleep;
@@ -82,9 +91,26 @@ Awaitable<void> Alarm::run(std::shared_ptr<State> state) {
       state->asleep = {};
       stop = state->asleep.get_token();
     }
-    if (const auto now = state->clock->now(); now < time)
-      co_await state->clock->sleep(time - now, std::move(stop));
-    const auto now = state->clock->now();
+    Clock::TimePoint now;
+    bool failed = false;
+    try {
+      now = state->clock->now();
+      if (now < time) {
+        co_await state->clock->sleep(time - now, stop);
+        now = state->clock->now();
+      }
+    } catch (const std::exception& e) {
+      log::error("the clock of an alarm threw: {}", e.what());
+      failed = true;
+    } catch (...) {
+      log::error("the clock of an alarm threw something that is not a std::exception");
+      failed = true;
+    }
+    if (failed) {
+      // The alarm still rings, once the clock works again.
+      co_await Clock::real()->sleep(kClockPause, std::move(stop));
+      continue;
+    }
     {
       const std::lock_guard lock(state->mutex);
       if (state->closed) co_return;

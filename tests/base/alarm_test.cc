@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/base/error.h"
 #include "lookout/testing/fake_clock.h"
 #include "lookout/tools/workqueue/rate_limiting_queue.h"
 #include "tests/support/bounded_wait.h"
@@ -125,6 +126,46 @@ TEST_F(AlarmTest, RingsAgainAfterAnException) {
     EXPECT_TRUE(test::eventually([&] { return rung == i; }));
   }
 }
+
+/// A clock that throws once in each of its functions, if it is armed.
+class FaultyClock : public test::FakeClock {
+ public:
+  TimePoint now() const override {
+    if (now_throws_.exchange(false)) throw std::runtime_error("no time");
+    return FakeClock::now();
+  }
+  Awaitable<bool> sleep(Duration duration, std::stop_token stop) override {
+    if (sleep_throws_.exchange(false)) throw 7;
+    return FakeClock::sleep(duration, std::move(stop));
+  }
+  void arm() {
+    now_throws_ = true;
+    sleep_throws_ = true;
+  }
+  bool has_thrown() const { return !now_throws_ && !sleep_throws_; }
+
+ private:
+  mutable std::atomic<bool> now_throws_{false};
+  std::atomic<bool> sleep_throws_{false};
+};
+
+TEST_F(AlarmTest, RingsAfterItsClockHasFailed) {
+  const auto clock = std::make_shared<FaultyClock>();
+  std::atomic<int> rung{0};
+  Alarm alarm(loop_, clock, [&] { ++rung; });
+  const auto time = clock->now() + 1h;
+  clock->arm();
+  alarm.set(time);
+  // It asks the clock again after a pause; a new time does so at once.
+  ASSERT_TRUE(test::eventually([&] {
+    alarm.set(time - 1ms);
+    return clock->has_thrown() && clock->sleepers() == 1;
+  }));
+  clock->advance(1h);
+  EXPECT_TRUE(test::eventually([&] { return rung == 1; }));
+}
+
+TEST_F(AlarmTest, NeedsACallback) { EXPECT_THROW(Alarm(loop_, clock_, nullptr), InvalidArgument); }
 
 // The same for code that uses an alarm: a coroutine or a watch error handler that adds with a
 // delay.
