@@ -1,5 +1,7 @@
 #include "lookout/informer/handler_pool.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
@@ -7,11 +9,14 @@
 #include <deque>
 #include <list>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "lookout/base/clock.h"
+#include "lookout/base/detail/log.h"
+#include "lookout/base/error.h"
 
 namespace lookout::informer {
 
@@ -28,18 +33,21 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
   }
 
   void post(std::function<void()> task) {
-    std::unique_lock lock(mutex_);
-    if (stopping_) return;
-    queue_.push_back({std::move(task), std::chrono::steady_clock::now()});
-    // A thread that has been woken or started counts as idle until it runs: it can take one task.
-    if (queue_.size() <= idle_) {
-      lock.unlock();
-      wake_.notify_one();
-    } else if (running_ < options_.threads) {
-      start_thread();
-    } else {
-      watch_queue();
+    if (!task) throw InvalidArgument("a handler pool was given an empty task");
+    std::string problem;
+    {
+      std::unique_lock lock(mutex_);
+      if (stopping_) return;
+      queue_.push_back({std::move(task), std::chrono::steady_clock::now()});
+      // A thread that has been woken or started counts as idle until it runs: it can take one task.
+      if (queue_.size() <= idle_) {
+        lock.unlock();
+        wake_.notify_one();
+      } else if (running_ >= options_.threads || !start_thread(problem)) {
+        watch_queue();
+      }
     }
+    if (!problem.empty()) log::error("{}", problem);
   }
 
   void stop() {
@@ -75,14 +83,17 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
   static constexpr unsigned kMany = 64;
   static constexpr int kPatience = 10;
   static constexpr unsigned kShare = 16;
+  /// The pause after a thread could not be started.
+  static constexpr std::chrono::milliseconds kPause{100};
 
   struct Task {
     std::function<void()> run;
     std::chrono::steady_clock::time_point since;
   };
 
-  /// Under the mutex.
-  void start_thread() {
+  /// Under the mutex. Returns false if the system has no thread left: the tasks wait. The first failure
+  /// of several is a problem to log, without the mutex.
+  bool start_thread(std::string& problem) {
     join_finished();
     threads_.emplace_back();
     const auto self = std::prev(threads_.end());
@@ -90,10 +101,19 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
       *self = std::thread([impl = shared_from_this(), self] { impl->work(self); });
       ++running_;
       ++idle_;
-    } catch (const std::system_error&) {
+    } catch (const std::system_error& e) {
       threads_.erase(self);
-      if (running_ == 0) throw;  // otherwise running threads will take the task
+      if (!refused_) {
+        problem = fmt::format(
+            "handler pool: cannot start a thread, and tries again: {} ({} threads, {} waiting "
+            "tasks)",
+            e.what(), running_, queue_.size());
+      }
+      refused_ = true;
+      return false;
     }
+    refused_ = false;
+    return true;
   }
 
   void join_finished() {
@@ -131,20 +151,37 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
     if (watching_ || running_ >= options_.max_threads) return;
     watching_ = true;
     boost::asio::post(timer_.get_executor(), [self = shared_from_this()] {
-      self->timer_.expires_after(self->options_.grow_after);
+      self->timer_.expires_after(self->look_after());
       self->timer_.async_wait([self](boost::system::error_code) { self->grow(); });
     });
   }
 
+  std::chrono::milliseconds look_after() const {
+    const std::lock_guard lock(mutex_);
+    return lacks_threads() ? std::min(options_.grow_after, kPause) : options_.grow_after;
+  }
+
+  /// True if one of the usual threads could not be started when it was needed. With the mutex, while
+  /// tasks wait.
+  bool lacks_threads() const { return running_ < options_.threads; }
+
   void grow() {
+    std::string problem;
+    grow(problem);
+    if (!problem.empty()) log::error("{}", problem);
+  }
+
+  void grow(std::string& problem) {
     const std::lock_guard lock(mutex_);
     watching_ = false;
     if (stopping_ || queue_.empty()) return;
     const auto waited = std::chrono::steady_clock::now() - queue_.front().since;
     const bool many = running_ >= kMany;
-    if (idle_ == 0 && waited >= options_.grow_after * (many ? kPatience : 1)) {
+    if (idle_ == 0 && (lacks_threads() || waited >= options_.grow_after * (many ? kPatience : 1))) {
       const std::size_t most = std::min<std::size_t>(many ? running_ / kShare : 1, queue_.size());
-      for (std::size_t i = 0; i < most && running_ < options_.max_threads; ++i) start_thread();
+      for (std::size_t i = 0; i < most && running_ < options_.max_threads; ++i) {
+        if (!start_thread(problem)) break;
+      }
     }
     watch_queue();
   }
@@ -161,6 +198,7 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
   std::list<std::thread> finished_;  // ended threads to join
   unsigned running_ = 0;
   unsigned idle_ = 0;
+  bool refused_ = false;  // the last thread could not be started
   bool watching_ = false;
   bool stopping_ = false;
 };

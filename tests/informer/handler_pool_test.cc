@@ -1,14 +1,17 @@
 #include "lookout/informer/handler_pool.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <cstddef>
 #include <future>
 #include <latch>
 #include <memory>
 #include <optional>
 #include <thread>
 
+#include "lookout/base/error.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 #include "tests/support/own_resources.h"
@@ -50,6 +53,63 @@ TEST_F(HandlerPoolTest, RunsEveryTaskOnce) {
   lookout::test::wait_for(done);
   EXPECT_EQ(runs, 1000);
 }
+
+/// No thread can be started while it exists: there is no memory for such a large stack.
+class NoNewThreads {
+ public:
+  NoNewThreads() {
+    EXPECT_EQ(pthread_getattr_default_np(&before_), 0);
+    pthread_attr_t huge;
+    EXPECT_EQ(pthread_attr_init(&huge), 0);
+    EXPECT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 47), 0);
+    EXPECT_EQ(pthread_setattr_default_np(&huge), 0);
+    pthread_attr_destroy(&huge);
+  }
+  ~NoNewThreads() {
+    EXPECT_EQ(pthread_setattr_default_np(&before_), 0);
+    pthread_attr_destroy(&before_);
+  }
+  NoNewThreads(const NoNewThreads&) = delete;
+  NoNewThreads& operator=(const NoNewThreads&) = delete;
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST_F(HandlerPoolTest, ATaskWaitsUntilAThreadCanBeStarted) {
+  options_.grow_after = 1h;
+  auto& pool = make(2);
+  std::latch done(3);
+  {
+    const NoNewThreads none;
+    for (int i = 0; i < 3; ++i) EXPECT_NO_THROW(pool.post([&] { done.count_down(); }));
+    EXPECT_EQ(pool.threads(), 0u);
+  }
+  lookout::test::wait_for(done);
+}
+
+TEST_F(HandlerPoolTest, ATaskDoesNotWaitForABlockedOneWhenASecondThreadCanBeStarted) {
+  options_.grow_after = 1h;
+  auto& pool = make(2);
+  std::promise<void> go_on;
+  const std::shared_future<void> gate = go_on.get_future().share();
+  std::promise<void> begun;
+  std::promise<void> second;
+  pool.post([&begun, gate] {
+    begun.set_value();
+    lookout::test::wait_for(gate);
+  });
+  lookout::test::wait_for(begun.get_future());
+  {
+    const NoNewThreads none;
+    pool.post([&] { second.set_value(); });
+    EXPECT_EQ(pool.threads(), 1u);
+  }
+  lookout::test::wait_for(second.get_future());
+  go_on.set_value();
+}
+
+TEST_F(HandlerPoolTest, AnEmptyTaskIsRefused) { EXPECT_THROW(make(1).post({}), InvalidArgument); }
 
 /// Two pools with one thread, which differ in a time: infinite and short. Each has three tasks, which
 /// wait until they may go on.
