@@ -202,6 +202,12 @@ class WebhookServer::Impl : public metrics::Source {
   void add(std::string path, AdmissionHook hook) {
     if (!is_path(path))
       throw InvalidArgument(fmt::format("\"{}\" is not a valid path for a webhook", path));
+    if (path == kConvertPath) {
+      throw InvalidArgument(fmt::format(
+          "{} is the path of conversions: an admission webhook needs another one", path));
+    }
+    if (std::visit([](const auto& function) { return !function; }, hook.function))
+      throw InvalidArgument(fmt::format("the webhook at {} has no handler: it is empty", path));
     const auto target = std::make_shared<Target>(std::move(path));
     target->hook = std::move(hook);
     put(target);

@@ -54,6 +54,10 @@ void Conversions::add(Spoke spoke) {
     throw InvalidArgument(
         fmt::format("{} is the hub and cannot be a spoke", version.gvk().to_string()));
   }
+  if (!spoke.to_hub || !spoke.from_hub) {
+    throw InvalidArgument(fmt::format("the conversion of {} {} its hub is empty",
+                                      version.gvk().to_string(), spoke.to_hub ? "from" : "to"));
+  }
   const std::lock_guard lock(mutex_);
   Versions& versions =
       kinds_.try_emplace(key_of(hub.group, hub.kind), Versions{hub, {}}).first->second;

@@ -1,11 +1,13 @@
 // Conversion between versions, by ConversionReviews over plain HTTP.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 
 #include "tests/controller/webhook_testing.h"
 #include "tests/support/matchers.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::controller {
 namespace {
@@ -20,6 +22,11 @@ struct JobV1 : api::TypedObject {
 struct JobV2 : api::TypedObject {
   using TypedObject::TypedObject;
   static constexpr api::ResourceType kResource{"jobs.example.com", "v2", "ExternalJob",
+                                               "externaljobs", true};
+};
+struct JobV4 : api::TypedObject {
+  using TypedObject::TypedObject;
+  static constexpr api::ResourceType kResource{"jobs.example.com", "v4", "ExternalJob",
                                                "externaljobs", true};
 };
 /// The hub.
@@ -181,6 +188,13 @@ TEST_F(ConversionTest, InvalidHubsAndSpokesAreErrors) {
   EXPECT_THROW((server_.convert<JobV3, JobV3>(nothing, nothing)), InvalidArgument);
   EXPECT_THROW((server_.convert<JobV3, JobV1>(nothing, nothing)), InvalidArgument);
   EXPECT_THROW((server_.convert<JobV2, JobV1>(nothing, nothing)), InvalidArgument);
+  const std::function<void(const JobV4&, api::ObjectDraft&)> to_hub;
+  EXPECT_EQ(test::refusal<InvalidArgument>([&] { server_.convert<JobV3, JobV4>(to_hub, nothing); }),
+            "the conversion of jobs.example.com/v4 ExternalJob to its hub is empty");
+  const std::function<void(const JobV3&, api::ObjectDraft&)> from_hub;
+  EXPECT_EQ(
+      test::refusal<InvalidArgument>([&] { server_.convert<JobV3, JobV4>(nothing, from_hub); }),
+      "the conversion of jobs.example.com/v4 ExternalJob from its hub is empty");
 }
 
 }  // namespace

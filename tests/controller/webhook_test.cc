@@ -14,6 +14,7 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <future>
 #include <latch>
 #include <stdexcept>
@@ -27,6 +28,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/gate.h"
 #include "tests/support/matchers.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::controller {
 namespace {
@@ -102,6 +104,20 @@ TEST_F(WebhookTest, AMutationIsAPatchOfTheEdits) {
   const Object unchanged = admit(server, path, review("2", "CREATE", website(1)));
   EXPECT_TRUE(is_allowed(unchanged));
   EXPECT_FALSE(unchanged["response"]["patch"].exists());
+}
+
+TEST_F(WebhookTest, EmptyHandlersAreRefused) {
+  WebhookServer server(loop_, options());
+  using Request = Admission<Website>;
+  const std::function<AdmissionResponse(const Request&)> validator;
+  const std::function<Awaitable<AdmissionResponse>(const Request&)> async_validator;
+  const std::function<void(const Request&, api::ObjectDraft&)> mutator;
+  const std::function<Awaitable<void>(const Request&, api::ObjectDraft&)> async_mutator;
+  const std::string message = "the webhook at /a has no handler: it is empty";
+  EXPECT_EQ(test::refusal([&] { server.validate<Website>("/a", validator); }), message);
+  EXPECT_EQ(test::refusal([&] { server.validate<Website>("/a", async_validator); }), message);
+  EXPECT_EQ(test::refusal([&] { server.mutate<Website>("/a", mutator); }), message);
+  EXPECT_EQ(test::refusal([&] { server.mutate<Website>("/a", async_mutator); }), message);
 }
 
 TEST_F(WebhookTest, UnknownFieldsStay) {
@@ -329,6 +345,8 @@ TEST_F(WebhookTest, APathIsUnique) {
   const auto handler = [](const Admission<Website>&) { return allowed(); };
   server.validate<Website>("/a", handler);
   EXPECT_THROW(server.validate<Website>("/a", handler), InvalidArgument);
+  EXPECT_EQ(test::refusal<InvalidArgument>([&] { server.validate<Website>("/convert", handler); }),
+            "/convert is the path of conversions: an admission webhook needs another one");
   for (const char* path : {"", "a", "/a b", "/a?b", "//a"})
     EXPECT_THROW(server.validate<Website>(path, handler), InvalidArgument) << path;
 }

@@ -100,7 +100,7 @@ class WebhookServer {
   /// lives until the handler has ended. With T = api::Object, the webhook accepts objects of any
   /// kind; otherwise, a CONNECT is allowed without a call, since its object is not a T but the
   /// options of the request, such as PodExecOptions. Throws InvalidArgument if `path` is invalid or
-  /// taken.
+  /// taken, if it is /convert, which is for conversions, or if `handler` is empty.
   template <class T, class Handler>
     requires std::invocable<const Handler&, const Admission<T>&>
   void validate(std::string path, Handler handler) {
@@ -136,8 +136,8 @@ class WebhookServer {
   /// the reverse. The draft already has the right apiVersion and the metadata of `from`; of the
   /// metadata, only labels and annotations may change. An exception fails the conversion. The
   /// message of a lookout::Error is passed on, so it must not contain content of the object. Throws
-  /// InvalidArgument if the two are not versions of one kind, if the spoke exists already, or if
-  /// the kind has another hub.
+  /// InvalidArgument if the two are not versions of one kind, if the spoke exists already, if the kind
+  /// has another hub, or if a function is empty.
   template <api::ResourceObject Hub, api::ResourceObject Spoke, class ToHub, class FromHub>
     requires std::invocable<const ToHub&, const Spoke&, detail::DraftOf<Hub>&> &&
              std::invocable<const FromHub&, const Hub&, detail::DraftOf<Spoke>&>

@@ -20,6 +20,7 @@
 #include "lookout/api/status.h"
 #include "lookout/api/typed_object.h"
 #include "lookout/base/attributes.h"
+#include "lookout/base/empty_function.h"
 #include "lookout/base/event_loop.h"
 
 namespace lookout::controller {
@@ -134,6 +135,7 @@ struct AdmissionHook {
   /// Without a kind, it accepts objects of any kind.
   api::Resource type;
   bool mutates = false;
+  /// Empty if the program's function is.
   std::variant<AdmissionFunction, AsyncAdmissionFunction> function;
 };
 
@@ -201,6 +203,7 @@ AdmissionHook validating_hook(Function function) {
                 "lookout: a validating webhook returns controller::AdmissionResponse or "
                 "Awaitable<controller::AdmissionResponse>");
   AdmissionHook hook{resource_of<T>(), false, {}};
+  if (base::is_empty_function(function)) return hook;
   if constexpr (std::is_same_v<Returned, Awaitable<AdmissionResponse>>) {
     hook.function = AsyncAdmissionFunction(
         [function = std::move(function)](const Admission<api::Object>& request, api::Object&) {
@@ -225,6 +228,7 @@ AdmissionHook mutating_hook(Function function) {
                 "lookout: a mutating webhook returns nothing or controller::AdmissionResponse, or "
                 "an Awaitable of it");
   AdmissionHook hook{resource_of<T>(), true, {}};
+  if (base::is_empty_function(function)) return hook;
   if constexpr (std::is_same_v<Returned, Awaitable<void>> ||
                 std::is_same_v<Returned, Awaitable<AdmissionResponse>>) {
     hook.function =

@@ -7,6 +7,7 @@
 #include "lookout/api/object.h"
 #include "lookout/api/resource.h"
 #include "lookout/api/typed_object.h"
+#include "lookout/base/empty_function.h"
 #include "lookout/controller/webhook_admission.h"
 
 namespace lookout::controller::detail {
@@ -24,8 +25,10 @@ struct Spoke {
   ConvertFunction from_hub;
 };
 
+/// Empty if `function` is.
 template <class From, class To, class Function>
 ConvertFunction convert_function(Function function) {
+  if (base::is_empty_function(function)) return {};
   return [function = std::move(function)](const api::Object& from,
                                           const api::Object& base) -> api::Object {
     const From source(from);
