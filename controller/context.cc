@@ -110,11 +110,21 @@ void Context::report(const api::Object& regarding, EventType type, std::string_v
   }
 }
 
-Ownership Context::ownership_of(const api::Resource& resource) {
+namespace {
+
+/// True if written objects of the kind belong to the object of the request: the builder owns() it, without
+/// match_any_owner.
+bool sets_controller(const api::Resource& resource, const detail::Environment& environment) {
   const auto is_in = [&](const std::vector<api::Resource>& kinds) {
     return std::find(kinds.begin(), kinds.end(), resource) != kinds.end();
   };
-  if (!is_in(environment_->owned) || is_in(environment_->shared)) return owned_by_anyone();
+  return is_in(environment.owned) && !is_in(environment.shared);
+}
+
+}  // namespace
+
+Ownership Context::ownership_of(const api::Resource& resource) {
+  if (!sets_controller(resource, *environment_)) return owned_by_anyone();
   return owned_by(requested_object());
 }
 
@@ -124,14 +134,25 @@ api::Object Context::requested_object() {
 }
 
 void Context::own(const api::Resource& resource, const api::ObjectDraft& draft) {
-  const auto& owned = environment_->owned;
-  if (std::find(owned.begin(), owned.end(), resource) == owned.end()) return;
+  if (!sets_controller(resource, *environment_)) return;
   const auto references = k8s::meta::v1::ObjectMetaDraft(draft["metadata"]).owner_references();
   for (const auto& reference : references) {
     if (reference.controller() == true) return;
   }
   const api::Object owner = requested_object();
-  if (owner) set_controller_reference(owner, draft);
+  if (!owner) return;
+  const k8s::meta::v1::ObjectMetaDraft metadata(draft["metadata"]);
+  if (!owner.ns().empty() && metadata.namespace_() != owner.ns()) {
+    throw InvalidArgument(fmt::format(
+        "{} {}: the controller owns {}, but {} {} cannot own it: {}. Write it through uncached(), "
+        "and watch {} with watches() instead of owns(), or with match_any_owner",
+        draft["kind"].as<std::string_view>(), Request(metadata.namespace_(), metadata.name()).key(),
+        resource.plural, owner.kind(), owner.key(),
+        !resource.namespaced ? "a cluster-scoped object cannot have a namespaced owner"
+                             : "owner references cannot cross namespaces",
+        resource.plural));
+  }
+  set_controller_reference(owner, draft);
 }
 
 // ------------------------------------------------------------------------------- tracked writes
@@ -289,6 +310,17 @@ Awaitable<api::Object> Context::async_write_draft(api::Resource resource, api::O
 
 // ------------------------------------------------------------------------------- finalizers
 
+namespace {
+
+/// Not only when the object is deleted: it would then keep its finalizer for ever.
+template <class Function>
+void require_clean_up(std::string_view finalizer, const Function& clean_up) {
+  if (!clean_up)
+    throw InvalidArgument(fmt::format("finalizer \"{}\": its clean-up is empty", finalizer));
+}
+
+}  // namespace
+
 Awaitable<void> Context::async_add_finalizer(api::Resource resource, api::Object object,
                                              std::string finalizer) {
   const api::ObjectDraft draft(std::move(object));
@@ -325,6 +357,7 @@ Awaitable<void> Context::async_remove_finalizer(api::Resource resource, api::Obj
 
 bool Context::finalize_object(const api::Resource& resource, const api::Object& object,
                               std::string_view finalizer, const std::function<void()>& clean_up) {
+  require_clean_up(finalizer, clean_up);
   if (!is_being_deleted(object)) {
     if (!has_finalizer(object, finalizer))
       run(async_add_finalizer(resource, object, std::string(finalizer)));
@@ -339,6 +372,7 @@ bool Context::finalize_object(const api::Resource& resource, const api::Object& 
 Awaitable<bool> Context::async_finalize_object(api::Resource resource, api::Object object,
                                                std::string finalizer,
                                                std::function<Awaitable<void>()> clean_up) {
+  require_clean_up(finalizer, clean_up);
   if (!is_being_deleted(object)) {
     if (!has_finalizer(object, finalizer))
       co_await async_add_finalizer(std::move(resource), std::move(object), std::move(finalizer));

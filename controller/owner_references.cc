@@ -48,8 +48,9 @@ void check(const api::Object& owner, const api::ObjectDraft& owned) {
   }
   if (metadata.namespace_() != owner.ns()) {
     throw InvalidArgument(
-        fmt::format("owner {}: an object in the namespace \"{}\" cannot have this owner",
-                    described(owner), metadata.namespace_()));
+        fmt::format("owner {}: it cannot own {} in the namespace \"{}\": owner references cannot "
+                    "cross namespaces",
+                    described(owner), metadata.name(), metadata.namespace_()));
   }
 }
 

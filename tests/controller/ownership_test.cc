@@ -235,5 +235,60 @@ TEST_F(OwnershipTest, ObjectsWithSeveralOwnersAreWrittenByEach) {
   EXPECT_TRUE(has_owner_reference(maps_.get("site"), held(secrets_.get("site"))));
 }
 
+TEST_F(OwnershipTest, CreatedObjectsWithSeveralOwnersGetNoController) {
+  put("site", "1");
+  WatchOptions options;
+  options.match_any_owner = true;
+  EXPECT_EQ(reconciled(
+                "site",
+                [](const Request& request, Context& context) {
+                  const auto draft = Secret::draft("made", "default");
+                  set_owner_reference(context.get<ConfigMap>(request), draft);
+                  context.create(draft);
+                },
+                options),
+            "");
+  EXPECT_EQ(controller_name("made"), "");
+  EXPECT_TRUE(has_owner_reference(maps_.get("site"), held(secrets_.get("made"))));
+}
+
+TEST_F(OwnershipTest, AppliedObjectsWithSeveralOwnersKeepTheirController) {
+  put("site", "1");
+  secret_of(put("other", "1"), "site");
+  WatchOptions options;
+  options.match_any_owner = true;
+  EXPECT_EQ(reconciled(
+                "site",
+                [](const Request& request, Context& context) {
+                  const auto draft = Secret::draft(request.name, request.ns);
+                  fill(draft);
+                  context.apply(draft);
+                },
+                options),
+            "");
+  EXPECT_TRUE(filled("site"));
+  EXPECT_EQ(controller_name("site"), "ConfigMap/other");
+}
+
+TEST_F(OwnershipTest, AnObjectOfAnotherNamespaceIsRefusedWithAHint) {
+  put("site", "1");
+  const auto message = reconciled("site", [](const Request&, Context& context) {
+    context.create(Secret::draft("made", "elsewhere"));
+  });
+  EXPECT_EQ(message,
+            "Secret elsewhere/made: the controller owns secrets, but ConfigMap default/site cannot "
+            "own it: owner references cannot cross namespaces. Write it through uncached(), and "
+            "watch secrets with watches() instead of owns(), or with match_any_owner");
+}
+
+TEST_F(OwnershipTest, AFinalizerNeedsACleanUpFromTheStart) {
+  put("site", "1");
+  const auto message = reconciled("site", [](const Request& request, Context& context) {
+    context.finalize(context.get<ConfigMap>(request), "example.com/x", {});
+  });
+  EXPECT_EQ(message, "finalizer \"example.com/x\": its clean-up is empty");
+  EXPECT_TRUE(held(maps_.get("site")).metadata().finalizers().empty());
+}
+
 }  // namespace
 }  // namespace lookout::controller

@@ -65,8 +65,8 @@ class Builder {
   Builder& operator=(const Builder&) = delete;
 
   /// Events of U enqueue a request for the T that owns the object (owner references).
-  /// New objects of the reconciler get the controller reference; see also
-  /// Context::create_or_update().
+  /// New objects of the reconciler get the controller reference, unless with match_any_owner; see
+  /// also Context::create_or_update().
   template <api::ResourceObject U>
   Builder& owns(WatchOptions options = {}) {
     static_assert(kHasPrimary, "lookout: owns() needs to know the owner: Builder<T>(manager)");

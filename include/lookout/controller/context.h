@@ -132,7 +132,9 @@ class Context {
   // ------------------------------------------------------------------------------- writing
   // The verbs of rest::TypedClient, for drafts. They throw what the client throws. New objects of
   // kinds that the builder owns() get a controller reference to the object of the request, unless
-  // they have a controller already.
+  // they have a controller already. With match_any_owner, they get none: call
+  // set_owner_reference(). Throws InvalidArgument if the object of the request cannot own them,
+  // because it is in another namespace.
 
   template <std::derived_from<api::ObjectDraft> Draft>
   detail::ObjectOf<Draft> create(const Draft& draft, rest::CreateOptions options = {}) {
