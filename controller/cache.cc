@@ -336,6 +336,10 @@ void CacheCore::finish(const std::shared_ptr<CachedKind>& retired) {
 
 void CacheCore::add_index(const api::Resource& resource, bool metadata_only,
                           const std::string& name, const cache::IndexFunc& function) {
+  if (!function) {
+    throw InvalidArgument(
+        fmt::format("{}: the function of the index \"{}\" is empty", resource.plural, name));
+  }
   const auto kind = declare(resource, metadata_only, std::nullopt);
   // A reader that sees the index needs its function, so note the function first.
   const bool noted = note_index(*kind, name, function);

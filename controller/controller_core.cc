@@ -421,8 +421,10 @@ SourceContext ControllerCore::source_context() const {
 }
 
 std::shared_ptr<Attachment> ControllerCore::watch(Watch watch) {
-  if (!watch.map)
-    throw InvalidArgument(fmt::format("controller {}: a watch needs a map function", name()));
+  if (!watch.map) {
+    throw InvalidArgument(fmt::format("controller {}: the map function of a watch of {} is empty",
+                                      name(), watch.resource.plural));
+  }
   const auto cache = cache_of(watch);
   auto kind = cache->use(watch.resource, watch.metadata_only);
   const auto give_back = [weak = std::weak_ptr(cache), kind] {

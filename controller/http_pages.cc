@@ -43,6 +43,7 @@ http::ServerOptions listen_options(const std::string& address) {
 void HealthPage::add(std::string name, HealthCheck check) {
   if (name.empty() || name.front() == '/' || name.back() == '/')
     throw InvalidArgument(fmt::format("\"{}\" is not a valid name for a check", name));
+  if (!check) throw InvalidArgument(fmt::format("{}: the check {} is empty", name_, name));
   const std::lock_guard lock(mutex_);
   for (const auto& each : checks_) {
     if (each.name == name) throw InvalidArgument(fmt::format("{}: {} is taken", name_, name));

@@ -69,6 +69,13 @@ void require_complete(const ControllerSpec& spec) {
     throw InvalidArgument(fmt::format(
         "controller {}: it watches nothing, so nothing would ever be reconciled", name));
   }
+  for (const auto& watch : spec.watches) {
+    if (!watch.map) {
+      throw InvalidArgument(
+          fmt::format("controller {}: the map function of its watch of {} is empty", name,
+                      watch.resource.plural));
+    }
+  }
   for (const auto& source : spec.sources) {
     if (!source) throw InvalidArgument(fmt::format("controller {}: a source is null", name));
   }

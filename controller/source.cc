@@ -7,6 +7,7 @@
 
 #include "controller/in_source.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/base/error.h"
 
 namespace lookout::controller {
 
@@ -96,6 +97,7 @@ class Timer : public Source {
 
 std::shared_ptr<Source> timer(std::chrono::milliseconds period,
                               std::function<void(Enqueue& enqueue)> function) {
+  if (!function) throw InvalidArgument("timer(): the function is empty");
   return std::make_shared<Timer>(period, std::move(function));
 }
 

@@ -31,6 +31,11 @@ namespace {
 /// The minimum time for a part of the stop, even after the stop's time limit.
 constexpr std::chrono::seconds kLeastTimeForPart{1};
 
+template <class Function>
+void require_function(const std::string& name, const Function& run) {
+  if (!run) throw InvalidArgument(fmt::format("{}: the function to run is empty", name));
+}
+
 }  // namespace
 
 struct Stages::Runnable {
@@ -54,6 +59,7 @@ Stages::Stages(std::shared_ptr<EventLoop> loop, std::shared_ptr<Clock> clock,
 // ---------------------------------------------------------------------------------- start
 
 void Stages::add(std::string name, AsyncRun run, Stage stage) {
+  require_function(name, run);
   const auto runnable = std::make_shared<Runnable>();
   runnable->name = std::move(name);
   runnable->stage = stage;
@@ -79,6 +85,7 @@ void Stages::add(std::string name, AsyncRun run, Stage stage) {
 }
 
 void Stages::add_blocking(std::string name, Run run, Stage stage) {
+  require_function(name, run);
   add(std::move(name), on_its_thread(std::move(run)), stage);
 }
 

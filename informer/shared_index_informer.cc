@@ -101,6 +101,9 @@ HandlerRegistration SharedIndexInformer::add_handler(EventHandler<api::Object> h
 
 void SharedIndexInformer::add_indexers(cache::Indexers indexers) {
   if (stopped()) throw InvalidArgument("the informer has been stopped: it accepts no indexes");
+  for (const auto& [name, function] : indexers) {
+    if (!function) throw InvalidArgument("the function of the index \"" + name + "\" is empty");
+  }
   core_->store()->add_indexers(std::move(indexers));
 }
 

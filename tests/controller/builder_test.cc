@@ -8,13 +8,17 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lookout/controller/owner_references.h"
 #include "tests/controller/calls.h"
 #include "tests/controller/manager_fixture.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::controller {
 namespace {
+
+using test::refusal;
 
 class BuilderTest : public ManagerFixture {};
 
@@ -283,8 +287,9 @@ TEST_F(BuilderTest, RejectsInvalidControllers) {
   };
   EXPECT_THAT(message([&] { Builder(manager).named("idle").reconcile(nothing); }),
               testing::HasSubstr("controller idle: it watches nothing"));
-  EXPECT_THAT(message([&] { Builder(manager).source(timer(1h, {})).reconcile(nothing); }),
-              testing::HasSubstr("needs a name"));
+  EXPECT_THAT(
+      message([&] { Builder(manager).source(timer(1h, [](Enqueue&) {})).reconcile(nothing); }),
+      testing::HasSubstr("needs a name"));
   EXPECT_THAT(message([&] { Builder<ConfigMap>(manager).named("").reconcile(nothing); }),
               testing::HasSubstr("needs a name"));
   EXPECT_THAT(message([&] { Builder<ConfigMap>(manager).reconcile(ReconcileFunction()); }),
@@ -293,6 +298,32 @@ TEST_F(BuilderTest, RejectsInvalidControllers) {
               testing::HasSubstr("controller configmap: a source is null"));
   // None of them has reserved the name.
   Builder<ConfigMap>(manager).reconcile(nothing);
+}
+
+TEST_F(BuilderTest, EmptyFunctionsAreRejectedWhenTheyAreAdded) {
+  Manager manager{client_};
+  const auto nothing = [](Request, Context&) -> Result { return {}; };
+  const std::function<void(const Secret&, Enqueue&)> map;
+  EXPECT_EQ(refusal<InvalidArgument>(
+                [&] { Builder<ConfigMap>(manager).watches<Secret>(map).reconcile(nothing); }),
+            "controller configmap: the map function of its watch of secrets is empty");
+  const auto controller = Builder<ConfigMap>(manager).reconcile(nothing);
+  const std::function<std::vector<Request>(const Secret&)> returns;
+  EXPECT_EQ(refusal<InvalidArgument>([&] { controller.watch<Secret>(returns).release(); }),
+            "controller configmap: the map function of a watch of secrets is empty");
+  EXPECT_EQ(refusal<InvalidArgument>([] { timer(1h, {}); }), "timer(): the function is empty");
+  EXPECT_EQ(refusal<InvalidArgument>([&] { manager.add("job", Manager::Run()); }),
+            "job: the function to run is empty");
+  EXPECT_EQ(refusal<InvalidArgument>([&] { manager.add_async("job", Manager::AsyncRun()); }),
+            "job: the function to run is empty");
+  EXPECT_EQ(refusal<InvalidArgument>([&] { manager.add_health_check("disk", {}); }),
+            "healthz: the check disk is empty");
+  EXPECT_EQ(refusal<InvalidArgument>([&] { manager.add_ready_check("disk", {}); }),
+            "readyz: the check disk is empty");
+  EXPECT_EQ(refusal<InvalidArgument>([&] {
+              manager.cache().add_index(api::Resource(Secret::kResource), "i", cache::IndexFunc());
+            }),
+            "secrets: the function of the index \"i\" is empty");
 }
 
 /// A source of one request.

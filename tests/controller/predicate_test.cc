@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 
 #include "lookout/api/labels.h"
@@ -11,6 +12,12 @@
 
 namespace lookout::controller {
 namespace {
+
+TEST(PredicateTest, AnEmptyFunctionIsRejected) {
+  using Map = k8s::core::v1::ConfigMap;
+  EXPECT_THROW(predicate<Map>(std::function<bool(const Map&)>()), InvalidArgument);
+  EXPECT_THROW(updated<Map>(std::function<bool(const Map&, const Map&)>()), InvalidArgument);
+}
 
 api::Object object(const std::string& metadata) {
   return api::Object::parse(R"({"kind":"ConfigMap","metadata":{"name":"m",)" + metadata + "}}");

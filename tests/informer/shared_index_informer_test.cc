@@ -397,6 +397,7 @@ TEST_F(SharedIndexInformerTest, IndexesCanBeAddedAtAnyTime) {
     EXPECT_THAT(informer.store().index_keys(index, "n1"), UnorderedElementsAre("a/x", "b/y"));
   EXPECT_THAT(informer.store().index_keys(cache::kNamespaceIndex, "b"), ElementsAre("b/y"));
   EXPECT_THROW(informer.add_indexers({{"after", by_node}}), InvalidArgument);
+  EXPECT_THROW(informer.add_indexers({{"empty", cache::IndexFunc()}}), InvalidArgument);
 }
 
 TEST_F(SharedIndexInformerTest, CountsTheExceptionsOfIndexFunctions) {

@@ -16,6 +16,7 @@
 #include "lookout/api/resource.h"
 #include "lookout/api/typed_object.h"
 #include "lookout/base/attributes.h"
+#include "lookout/base/empty_function.h"
 #include "lookout/base/event_loop.h"
 #include "lookout/base/metrics.h"
 #include "lookout/controller/context.h"
@@ -82,7 +83,8 @@ struct WatchOptions {
   LOOKOUT_OPTION Predicate predicate = {};
   /// Caches only metadata; the map function sees only metadata.
   bool only_metadata = false;
-  /// Builder::owns() only: enqueues every owner, not only the controlling one.
+  /// Builder::owns() only: enqueues every owner, not only the controlling one. New objects then get
+  /// no controller reference: see set_owner_reference().
   bool match_any_owner = false;
   /// Watches a kind of another cluster, which was added to the manager: see Cluster. Not for the
   /// Builder's T and for owns(), which are of the manager's own cluster.
@@ -94,7 +96,8 @@ struct ControllerSpec {
   ControllerOptions options;
   api::Resource primary = {};        ///< the kind whose objects are reconciled, if there is one
   std::vector<api::Resource> owned;  ///< kinds whose new objects get the controller reference
-  /// The owned kinds that are written even if another object controls them (match_any_owner).
+  /// The owned kinds that are written even if another object controls them (match_any_owner), and
+  /// whose new objects get no reference.
   std::vector<api::Resource> shared = {};
   std::vector<Watch> watches;
   std::vector<std::shared_ptr<Source>> sources;
@@ -118,14 +121,18 @@ concept MapsToRequests =
 /// A watch of a kind known at compile time: see Builder::watches().
 template <api::ResourceObject U, detail::MapsToRequests<U> Map>
 Watch watch_of(Map map, WatchOptions options = {}) {
-  return {api::Resource(U::kResource), options.only_metadata,
-          [map = std::move(map)](const api::Object& object, Enqueue& enqueue) {
-            if constexpr (std::invocable<const Map&, const U&, Enqueue&>) {
-              map(U(object), enqueue);
-            } else {
-              for (const Request& request : map(U(object))) enqueue(request);
-            }
-          },
+  MapFunction untyped;
+  // Empty if `map` is: the controller refuses it.
+  if (!base::is_empty_function(map)) {
+    untyped = [map = std::move(map)](const api::Object& object, Enqueue& enqueue) {
+      if constexpr (std::invocable<const Map&, const U&, Enqueue&>) {
+        map(U(object), enqueue);
+      } else {
+        for (const Request& request : map(U(object))) enqueue(request);
+      }
+    };
+  }
+  return {api::Resource(U::kResource), options.only_metadata, std::move(untyped),
           std::move(options.predicate), std::move(options.cluster)};
 }
 
@@ -194,7 +201,8 @@ class Controller {
   /// For the library.
   explicit Controller(const std::shared_ptr<detail::ControllerCore>& core);
 
-  /// These functions throw InvalidArgument if the controller has ended.
+  /// These functions throw InvalidArgument if the controller has ended, or if the map function is
+  /// empty.
   WatchHandle watch(Watch watch) const;
   /// A raw source: timer(), a Channel or a custom one.
   WatchHandle watch(std::shared_ptr<Source> source) const;

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "lookout/api/object.h"
+#include "lookout/base/empty_function.h"
+#include "lookout/base/error.h"
 
 namespace lookout::controller {
 
@@ -35,6 +37,7 @@ class Predicate {
   using Function = std::function<bool(const Event&)>;
   /// True for all events.
   Predicate() = default;
+  /// An empty function is true for all events, too.
   explicit Predicate(Function function) : function_(std::move(function)) {}
 
   bool operator()(const Event& event) const { return !function_ || function_(event); }
@@ -64,16 +67,20 @@ Predicate annotations_changed();
 Predicate label_selector(std::string_view selector);
 
 /// Passes events whose new object the function accepts: predicate<k8s::core::v1::Pod>([](const
-/// auto& pod) { return pod.spec().node_name() == here; }).
+/// auto& pod) { return pod.spec().node_name() == here; }). Throws InvalidArgument if it is empty.
 template <class T, class Function>
 Predicate predicate(Function function) {
+  if (base::is_empty_function(function))
+    throw InvalidArgument("predicate(): the function is empty");
   return Predicate([function = std::move(function)](const Event& event) {
     return static_cast<bool>(function(T(event.object)));
   });
 }
-/// Passes updates that the function accepts, and all other events.
+/// Passes updates that the function accepts, and all other events. Throws InvalidArgument if it is
+/// empty.
 template <class T, class Function>
 Predicate updated(Function function) {
+  if (base::is_empty_function(function)) throw InvalidArgument("updated(): the function is empty");
   return Predicate([function = std::move(function)](const Event& event) {
     return event.type != Event::Type::kUpdate ||
            static_cast<bool>(function(T(event.before), T(event.object)));
