@@ -108,6 +108,8 @@ TEST(XdsResources, GrpcClustersUseHttp2) {
   ASSERT_TRUE(grpc.ParseFromString(make_cluster("web", "grpc")->value));
   ASSERT_TRUE(http.ParseFromString(make_cluster("web", "http")->value));
   EXPECT_EQ(grpc.typed_extension_protocol_options().size(), 1u);
+  EXPECT_EQ(make_cluster("web", "GRPC")->version, make_cluster("web", "grpc")->version)
+      << "schemes are case-insensitive";
   EXPECT_EQ(http.typed_extension_protocol_options().size(), 0u);
   EXPECT_TRUE(http.eds_cluster_config().eds_config().has_ads());
 }

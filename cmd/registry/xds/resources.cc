@@ -18,6 +18,7 @@
 #include "cmd/registry/xds/proto/listener.pb.h"
 #include "cmd/registry/xds/proto/route.pb.h"
 #include "cmd/registry/xds/proto/router.pb.h"
+#include "lookout/base/ascii.h"
 #include "lookout/base/numbers.h"
 
 namespace lookout::cmd::registry_cmd::xds {
@@ -71,7 +72,8 @@ void set_this_stream(core::ConfigSource& source) {
 
 bool is_grpc(std::string_view scheme) {
   constexpr std::array kSchemes = {"grpc", "grpcs", "tri", "h2c"};
-  return std::ranges::any_of(kSchemes, [&](std::string_view known) { return scheme == known; });
+  return std::ranges::any_of(
+      kSchemes, [&](std::string_view known) { return base::equal_ignoring_case(scheme, known); });
 }
 
 std::uint32_t weight_of(const ServiceInstance& instance) {
