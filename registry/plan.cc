@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "lookout/base/ascii.h"
 #include "registry/mixing.h"
 
 namespace lookout::registry {
@@ -12,6 +15,15 @@ namespace detail {
 namespace {
 
 constexpr std::uint32_t kMaxWeight = 65535;
+
+/// The schemes by which the instance can be picked, in lower case.
+std::set<std::string> schemes_of(const ServiceInstance& instance) {
+  std::set<std::string> out;
+  for (const Endpoint& endpoint : instance.endpoints) {
+    if (endpoint.valid() && endpoint.announced()) out.insert(base::lower_case(endpoint.scheme()));
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -105,12 +117,23 @@ std::vector<const ServiceInstance*> Planner::usable(const InstanceSet& set) cons
   if (policy_.subset_size == 0 || out.size() <= policy_.subset_size) return out;
   // Rendezvous hashing: each caller has its own order, in which a change moves only changed instances.
   const std::uint64_t caller = hashed(policy_.subset_of);
-  const auto rank = [&](const ServiceInstance* instance) {
-    return hashed(instance->key(), caller);
-  };
-  std::ranges::nth_element(out, out.begin() + static_cast<std::ptrdiff_t>(policy_.subset_size), {},
-                           rank);
-  out.resize(policy_.subset_size);
+  std::vector<std::pair<std::uint64_t, const ServiceInstance*>> ranks;
+  ranks.reserve(out.size());
+  for (const ServiceInstance* instance : out) {
+    ranks.emplace_back(hashed(instance->key(), caller), instance);
+  }
+  std::ranges::sort(ranks, {}, &decltype(ranks)::value_type::first);
+  out.clear();
+  // Each scheme needs its instances: a pick by scheme finds no others.
+  std::map<std::string, std::size_t> chosen;
+  for (const auto& [rank, instance] : ranks) {
+    const std::set<std::string> schemes = schemes_of(*instance);
+    const bool needed = std::ranges::any_of(
+        schemes, [&](const std::string& scheme) { return chosen[scheme] < policy_.subset_size; });
+    if (!needed) continue;
+    for (const std::string& scheme : schemes) ++chosen[scheme];
+    out.push_back(instance);
+  }
   std::ranges::sort(out, {}, &ServiceInstance::key);
   return out;
 }

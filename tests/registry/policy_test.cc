@@ -330,6 +330,23 @@ TEST_F(PolicyTest, EachCallerHasAStableSubset) {
   EXPECT_GE(kept, 3);
 }
 
+TEST_F(PolicyTest, ASubsetHasInstancesOfEachScheme) {
+  auto instances = numbered(20);  // "http"
+  for (std::size_t i : {3u, 7u, 11u, 15u, 19u}) {
+    instances[i].endpoints = {"GRPC://host:90", "http://host:80"};
+  }
+  instances[0].endpoints = {"grpc://host:90"};
+  discovery_.publish(instances);
+  for (int caller = 0; caller < 50; ++caller) {
+    const auto web = balancer(round_robin().subset(3, "caller-" + std::to_string(caller)));
+    const Counts grpc = count(web, 60, {.scheme = "grpc"});
+    EXPECT_FALSE(grpc.contains("none")) << "caller " << caller;
+    EXPECT_GE(grpc.size(), 3u) << "caller " << caller;
+    EXPECT_GE(count(web, 60, {.scheme = "http"}).size(), 3u) << "caller " << caller;
+    EXPECT_LE(count(web, 60).size(), 6u) << "caller " << caller;
+  }
+}
+
 TEST_F(PolicyTest, NewInstancesStartSlowly) {
   discovery_.publish(numbered(3));
   const auto web = balancer(round_robin().slow_start_for(10s));
