@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <boost/asio/ip/address.hpp>
 #include <charconv>
 #include <cstdint>
 #include <map>
 #include <utility>
 
 #include "lookout/base/error.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/registry/dubbo/provider_url.h"
 #include "lookout/registry/dubbo/record.h"
 #include "registry/dubbo/escape.h"
@@ -47,24 +49,49 @@ bool is_of_a_later_life(const ServiceInstance& one, const ServiceInstance& other
          (a == b || (a.scheme() == b.scheme() && value_of(one, "pid") != value_of(other, "pid")));
 }
 
-/// Merges all announcements of one pod for one service.
-ServiceInstance one_of(std::vector<ServiceInstance> all) {
+/// New records are appended: of two without an order of time, the last is the newest.
+bool is_announced_again(const ServiceInstance& later, const ServiceInstance& one) {
+  return later.endpoints.front() == one.endpoints.front() &&
+         announced_at(later) == announced_at(one);
+}
+
+/// Merges all announcements of one pod for one service, in the order of its records.
+ServiceInstance one_of(const std::vector<ServiceInstance>& all) {
   ServiceInstance out;
-  for (auto& one : all) {
+  for (auto one = all.begin(); one != all.end(); ++one) {
     if (std::ranges::any_of(
-            all, [&](const ServiceInstance& other) { return is_of_a_later_life(other, one); }))
+            all, [&](const ServiceInstance& other) { return is_of_a_later_life(other, *one); }) ||
+        std::any_of(one + 1, all.end(),
+                    [&](const ServiceInstance& later) { return is_announced_again(later, *one); }))
       continue;
-    const Endpoint endpoint = one.endpoints.front();
     if (out.endpoints.empty()) {
-      out = one;
+      out = *one;
       continue;
     }
-    if (std::ranges::find(out.endpoints, endpoint) == out.endpoints.end())
-      out.endpoints.push_back(endpoint);
-    out.metadata.insert(one.metadata.begin(), one.metadata.end());
-    if (out.zone.empty()) out.zone = one.zone;
+    // (Of one endpoint, only one announcement is left.)
+    out.endpoints.push_back(one->endpoints.front());
+    out.metadata.insert(one->metadata.begin(), one->metadata.end());
+    if (out.zone.empty()) out.zone = one->zone;
   }
   return out;
+}
+
+/// Whether the host is 0.0.0.0 or ::, which a program listens on but cannot be called at.
+bool is_any_host(std::string_view host) {
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(host, error);
+  return !error && address.is_unspecified();
+}
+
+/// A provider that announces 0.0.0.0 means its pod: a caller would call itself. False if the pod has
+/// no address yet.
+bool give_address(ServiceInstance& provider, std::string_view pod_ip) {
+  const Endpoint announced = provider.endpoints.front();
+  if (!is_any_host(announced.host())) return true;
+  if (pod_ip.empty()) return false;
+  provider.endpoints = {Endpoint(announced.scheme(), pod_ip, announced.port())};
+  provider.id = fmt::format("{}:{}", registry::detail::bracketed(pod_ip), announced.port());
+  return true;
 }
 
 template <class Names>
@@ -115,7 +142,7 @@ std::optional<Provider> read_provider(std::string_view key, std::string& error) 
 api::Projection ProviderReader::projection() const {
   return api::Projection::keep({fmt::format("metadata.annotations['{}']", annotation_),
                                 fmt::format("metadata.labels['{}']", registry::detail::kZoneLabel),
-                                "metadata.deletionTimestamp", "status.phase",
+                                "metadata.deletionTimestamp", "status.phase", "status.podIP",
                                 "status.conditions.type", "status.conditions.status"});
 }
 
@@ -145,16 +172,18 @@ void ProviderReader::read(const api::Object& pod, std::string_view service,
   const bool ready = registry::detail::pod_is_running(pod) && registry::detail::pod_is_ready(pod);
   if (!ready && !include_unready_) return;
 
+  const k8s::core::v1::Pod typed(pod);
   std::map<std::string, std::vector<ServiceInstance>> of_services;
   std::string ignored;
   for (const auto& record : decode_records(records_of(pod)).records) {
     auto provider = read_provider(record.key, ignored);
-    if (provider && (provider->service == service || contains(provider->wildcards, service)))
+    if (provider && (provider->service == service || contains(provider->wildcards, service)) &&
+        give_address(provider->instance, typed.status().pod_ip()))
       of_services[provider->service].push_back(std::move(provider->instance));
   }
   if (of_services.empty()) return;
   // A pod is one instance. If a wildcard matches several of its services, take the last one.
-  ServiceInstance found = one_of(std::move(of_services.rbegin()->second));
+  ServiceInstance found = one_of(of_services.rbegin()->second);
   found.origin = pod.key();
   found.ready = ready;
   if (found.zone.empty()) found.zone = pod.labels()[registry::detail::kZoneLabel].as_string();

@@ -158,6 +158,43 @@ TEST(DubboProviders, OfAnEarlierPodOfTheSameNameAreIgnored) {
   EXPECT_THAT((*set)[0].metadata, Contains(Pair("pid", "9")));
 }
 
+TEST(DubboProviders, OfAnEarlierRunWithoutTimestampsAreIgnored) {
+  const Cluster cluster;
+  const auto announced = [](const char* weight) {
+    ProviderUrl url{.host = "10.0.0.1", .port = 20000, .interface = kUser};
+    url.parameters = {{"weight", weight}};
+    return Record{url.key(), ""};
+  };
+  cluster.create_pod("user-1", dubbo_pod({announced("300"), announced("5")}));
+  Providers providers(cluster.client());
+  const auto set = providers.get_service(kUser);
+  ASSERT_EQ(set->size(), 1u);
+  EXPECT_THAT((*set)[0].endpoints, ElementsAre("dubbo://10.0.0.1:20000"));
+  EXPECT_THAT((*set)[0].metadata, ElementsAre(Pair("weight", "5"))) << "records are appended";
+}
+
+TEST(DubboProviders, OfAnyAddressHaveThatOfTheirPod) {
+  const Cluster cluster;
+  auto v4 = dubbo_pod({{provider_key("dubbo%3A%2F%2F0.0.0.0%3A20000%2FUser"), ""},
+                       {provider_key("tri%3A%2F%2F10.9.9.9%3A20001%2FUser"), ""}});
+  v4.ip = "10.0.0.7";
+  cluster.create_pod("user-1", v4);
+  auto v6 = dubbo_pod({{provider_key("dubbo%3A%2F%2F%5B%3A%3A%5D%3A20000%2FUser"), ""}});
+  v6.ip = "fd00::7";
+  cluster.create_pod("user-2", v6);
+  auto pending = dubbo_pod({{provider_key("dubbo%3A%2F%2F0.0.0.0%3A20000%2FUser"), ""}});
+  pending.ip = "";
+  cluster.create_pod("user-3", pending);
+  Options options;
+  options.include_unready = true;
+  Providers providers(cluster.client(), options);
+  const auto set = providers.get_service(kUser);
+  EXPECT_THAT(ids(*set), ElementsAre("10.0.0.7:20000", "[fd00::7]:20000"));
+  ASSERT_EQ(set->size(), 2u) << "a pod without an address cannot be called";
+  EXPECT_THAT((*set)[0].endpoints, ElementsAre("dubbo://10.0.0.7:20000", "tri://10.9.9.9:20001"));
+  EXPECT_THAT((*set)[1].endpoints, ElementsAre("dubbo://[fd00::7]:20000"));
+}
+
 TEST(DubboProviders, FindsAnyGroupOrVersionByWildcard) {
   const Cluster cluster;
   const auto announced = [](const char* group, const char* version, std::uint16_t port) {

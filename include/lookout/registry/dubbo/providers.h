@@ -30,7 +30,8 @@ struct ProviderNames {
 /// All records of a pod for one service, for example with several protocols, form one instance.
 /// Records that an earlier run of the program has left on its pod do not count: those of the same
 /// protocol with another "pid" and an older "timestamp", and those of the same endpoint with an
-/// older "timestamp".
+/// older "timestamp" or, if both have the same or none, at an earlier place in the annotation. The
+/// host 0.0.0.0 or :: stands for the pod's address.
 ///
 /// `id` is the address and the port, `endpoints` has "protocol://host:port", `version` is the
 /// version of the interface, and `metadata` has the URL's other parameters (including "weight", so
