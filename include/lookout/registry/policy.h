@@ -104,7 +104,8 @@ struct BalancerPolicy {
   std::chrono::milliseconds slow_start{0};
   /// Uses only this many instances, selected by `subset_of`, which should be the caller's own name
   /// (its pod): each caller always gets the same part, and a change of the set changes as little of
-  /// it as possible. 0: all.
+  /// it as possible. If instances differ in their schemes, it is at least this many of each scheme,
+  /// so that picks by scheme find enough. 0: all.
   std::size_t subset_size = 0;
   LOOKOUT_OPTION std::string subset_of = {};
   /// Uses only instances that it accepts. Called when the set changes, not for each pick. An
