@@ -59,6 +59,8 @@ Registry::Registry(rest::Client client, Options options)
       options_(std::move(options)),
       known_(std::make_shared<Known>()) {}
 
+Registry::~Registry() { InformerDiscovery::close(); }
+
 PodIdentity Registry::pod() const {
   PodIdentity here =
       PodIdentity::find(options_.pod, client_.config().default_namespace, options_.pod_sources);

@@ -30,6 +30,8 @@ Registry::Registry(rest::Client client, Options options)
       only_ns_(only_namespace(client, options)),
       default_ns_(client.config().default_namespace) {}
 
+Registry::~Registry() { InformerDiscovery::close(); }
+
 std::string Registry::full_name(const std::string& name) const {
   const bool plain = name.find('/') == std::string::npos;
   if (only_ns_.empty()) return plain ? default_ns_ + "/" + name : name;

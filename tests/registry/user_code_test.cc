@@ -46,6 +46,33 @@ struct Blocked {
   }
 };
 
+TEST_F(UserCodeTest, ACallbackMayUseARegistryThatIsBeingDestroyed) {
+  create("0");
+  cluster_.create_pod("own", {});
+  Options options;
+  options.pod = {.ns = "default", .name = "own"};
+  auto owner = std::make_unique<Registry>(cluster_.client(), options);
+  Registry& registry = *owner;
+  Gate called;
+  const auto is_closed = [&] {
+    try {
+      static_cast<void>(registry.latest("web"));
+      return false;
+    } catch (const InvalidArgument&) {
+      return true;
+    }
+  };
+  const auto subscription = registry.subscribe("web", [&](const InstanceSetPtr&) {
+    called.open();
+    EXPECT_TRUE(lookout::test::eventually(is_closed));
+    registry.register_instance({.name = "web", .endpoints = {"http://0.0.0.0:80"}});
+  });
+  ASSERT_TRUE(called.wait());
+  owner.reset();
+  const auto pod = cluster_.pods().get("own");
+  EXPECT_EQ(pod.labels()["kratos-service-app"].as_string(), "web");
+}
+
 TEST_F(UserCodeTest, AHundredBlockedCallbacksDoNotDelayOthers) {
   create("0");
   Registry registry(cluster_.client());

@@ -16,6 +16,7 @@ class Hub;
 
 /// The common part of the backends for pods and services. It starts to watch objects on the first
 /// request, keeps only the fields that instances need, and follows the objects until it is closed.
+/// The destructor of a derived class whose members are used in callbacks must call close().
 class InformerDiscovery : public Discovery {
  public:
   ~InformerDiscovery() override;

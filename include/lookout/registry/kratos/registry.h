@@ -55,6 +55,10 @@ const api::Projection& pod_projection();
 class Registry : public Registrar, public InformerDiscovery {
  public:
   explicit Registry(rest::Client client, Options options = {});
+  /// Closes it first, so that running callbacks may still use it.
+  ~Registry() override;
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
 
   using Registrar::deregister_instance;
   using Registrar::register_instance;

@@ -31,6 +31,10 @@ inline constexpr std::string_view kServiceNameLabel = "kubernetes.io/service-nam
 class Registry : public InformerDiscovery {
  public:
   explicit Registry(rest::Client client, Options options = {});
+  /// Closes it first, so that running callbacks may still use it.
+  ~Registry() override;
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
 
  private:
   std::string full_name(const std::string& name) const override;
