@@ -54,6 +54,7 @@ struct Registration::Core {
         withdraw(stop);
       } else if (!ready) {
         stop_failing();
+        withdraw_earlier(stop);
       }
       sleep(stop);
     }
@@ -98,6 +99,7 @@ struct Registration::Core {
       return;
     }
     registrations.fetch_add(1, std::memory_order_relaxed);
+    nothing_earlier = true;
     next_attempt = options.refresh_every.count() > 0
                        ? std::chrono::steady_clock::now() + Clock::limited(options.refresh_every)
                        : SteadyTime::max();
@@ -114,11 +116,30 @@ struct Registration::Core {
     changed.notify_all();
   }
 
+  /// The program was restarted in its pod, and is not ready: callers must not find it.
+  void withdraw_earlier(const std::stop_token& stop) {
+    if (nothing_earlier || std::chrono::steady_clock::now() < next_attempt) return;
+    const auto request = [&] {
+      rest::CallOptions call;
+      call.stop = stop;
+      call.timeout = options.timeout;
+      try {
+        registrar.withdraw_earlier(options.instance, std::move(call));
+      } catch (const api::StatusError& e) {
+        // Without the right to patch its pod, it cannot announce anything either.
+        if (e.code() != 403 && !pod_has_gone(e)) throw;
+      }
+    };
+    nothing_earlier = attempt("withdraw the earlier announcement of", request, current_error());
+  }
+
+  std::string current_error() const {
+    const std::lock_guard lock(mutex);
+    return error;
+  }
+
   void withdraw(const std::stop_token& stop) {
-    const std::string why = [&] {
-      const std::lock_guard lock(mutex);
-      return error;
-    }();
+    const std::string why = current_error();
     if (std::chrono::steady_clock::now() < next_withdrawal) return;
     if (!deregister(stop, options.timeout)) {
       next_withdrawal = next_attempt;
@@ -144,15 +165,15 @@ struct Registration::Core {
     });
   }
 
-  /// False if it fails; then `next_attempt` is set.
+  /// False if it fails; then `next_attempt` is set. After a success, `error` is `problem`.
   template <class Request>
-  bool attempt(const char* what, const Request& request) {
+  bool attempt(const char* what, const Request& request, std::string problem = {}) {
     std::string why;
     try {
       request();
       retry = first_retry();
       const std::lock_guard lock(mutex);
-      error.clear();
+      error = std::move(problem);
       return true;
     } catch (const std::exception& e) {
       why = e.what();
@@ -238,6 +259,7 @@ struct Registration::Core {
 
   // Used by the thread, and by leave() after it has ended.
   bool announced = false;
+  bool nothing_earlier = false;  // the announcement of an earlier run is gone or replaced
   SteadyTime next_attempt = {};
   SteadyTime next_withdrawal = {};
   milliseconds retry;
@@ -269,10 +291,7 @@ Registration::State Registration::state() const {
   return core_->state;
 }
 
-std::string Registration::last_error() const {
-  const std::lock_guard lock(core_->mutex);
-  return core_->error;
-}
+std::string Registration::last_error() const { return core_->current_error(); }
 
 bool Registration::wait_registered(milliseconds time, std::stop_token stop) const {
   std::unique_lock lock(core_->mutex);

@@ -100,6 +100,12 @@ Awaitable<void> Registry::async_deregister_instance(rest::CallOptions call) {
   co_await patch_pod(std::move(here), std::move(patch), std::move(call));
 }
 
+void Registry::withdraw_earlier(const ServiceInstance& instance, rest::CallOptions call) {
+  const api::Object now = client_.loop().run(patch_pod(pod(), "{}", call));
+  if (now.labels()[kServiceNameLabel].as_string() != instance.name) return;
+  deregister_instance(instance, std::move(call));
+}
+
 Awaitable<api::Object> Registry::patch_pod(PodIdentity here, std::string patch,
                                            rest::CallOptions call) {
   const auto pods = client_.resource(k8s::core::v1::Pod::kResource, here.ns);

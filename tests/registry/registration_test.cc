@@ -112,6 +112,50 @@ TEST(RegistrationTest, AHealthCheckThatThrowsIsNotReady) {
   EXPECT_THAT(registrar.notes(), IsEmpty()) << "there is nothing to take back";
 }
 
+/// An earlier run may have left an announcement.
+class RestartedRegistrar : public NotingRegistrar {
+ public:
+  void withdraw_earlier(const ServiceInstance& instance, rest::CallOptions call) override {
+    EXPECT_GT(call.timeout.count(), 0);
+    note("withdraw earlier " + instance.name);
+    if (refuses) throw api::StatusError::forbidden("", "pods", "web-1", "not for you");
+    if (failing) throw Error("no API server");
+  }
+  std::atomic<bool> refuses{false};
+};
+
+TEST(RegistrationTest, AnEarlierAnnouncementIsWithdrawnUntilReady) {
+  RestartedRegistrar registrar;
+  registrar.failing = true;
+  std::atomic<bool> ready{false};
+  Registration registration(registrar, quick([&] { return ready.load(); }));
+  EXPECT_TRUE(eventually([&] { return registrar.count("withdraw earlier web") > 1; }))
+      << "a failure is repeated";
+  EXPECT_EQ(registration.state(), State::kWaiting);
+  registrar.failing = false;
+  EXPECT_TRUE(
+      eventually([&] { return registration.last_error().find("not ready") != std::string::npos; }));
+  ready = true;
+  EXPECT_TRUE(registration.wait_registered(kLong));
+  const std::size_t before = registrar.count("withdraw earlier web");
+  ready = false;
+  EXPECT_TRUE(eventually([&] { return registration.state() == State::kOut; }));
+  EXPECT_TRUE(registration.leave());
+  EXPECT_EQ(registrar.count("withdraw earlier web"), before);
+}
+
+TEST(RegistrationTest, ARefusedWithdrawalOfAnEarlierAnnouncementIsNotRepeated) {
+  RestartedRegistrar registrar;
+  registrar.refuses = true;
+  std::atomic<int> checks{0};
+  const Registration registration(registrar, quick([&] {
+                                    ++checks;
+                                    return false;
+                                  }));
+  EXPECT_TRUE(eventually([&] { return checks > 5; }));
+  EXPECT_THAT(registrar.notes(), ElementsAre("withdraw earlier web"));
+}
+
 TEST(RegistrationTest, RetriesAndReportsTheError) {
   NotingRegistrar registrar;
   registrar.failing = true;
@@ -424,6 +468,30 @@ TEST_F(PodRegistrationTest, RemovedLabelsAreRestored) {
   EXPECT_TRUE(eventually([&] { return app_of("web-1") == "web"; }));
   EXPECT_NE(version_of("web-1"), version);
   EXPECT_THAT(warnings(), IsEmpty());
+}
+
+TEST_F(PodRegistrationTest, ARestartedProgramIsNotFoundUntilItIsReady) {
+  cluster_.create_pod("web-1", kratos_pod("web", "earlier"));
+  kratos::Registry registry(cluster_.client(), on("web-1"));
+  std::atomic<bool> ready{false};
+  auto options = quick([&] { return ready.load(); });
+  options.instance.endpoints = {"http://0.0.0.0:80"};
+  Registration registration(registry, options);
+  EXPECT_TRUE(eventually([&] { return app_of("web-1").empty(); }));
+  EXPECT_EQ(registration.state(), State::kWaiting);
+  ready = true;
+  ASSERT_TRUE(registration.wait_registered(kLong));
+  EXPECT_EQ(app_of("web-1"), "web");
+}
+
+TEST_F(PodRegistrationTest, OnlyAnEarlierAnnouncementOfTheNameIsWithdrawn) {
+  cluster_.create_pod("web-1", kratos_pod("web", "earlier"));
+  kratos::Registry registry(cluster_.client(), on("web-1"));
+  const std::string version = version_of("web-1");
+  registry.withdraw_earlier({.name = "cart"}, {});
+  EXPECT_EQ(version_of("web-1"), version);
+  registry.withdraw_earlier({.name = "web"}, {});
+  EXPECT_EQ(app_of("web-1"), "");
 }
 
 TEST_F(PodRegistrationTest, RegisteringAgainWritesNothing) {

@@ -45,6 +45,9 @@ class Registrar {
   virtual void register_instance(const ServiceInstance& instance, rest::CallOptions call) = 0;
   /// Withdraws the announcement.
   virtual void deregister_instance(const ServiceInstance& instance, rest::CallOptions call) = 0;
+  /// Withdraws what an earlier run of the program has left announced under this name, for example
+  /// because its container was restarted in the pod. The default does nothing.
+  virtual void withdraw_earlier(const ServiceInstance& /*instance*/, rest::CallOptions /*call*/) {}
 
   void register_instance(const ServiceInstance& instance) { register_instance(instance, {}); }
   void deregister_instance(const ServiceInstance& instance) { deregister_instance(instance, {}); }

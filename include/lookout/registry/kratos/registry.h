@@ -74,6 +74,9 @@ class Registry : public Registrar, public InformerDiscovery {
   /// Ends any registration of the pod; ignores the instance, as kratos does.
   void deregister_instance(const ServiceInstance& instance, rest::CallOptions call) override;
   Awaitable<void> async_deregister_instance(rest::CallOptions call = {});
+  /// Reads the pod with a patch that changes nothing (a program that registers may have no right to
+  /// read), and deregisters it if it announces an instance of this name.
+  void withdraw_earlier(const ServiceInstance& instance, rest::CallOptions call) override;
 
  private:
   class Known;
