@@ -44,6 +44,8 @@ apiserver::TablePrinter printer_of(const api::Resource& resource, const rest::Cl
 }
 
 constexpr std::size_t kGap = 3;
+/// With the gap, as in kubectl.
+constexpr std::size_t kMinWidth = 6;
 
 /// Removes control characters: cells contain untrusted text from objects.
 Row for_terminal(Row row) {
@@ -59,7 +61,7 @@ void widen(std::vector<std::size_t>& widths, const Row& row) {
 std::string padded(const Row& row, const std::vector<std::size_t>& widths) {
   std::string out;
   for (std::size_t i = 0; i + 1 < row.size(); ++i)
-    out += row[i] + std::string(widths[i] + kGap - width_of(row[i]), ' ');
+    out += row[i] + std::string(std::max(widths[i] + kGap, kMinWidth) - width_of(row[i]), ' ');
   return out + (row.empty() ? "" : row.back()) + "\n";
 }
 

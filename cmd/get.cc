@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "cmd/commands.h"
@@ -11,6 +12,7 @@
 #include "cmd/say.h"
 #include "cmd/selection.h"
 #include "cmd/server_table.h"
+#include "cmd/sorting.h"
 #include "cmd/watch.h"
 #include "lookout/api/status.h"
 
@@ -23,6 +25,10 @@ struct GetFlags {
   OutputFormat format;
   bool shows_managed_fields = false;
   bool watches = false;
+  bool no_headers = false;
+  std::string sort_by;
+  /// Set by check().
+  std::optional<Sorting> sorting;
 };
 
 /// A resource, and the names of objects; without names, a list.
@@ -76,7 +82,9 @@ class Get {
           client_, query.resource, ns_of(query),
           {.with_namespace = query.resource.namespaced && flags_.selection.all_namespaces,
            .with_kind = several,
-           .wide = flags_.format.kind == OutputFormat::Kind::kWideTable});
+           .wide = flags_.format.kind == OutputFormat::Kind::kWideTable,
+           .no_headers = flags_.no_headers,
+           .sorting = flags_.sorting ? &*flags_.sorting : nullptr});
       if (query.names.empty()) {
         attempt([&] {
           table.add_list(flags_.selection.label_selector, flags_.selection.field_selector);
@@ -96,19 +104,36 @@ class Get {
     say("No resources found{}.\n", ns.empty() ? "" : fmt::format(" in {} namespace", ns));
   }
 
+  /// An object and its resource.
+  struct Found {
+    const api::Resource* resource;
+    api::Object object;
+  };
+
+  std::vector<Found> sorted(std::vector<Found> found) const {
+    if (!flags_.sorting) return found;
+    std::vector<SortKey> keys;
+    for (const Found& each : found) keys.push_back(flags_.sorting->key(each.object.body()));
+    std::vector<Found> out;
+    for (const std::size_t i : flags_.sorting->order(keys)) out.push_back(std::move(found[i]));
+    return out;
+  }
+
   std::string objects() {
-    ObjectPrinter printer(flags_.format, flags_.shows_managed_fields);
+    std::vector<Found> found;
     for (const Query& query : queries_) {
       const rest::ResourceClient objects = client_.resource(query.resource, ns_of(query));
       if (query.names.empty()) {
         attempt([&] {
           for (const api::Object& object : flags_.selection.list(objects))
-            printer.add(query.resource, object);
+            found.push_back({&query.resource, object});
         });
       }
       for (const std::string& name : query.names)
-        attempt([&] { printer.add(query.resource, objects.get(name)); });
+        attempt([&] { found.push_back({&query.resource, objects.get(name)}); });
     }
+    ObjectPrinter printer(flags_.format, flags_.shows_managed_fields, flags_.no_headers);
+    for (const Found& each : sorted(std::move(found))) printer.add(*each.resource, each.object);
     if (printer.empty() && !errors_.empty()) return {};
     return printer.text(queries_.size() == 1 && queries_.front().names.size() == 1);
   }
@@ -121,6 +146,17 @@ class Get {
 
 /// Throws CLI::ValidationError.
 void check(GetFlags& flags) {
+  // (Not while the options are parsed: a file may be readable only once.)
+  try {
+    flags.format = OutputFormat::parse(flags.output);
+  } catch (const Error& e) {
+    throw CLI::ValidationError("-o", e.what());
+  }
+  try {
+    if (!flags.sort_by.empty()) flags.sorting.emplace(flags.sort_by);
+  } catch (const Error& e) {
+    throw CLI::ValidationError("--sort-by", e.what());
+  }
   SelectionFlags& selection = flags.selection;
   selection.check();
   if (selection.has_selector() && selection.has_names())
@@ -135,15 +171,6 @@ void check(GetFlags& flags) {
   }
 }
 
-std::string check_output(const std::string& text) {
-  try {
-    OutputFormat::parse(text);
-    return {};
-  } catch (const Error& e) {
-    return e.what();
-  }
-}
-
 }  // namespace
 
 void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action) {
@@ -152,12 +179,17 @@ void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action) {
   flags->selection.add_to(*command)->required();
   command
       ->add_option("-o,--output", flags->output,
-                   "table, wide, json, yaml, name or jsonpath=TEMPLATE")
-      ->check(check_output)
+                   "table, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=SPEC\n"
+                   "or custom-columns-file=FILE")
       ->type_name("FORMAT")
       ->capture_default_str();
   command->add_flag("-w,--watch", flags->watches,
                     "Also show changes, until Ctrl-C (see lookout watch)");
+  command->add_flag("--no-headers", flags->no_headers, "Leave out the names of the columns");
+  command
+      ->add_option("--sort-by", flags->sort_by,
+                   "Sort by the value at a path, such as .metadata.creationTimestamp")
+      ->type_name("PATH");
   command->add_flag("--show-managed-fields", flags->shows_managed_fields,
                     "Show managedFields in json, yaml and jsonpath");
   command->footer(
@@ -166,20 +198,28 @@ void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action) {
       "theirs. A template has paths, \"\\n\" and range ... end in braces, as in kubectl. If one "
       "object "
       "is\n"
-      "not found, the others are still shown, and the exit status is 1.\n\n"
+      "not found, the others are still shown, and the exit status is 1. --sort-by sorts numbers "
+      "and\n"
+      "quantities by their amount, and objects without the value first.\n\n"
       "Examples:\n"
       "  lookout get pods -A -o wide\n"
       "  lookout get pods,services -n shop\n"
       "  lookout get pods/web-1 deploy/web\n"
       "  lookout get deploy -n shop -l 'tier in (front,back)' -o json\n"
       "  lookout get crontabs.stable.example.com my-tab -o yaml\n"
-      "  lookout get pods -o jsonpath='{range .items[*]}{.metadata.name}{\"\\n\"}{end}'");
+      "  lookout get pods -o jsonpath='{range .items[*]}{.metadata.name}{\"\\n\"}{end}'\n"
+      "  lookout get pods -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName --no-headers\n"
+      "  lookout get pods --sort-by=.metadata.creationTimestamp");
   command->callback([flags, &connection, &action] {
-    flags->format = OutputFormat::parse(flags->output);
     check(*flags);
     action = [flags, &connection] {
       if (!flags->watches) return Get(connection, *flags).run();
-      return watch_objects(connection, "", {.selection = flags->selection, .shows_events = false});
+      // As in kubectl.
+      if (flags->sorting) say("lookout: warning: with -w, --sort-by is ignored\n");
+      return watch_objects(connection, "",
+                           {.selection = flags->selection,
+                            .shows_events = false,
+                            .shows_headers = !flags->no_headers});
     };
   });
 }

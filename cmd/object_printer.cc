@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cmd/custom_columns.h"
 #include "cmd/json_path_template.h"
 #include "cmd/object_name.h"
 #include "lookout/api/detail/object_editor.h"
@@ -29,15 +30,31 @@ std::string indented(std::string_view text, std::string_view indent) {
 
 OutputFormat OutputFormat::parse(const std::string& text) {
   constexpr std::string_view kTemplate = "jsonpath=";
+  constexpr std::string_view kColumns = "custom-columns=";
+  constexpr std::string_view kColumnsFile = "custom-columns-file=";
   if (text == "table") return {Kind::kTable};
   if (text == "wide") return {Kind::kWideTable};
   if (text == "json") return {Kind::kJson};
   if (text == "yaml") return {Kind::kYaml};
   if (text == "name") return {Kind::kName};
   if (text == "jsonpath") throw Error("a template is missing: jsonpath={.metadata.name}");
+  if (text == "custom-columns" || text == "custom-columns-file")
+    throw Error("columns are missing: custom-columns=NAME:.metadata.name");
+  if (text.starts_with(kColumns)) {
+    return {.kind = Kind::kColumns,
+            .columns = std::make_shared<const CustomColumns>(
+                CustomColumns::parse(text.substr(kColumns.size())))};
+  }
+  if (text.starts_with(kColumnsFile)) {
+    return {.kind = Kind::kColumns,
+            .columns = std::make_shared<const CustomColumns>(
+                CustomColumns::parse_file(text.substr(kColumnsFile.size())))};
+  }
   if (!text.starts_with(kTemplate)) {
-    throw Error(fmt::format("\"{}\" is not table, wide, json, yaml, name or jsonpath=TEMPLATE",
-                            text.substr(0, text.find('='))));
+    throw Error(
+        fmt::format("\"{}\" is not table, wide, json, yaml, name, jsonpath=TEMPLATE, "
+                    "custom-columns=SPEC or custom-columns-file=FILE",
+                    text.substr(0, text.find('='))));
   }
   return {Kind::kTemplate, std::make_shared<const JsonPathTemplate>(text.substr(kTemplate.size()))};
 }
@@ -46,6 +63,10 @@ void ObjectPrinter::add(const api::Resource& resource, const api::Object& object
   using Kind = OutputFormat::Kind;
   if (format_.kind == Kind::kName) {
     shown_.push_back(name_of(resource, object.name()));
+    return;
+  }
+  if (format_.kind == Kind::kColumns) {
+    rows_.push_back(format_.columns->values(object.body()));
     return;
   }
   const api::Object shown =
@@ -67,6 +88,8 @@ std::string ObjectPrinter::text(bool single) const {
       return single ? shown_.front() : list_yaml();
     case OutputFormat::Kind::kTemplate:
       return by_template(single);
+    case OutputFormat::Kind::kColumns:
+      return by_columns();
     default: {
       std::string out;
       for (const std::string& name : shown_) out += name + "\n";
@@ -102,6 +125,12 @@ std::string ObjectPrinter::by_template(bool single) const {
                                               R"("metadata":{{"resourceVersion":""}}}})",
                                               fmt::join(shown_, ",")));
   return format_.path_template->render(root.body());
+}
+
+std::string ObjectPrinter::by_columns() const {
+  std::vector<Row> all = rows_;
+  if (!no_headers_) all.insert(all.begin(), format_.columns->headers());
+  return align(std::move(all));
 }
 
 }  // namespace lookout::cmd

@@ -32,7 +32,8 @@ std::string ServerTable::path() const {
 }
 
 void ServerTable::add_one(const std::string& name) {
-  add_page(rest::get_json(client_, path() + "/" + base::percent_encode(name), {}, kAccept));
+  const std::string query = options_.sorting == nullptr ? "" : "?includeObject=Object";
+  add_page(rest::get_json(client_, path() + "/" + base::percent_encode(name) + query, {}, kAccept));
 }
 
 void ServerTable::add_list(const std::string& label_selector, const std::string& field_selector) {
@@ -41,6 +42,7 @@ void ServerTable::add_list(const std::string& label_selector, const std::string&
     add_pages(label_selector, field_selector);
   } catch (...) {
     rows_.resize(before);
+    if (options_.sorting != nullptr) keys_.resize(before);
     throw;
   }
 }
@@ -55,6 +57,7 @@ void ServerTable::add_pages(const std::string& label_selector, const std::string
     add("labelSelector", label_selector);
     add("fieldSelector", field_selector);
     add("continue", continue_token);
+    if (options_.sorting != nullptr) add("includeObject", "Object");
     const auto answer = rest::get_json(client_, path() + query, {}, kAccept);
     add_page(answer);
     continue_token = answer["metadata"]["continue"].as_string();
@@ -62,10 +65,17 @@ void ServerTable::add_pages(const std::string& label_selector, const std::string
 }
 
 std::string ServerTable::text() const {
-  std::vector<Row> all{names_};
-  if (options_.with_namespace) all.front().insert(all.front().begin(), "NAMESPACE");
-  all.insert(all.end(), rows_.begin(), rows_.end());
-  return align(all);
+  std::vector<Row> all;
+  if (!options_.no_headers) {
+    all.push_back(names_);
+    if (options_.with_namespace) all.front().insert(all.front().begin(), "NAMESPACE");
+  }
+  if (options_.sorting != nullptr) {
+    for (const std::size_t i : options_.sorting->order(keys_)) all.push_back(rows_[i]);
+  } else {
+    all.insert(all.end(), rows_.begin(), rows_.end());
+  }
+  return align(std::move(all));
 }
 
 void ServerTable::add_page(const api::Object& answer) {
@@ -104,7 +114,7 @@ void ServerTable::add_table(const api::Object& table) {
       if (i < shown_.size() && shown_[i]) cells.push_back(apiserver::cell_text(cell));
       ++i;
     }
-    add_row(std::move(cells), row["object"]["metadata"]["namespace"].as_string());
+    add_row(std::move(cells), row["object"]["metadata"]["namespace"].as_string(), row["object"]);
   }
 }
 
@@ -115,14 +125,15 @@ void ServerTable::add_object(const api::Object& object) {
   }
   add_row(columns_->values(object, std::chrono::floor<std::chrono::microseconds>(
                                        std::chrono::system_clock::now())),
-          object.ns());
+          object.ns(), object.body());
 }
 
-void ServerTable::add_row(Row cells, std::string_view ns) {
+void ServerTable::add_row(Row cells, std::string_view ns, api::Value object) {
   if (options_.with_kind && name_column_ < cells.size())
     cells[name_column_] = name_of(resource_, cells[name_column_]);
   if (options_.with_namespace) cells.emplace(cells.begin(), ns);
   rows_.push_back(std::move(cells));
+  if (options_.sorting != nullptr) keys_.push_back(options_.sorting->key(object));
 }
 
 }  // namespace lookout::cmd

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cmd/columns.h"
+#include "cmd/sorting.h"
 #include "lookout/api/resource.h"
 #include "lookout/rest/client.h"
 
@@ -19,6 +20,9 @@ struct TableOptions {
   bool with_kind = false;
   /// Also shows the columns of wide tables.
   bool wide = false;
+  bool no_headers = false;
+  /// Sorts the rows; may be null.
+  const Sorting* sorting = nullptr;
 };
 
 /// The table that the server returns for application/json;as=Table, which kubectl uses. If the
@@ -37,7 +41,7 @@ class ServerTable {
 
   /// Without the header.
   const std::vector<Row>& rows() const { return rows_; }
-  /// Aligned, with the header.
+  /// Aligned, with the header unless the options say otherwise. Throws Error if the rows cannot be sorted.
   std::string text() const;
 
  private:
@@ -46,7 +50,7 @@ class ServerTable {
   void add_page(const api::Object& answer);
   void add_table(const api::Object& table);
   void add_object(const api::Object& object);
-  void add_row(Row cells, std::string_view ns);
+  void add_row(Row cells, std::string_view ns, api::Value object);
 
   const rest::Client& client_;
   api::Resource resource_;
@@ -58,6 +62,8 @@ class ServerTable {
   /// The shown column with the names of objects.
   std::size_t name_column_ = 0;
   std::vector<Row> rows_;
+  /// Of each row, if they are sorted.
+  std::vector<SortKey> keys_;
   /// For a server without tables; created when needed.
   std::optional<Columns> columns_;
 };

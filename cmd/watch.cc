@@ -25,18 +25,20 @@ namespace {
 /// Prints a handler's notifications. Called on the handler's threads, one call at a time.
 class EventPrinter {
  public:
-  EventPrinter(Columns columns, bool json, bool with_namespace, bool with_events)
+  EventPrinter(Columns columns, bool json, bool with_namespace, const WatchFlags& flags)
       : columns_(std::move(columns)),
         json_(json),
         with_namespace_(with_namespace),
-        with_events_(with_events) {
+        with_events_(flags.shows_events) {
     // A large buffer: it is flushed when no more lines are queued.
     std::setvbuf(stdout, nullptr, _IOFBF, 1 << 16);
     if (!json_) {
       Row names = columns_.names();
       if (with_namespace_) names.insert(names.begin(), "NAMESPACE");
       if (with_events_) names.insert(names.begin(), "EVENT");
-      write(table_.line(names));
+      // (The line sets the widths of the columns.)
+      const std::string line = table_.line(std::move(names));
+      if (flags.shows_headers) write(line);
     }
   }
 
@@ -123,7 +125,7 @@ int watch_objects(const ConnectionFlags& connection, const std::string& metrics_
 
   const bool json = flags.output == "json";
   EventPrinter printer(json ? Columns(resource) : Columns(resource, client), json,
-                       resource.namespaced && flags.selection.all_namespaces, flags.shows_events);
+                       resource.namespaced && flags.selection.all_namespaces, flags);
   informer::SharedInformerFactory factory(client, options);
   const auto informer = factory.for_resource(resource);
   std::optional<MetricsServer> metrics;

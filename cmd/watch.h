@@ -16,6 +16,8 @@ struct WatchFlags {
   bool exit_after_sync = false;
   /// Whether a table shows the types of events, and that the existing objects are complete.
   bool shows_events = true;
+  /// Whether a table begins with the names of its columns.
+  bool shows_headers = true;
 };
 
 /// Prints the existing objects of one resource and then changes, until a signal. Returns the exit status.

@@ -181,6 +181,105 @@ TEST_F(Get, ShowsATemplate) {
   EXPECT_EQ(lookout({"get", "secrets", "-o", "jsonpath={.items}"}).output, "[]");
 }
 
+TEST_F(Get, LeavesOutHeaders) {
+  EXPECT_THAT(lookout({"get", "pods", "api", "--no-headers"}).output,
+              MatchesRegex("api   0/1   Pending   0     [0-9]+s\n"));
+  EXPECT_THAT(test::lines(lookout({"get", "pods", "-A", "--no-headers"}).output),
+              ElementsAre(MatchesRegex("default +api .*"), MatchesRegex("default +web-1 .*"),
+                          MatchesRegex("default +web-2 .*"), MatchesRegex("kube-system +dns .*")));
+  EXPECT_EQ(lookout({"get", "secrets", "--no-headers"}).errors,
+            "No resources found in default namespace.\n");
+}
+
+TEST_F(Get, ShowsCustomColumns) {
+  const auto columns = [&](const std::string& spec, const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments{"get", "pods", "-o", "custom-columns=" + spec};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const auto result = lookout(arguments);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    return result.output;
+  };
+  // The expectations are what kubectl prints.
+  EXPECT_EQ(columns("NAME:.metadata.name,Tier:{.metadata.labels.tier},N:spec.nodeName", {}),
+            "NAME    Tier     N\n"
+            "api     <none>   node-1\n"
+            "web-1   front    node-1\n"
+            "web-2   back     node-2\n");
+  EXPECT_EQ(columns("A:.kind,B:.metadata.labels,C:.spec.containers[*]['name'],D:.spec.containers",
+                    {"web-1", "--no-headers"})
+                .substr(0, 46),
+            "Pod   map[app:web tier:front]   main   [map[im");
+  EXPECT_EQ(columns("A:.spec.terminationGracePeriodSeconds,B:.kind", {"api"}),
+            "A     B\n0     Pod\n");
+  EXPECT_EQ(columns("NAME:.metadata.name", {"-l", "app=none"}), "NAME\n");
+  EXPECT_EQ(lookout({"get", "pods/api", "ns/default", "-o=custom-columns=K:.kind,N:.metadata.name"})
+                .output,
+            "K           N\nPod         api\nNamespace   default\n");
+}
+
+TEST_F(Get, ReadsCustomColumnsFromAFile) {
+  const std::string file = (environment_.home() / "columns").string();
+  test::write_file(file, "NAME          NODE\nmetadata.name {.spec.nodeName}\n");
+  EXPECT_EQ(lookout({"get", "pods", "web-2", "-o", "custom-columns-file=" + file}).output,
+            "NAME    NODE\nweb-2   node-2\n");
+  test::write_file(file, "NAME NODE\nmetadata.name\n");
+  const auto uneven = lookout({"get", "pods", "-o", "custom-columns-file=" + file});
+  EXPECT_EQ(uneven.status, 2);
+  EXPECT_THAT(uneven.errors, HasSubstr("has 2 headers, but 1 paths"));
+  test::write_file(file, "NAME NODE\n");
+  EXPECT_THAT(lookout({"get", "pods", "-o", "custom-columns-file=" + file}).errors,
+              HasSubstr("needs a line of headers and a line of paths"));
+}
+
+TEST_F(Get, SortsByAPath) {
+  const auto map = [&](const std::string& name, const std::string& annotations) {
+    create("configmaps", "default",
+           R"({"metadata":{"name":")" + name + R"(","annotations":{)" + annotations + "}}}");
+  };
+  map("c10", R"("size":"1Gi","rank":"b")");
+  map("c9", R"("size":"900Mi","rank":"a")");
+  map("c2", R"("rank":"c")");
+  const auto names = [&](const std::string& path, const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments{"get", "cm", "--sort-by", path};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const auto result = lookout(arguments);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    std::string out;
+    for (const std::string& line : test::lines(result.output))
+      out += line.substr(0, line.find(' ')) + " ";
+    return out;
+  };
+  // The server's table, and objects.
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--no-headers"},
+        {"--no-headers", "-o", "custom-columns=NAME:.metadata.name"},
+        {"-o", "jsonpath={range .items[*]}{.metadata.name}{'\\n'}{end}"}}) {
+    EXPECT_EQ(names(".metadata.name", flags), "c2 c9 c10 ");
+    EXPECT_EQ(names("{.metadata.annotations.size}", flags), "c2 c9 c10 ");
+    EXPECT_EQ(names("metadata.annotations.rank", flags), "c9 c10 c2 ");
+  }
+  for (const char* const format : {"table", "name"}) {
+    const auto none = lookout({"get", "cm", "--sort-by", ".nothing", "-o", format});
+    EXPECT_EQ(none.status, 1);
+    EXPECT_EQ(none.output, "");
+    EXPECT_EQ(none.errors, "lookout: --sort-by: no object has .nothing\n");
+    EXPECT_EQ(lookout({"get", "cm", "--sort-by", ".metadata", "-o", format}).errors,
+              "lookout: --sort-by: .metadata has values that cannot be sorted\n");
+  }
+  EXPECT_EQ(lookout({"get", "secrets", "--sort-by", ".metadata.name"}).status, 0);
+}
+
+TEST_F(Get, SortsNumbersAndTimes) {
+  for (const auto& [name, port] : {std::pair{"a", "10"}, {"b", "9"}, {"c", "100"}}) {
+    create("services", "default",
+           R"({"metadata":{"name":")" + std::string(name) + R"("},"spec":{"ports":[{"port":)" +
+               port + "}]}}");
+  }
+  EXPECT_EQ(lookout({"get", "svc", "--sort-by=.spec.ports[0].port", "-o", "name"}).output,
+            "service/b\nservice/a\nservice/c\n");
+  EXPECT_EQ(lookout({"get", "svc", "--sort-by=.metadata.creationTimestamp"}).status, 0);
+}
+
 TEST_F(Get, ShowsJson) {
   const auto one = lookout({"get", "pods", "web-1", "-o", "json"});
   EXPECT_EQ(one.status, 0) << one.errors;

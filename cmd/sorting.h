@@ -1,0 +1,49 @@
+// The order of `lookout get --sort-by=PATH`.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/api/detail/json_path.h"
+#include "lookout/api/quantity.h"
+#include "lookout/api/value.h"
+
+namespace lookout::cmd {
+
+/// What an object is sorted by. Without a number and a text: absent, or of a type without an order.
+struct SortKey {
+  std::optional<double> number = {};
+  std::optional<std::string> text = {};
+  /// The text, if it is a quantity.
+  std::optional<api::Quantity> quantity = {};
+  bool unsortable = false;
+
+  bool absent() const { return !number && !text && !unsortable; }
+};
+
+/// Whether `a` comes before `b`: numbers within the texts count as numbers (Go's sortorder.NaturalLess).
+bool natural_less(std::string_view a, std::string_view b);
+
+/// Sorts objects by the first value at a path, as kubectl does: numbers and quantities by their amount,
+/// other texts naturally, and objects without the value first. Immutable.
+class Sorting {
+ public:
+  /// Throws Error if the text is not a path.
+  explicit Sorting(const std::string& path);
+
+  SortKey key(api::Value root) const;
+  /// The indices of the keys in their order. Equal ones keep theirs. Throws Error if no object has the value,
+  /// or if values cannot be compared.
+  std::vector<std::size_t> order(const std::vector<SortKey>& keys) const;
+
+ private:
+  bool less(const SortKey& a, const SortKey& b) const;
+
+  std::string text_;
+  api::detail::JsonPath path_;
+};
+
+}  // namespace lookout::cmd
