@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lookout/api/detail/go_text.h"
+#include "lookout/base/error.h"
 
 namespace lookout::api::detail {
 
@@ -62,13 +63,37 @@ class JsonPath::Parser {
       return true;
     }
     if (take("?(")) return parse_filter(steps);
-    if (more() && (text_[at_] == '\'' || text_[at_] == '"')) {
+    std::vector<std::vector<Step>> choices;
+    do {
+      spaces();
+      if (!parse_choice(choices.emplace_back())) return false;
+      spaces();
+    } while (take(","));
+    if (!take("]")) return false;
+    if (choices.size() == 1) {
+      steps.push_back(std::move(choices.front().front()));
+    } else {
       Step step;
-      if (!parse_quoted(step.name) || !take("]")) return false;
+      step.kind = Step::Kind::kUnion;
+      step.choices = std::move(choices);
       steps.push_back(std::move(step));
-      return true;
     }
-    return parse_slice(steps);
+    return true;
+  }
+
+  /// A quoted name, or an index or a slice.
+  bool parse_choice(std::vector<Step>& steps) {
+    if (!more() || (text_[at_] != '\'' && text_[at_] != '"')) return parse_slice(steps);
+    const std::size_t begin = at_ + 1;
+    Step step;
+    if (!parse_quoted(step.name)) return false;
+    // As in kubectl, 'metadata.name' is a path.
+    const std::string path = "." + std::string(text_.substr(begin, at_ - 1 - begin));
+    std::vector<Step> inner;
+    if (step.name.find('.') != std::string::npos && Parser(path).parse(inner))
+      step.choices.push_back(std::move(inner));
+    steps.push_back(std::move(step));
+    return true;
   }
 
   bool parse_quoted(std::string& out) {
@@ -94,7 +119,8 @@ class JsonPath::Parser {
     Step step;
     step.kind = Step::Kind::kSlice;
     if (!parse_number(step.begin)) return false;
-    if (take("]")) {
+    if (!more()) return false;
+    if (text_[at_] != ':') {
       if (!step.begin) return false;
       step.single = true;
       steps.push_back(std::move(step));
@@ -104,7 +130,7 @@ class JsonPath::Parser {
     if (!take(":") || !parse_number(step.end)) return false;
     if (take(":") && !parse_number(stride)) return false;
     step.stride = stride.value_or(1);
-    if (step.stride <= 0 || !take("]")) return false;
+    if (step.stride <= 0) return false;
     steps.push_back(std::move(step));
     return true;
   }
@@ -170,12 +196,7 @@ std::string scalar_text(Value value) {
 }  // namespace
 
 bool JsonPath::passes(const Step& step, Value value) {
-  std::vector<Value> found{value};
-  for (const Step& next : step.left) {
-    std::vector<Value> further;
-    for (const Value one : found) apply(next, one, further);
-    found = std::move(further);
-  }
+  const std::vector<Value> found = walk(step.left, {value}, false);
   if (step.comparison.empty()) return !found.empty();
   if (found.size() != 1) return false;
   const Value left = found.front();
@@ -201,7 +222,17 @@ bool JsonPath::passes(const Step& step, Value value) {
 void JsonPath::apply(const Step& step, Value value, std::vector<Value>& out) {
   switch (step.kind) {
     case Step::Kind::kMember:
-      if (const Value member = value[step.name]; member.exists()) out.push_back(member);
+      if (const Value member = value[step.name]; member.exists()) {
+        out.push_back(member);
+      } else {
+        for (const auto& path : step.choices) {
+          const std::vector<Value> found = walk(path, {value}, false);
+          out.insert(out.end(), found.begin(), found.end());
+        }
+      }
+      return;
+    case Step::Kind::kUnion:
+      // (See walk.)
       return;
     case Step::Kind::kWildcard:
       for (const auto& [name, member] : value.members()) out.push_back(member);
@@ -232,14 +263,53 @@ void JsonPath::apply(const Step& step, Value value, std::vector<Value>& out) {
   }
 }
 
-std::vector<Value> JsonPath::find(Value root) const {
-  std::vector<Value> found{root};
-  for (const Step& step : steps_) {
+std::vector<Value> JsonPath::walk(const std::vector<Step>& steps, std::vector<Value> from,
+                                  bool in_bounds) {
+  for (const Step& step : steps) {
     std::vector<Value> further;
-    for (const Value value : found) apply(step, value, further);
-    found = std::move(further);
+    if (step.kind == Step::Kind::kUnion) {
+      // As in kubectl: the first choice of all values, then the second.
+      for (const auto& choice : step.choices) {
+        const std::vector<Value> found = walk(choice, from, in_bounds);
+        further.insert(further.end(), found.begin(), found.end());
+      }
+    } else {
+      for (const Value value : from) {
+        if (in_bounds) check_bounds(step, value);
+        apply(step, value, further);
+      }
+    }
+    from = std::move(further);
   }
-  return found;
+  return from;
 }
+
+void JsonPath::check_bounds(const Step& step, Value value) {
+  if (step.kind != Step::Kind::kSlice || !value.is_array()) return;
+  const auto size = static_cast<std::int64_t>(value.size());
+  const auto from_end = [&](std::int64_t at) { return at < 0 ? at + size : at; };
+  const auto fail = [&](std::int64_t at) {
+    throw Error("array index out of bounds: index " + std::to_string(at) + ", length " +
+                std::to_string(size));
+  };
+  const std::int64_t begin = from_end(step.begin.value_or(0));
+  if (step.single) {
+    if (begin < 0 || begin >= size) fail(begin);
+    return;
+  }
+  const std::int64_t end = from_end(step.end.value_or(size));
+  // As in kubectl, an empty slice may be anywhere.
+  if (begin == end) return;
+  if (begin < 0 || begin >= size) fail(begin);
+  if (end < 0 || end > size) fail(end - 1);
+  if (begin > end) {
+    throw Error("starting index " + std::to_string(begin) + " is greater than ending index " +
+                std::to_string(end));
+  }
+}
+
+std::vector<Value> JsonPath::find(Value root) const { return walk(steps_, {root}, false); }
+
+std::vector<Value> JsonPath::find_in_bounds(Value root) const { return walk(steps_, {root}, true); }
 
 }  // namespace lookout::api::detail

@@ -91,7 +91,7 @@ CustomColumns CustomColumns::parse_file(const std::string& file) {
 Row CustomColumns::values(api::Value root) const {
   Row out;
   for (const api::detail::JsonPath& path : paths_) {
-    const std::vector<api::Value> found = path.find(root);
+    const std::vector<api::Value> found = path.find_in_bounds(root);
     std::string cell = found.empty() ? "<none>" : "";
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (i > 0) cell += ',';

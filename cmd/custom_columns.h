@@ -25,6 +25,7 @@ class CustomColumns {
 
   const Row& headers() const { return headers_; }
   /// "<none>" for an absent value; several values of a path are separated by commas.
+  /// Throws Error if an index is out of bounds.
   Row values(api::Value root) const;
 
  private:

@@ -132,7 +132,7 @@ void JsonPathTemplate::render(const std::vector<Part>& parts, api::Value root, s
     out += part.text;
     if (!part.path) continue;
     bool first = true;
-    for (const api::Value value : part.path->find(root)) {
+    for (const api::Value value : part.path->find_in_bounds(root)) {
       if (part.is_loop) {
         render(part.body, value, out);
         continue;

@@ -51,7 +51,7 @@ bool natural_less(std::string_view a, std::string_view b) {
 Sorting::Sorting(const std::string& path) : text_(path), path_(relaxed_path(path)) {}
 
 SortKey Sorting::key(api::Value root) const {
-  const std::vector<api::Value> found = path_.find(root);
+  const std::vector<api::Value> found = path_.find_in_bounds(root);
   if (found.empty() || found.front().is_null()) return {};
   const api::Value value = found.front();
   if (value.is_number()) return {.number = value.as_double()};

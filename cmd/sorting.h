@@ -34,6 +34,7 @@ class Sorting {
   /// Throws Error if the text is not a path.
   explicit Sorting(const std::string& path);
 
+  /// Throws Error if an index is out of bounds.
   SortKey key(api::Value root) const;
   /// The indices of the keys in their order. Equal ones keep theirs. Throws Error if no object has the value,
   /// or if values cannot be compared.

@@ -181,6 +181,18 @@ TEST_F(Get, ShowsATemplate) {
   EXPECT_EQ(lookout({"get", "secrets", "-o", "jsonpath={.items}"}).output, "[]");
 }
 
+TEST_F(Get, RefusesAnIndexOutOfBounds) {
+  const auto result = lookout({"get", "pods", "-o", "jsonpath={.kind}{.items[5].kind}"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.output, "");
+  EXPECT_EQ(result.errors, "lookout: array index out of bounds: index 5, length 3\n");
+  EXPECT_EQ(lookout({"get", "pods", "-o",
+                     "jsonpath={.items[0]['metadata.name','spec.nodeName']} "
+                     "{.items[0,2].metadata.name}"})
+                .output,
+            "api node-1 api web-2");
+}
+
 TEST_F(Get, LeavesOutHeaders) {
   EXPECT_THAT(lookout({"get", "pods", "api", "--no-headers"}).output,
               MatchesRegex("api   0/1   Pending   0     [0-9]+s\n"));

@@ -35,9 +35,29 @@ INSTANTIATE_TEST_SUITE_P(
         TemplateCase{"{.items[?(@.name==\"b\")].ports[0]}", "80"},
         TemplateCase{"{.items[?(@.name=='}')].name}", ""}, TemplateCase{"{.nothing}", ""},
         TemplateCase{"{range .items[*]}{.name}={.ports[*]}{\"\\n\"}{end}.", "a=\nb=80 81\n."},
-        TemplateCase{"{range .items[*]}{.name};", "a;b;"},
+        TemplateCase{"{.items[0]['name','labels']}", R"(a {"x.y":"1"})"},
+        TemplateCase{"{.items[0,1].name} {['kind','n']}", "a b List 3"},
+        TemplateCase{"{.items[1:1]}", ""}, TemplateCase{"{range .items[*]}{.name};", "a;b;"},
         TemplateCase{"{range .nothing[*]}{.name}{end}.", "."},
         TemplateCase{"{range .items[*]}{range .ports[*]}<{@}>{end}{end}", "<80><81>"}));
+
+TEST(TemplateBounds, AreErrorsAsInKubectl) {
+  const auto root = api::Object::parse(R"({"kind":"List","items":[{"a":1},{"a":2}]})");
+  const auto error_of = [&](const char* text) -> std::string {
+    try {
+      return "none: " + JsonPathTemplate(text).render(root.body());
+    } catch (const Error& e) {
+      return e.what();
+    }
+  };
+  EXPECT_EQ(error_of("{.items[5]}"), "array index out of bounds: index 5, length 2");
+  EXPECT_EQ(error_of("{.items[-3].a}"), "array index out of bounds: index -1, length 2");
+  EXPECT_EQ(error_of("{.items[0,2]}"), "array index out of bounds: index 2, length 2");
+  EXPECT_EQ(error_of("{.items[0:3]}"), "array index out of bounds: index 2, length 2");
+  EXPECT_EQ(error_of("{.items[1:0]}"), "starting index 1 is greater than ending index 0");
+  EXPECT_EQ(error_of("{.items[-2:].a}"), "none: 1 2");
+  EXPECT_EQ(error_of("{.nothing[5]}"), "none: ");
+}
 
 class WrongTemplates : public testing::TestWithParam<TemplateCase> {};
 

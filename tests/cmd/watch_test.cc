@@ -94,6 +94,19 @@ TEST_F(Watch, GetFollowsObjectsWithoutEvents) {
                                      MatchesRegex("web +0/1 +Terminating +0 +[0-9]+s")));
 }
 
+TEST_F(Watch, GetLeavesOutHeaders) {
+  log_ = dir_ / "log";
+  process_.emplace(environment_.start(
+      test::lookout_program(),
+      {"--server", server_.url(), "get", "pods", "web", "-w", "--no-headers", "--sort-by=.kind"},
+      log_));
+  ASSERT_TRUE(says("Pending"));
+  process_->signal(SIGTERM);
+  EXPECT_EQ(process_->wait(), 0);
+  EXPECT_THAT(printed(), ElementsAre("lookout: warning: with -w, --sort-by is ignored",
+                                     MatchesRegex("web +0/1 +Pending +0 +[0-9]+s")));
+}
+
 TEST_F(Watch, EndsWithItsTerminal) {
   watch({"pods"});
   ASSERT_TRUE(says("SYNCED\n"));

@@ -11,7 +11,7 @@
 
 namespace lookout::api::detail {
 
-/// A path such as `.spec.replicas`, `.metadata.labels['a\.b']`, `.spec.hosts[*].name` or
+/// A path such as `.spec.replicas`, `.metadata.labels['a\.b']`, `.spec.hosts[*].name`, `['a.b','c']` or
 /// `.status.conditions[?(@.type=="Ready")].status` (k8s.io/client-go/util/jsonpath without the
 /// template language around it). Immutable.
 class JsonPath {
@@ -21,10 +21,12 @@ class JsonPath {
 
   /// The values at the path, in order; empty if there are none.
   std::vector<Value> find(Value root) const;
+  /// The same for kubectl's templates: throws Error if an index is out of the bounds of its array.
+  std::vector<Value> find_in_bounds(Value root) const;
 
  private:
   struct Step {
-    enum class Kind { kMember, kWildcard, kSlice, kFilter, kDescend };
+    enum class Kind { kMember, kWildcard, kSlice, kFilter, kDescend, kUnion };
     Kind kind = Kind::kMember;
     std::string name = {};
     // A slice, as in Go: an index is a slice of one.
@@ -37,11 +39,16 @@ class JsonPath {
     std::string comparison = {};
     std::string right = {};
     bool right_is_text = false;
+    // The paths of a union. A quoted member has one, too: its name as a path, if it is none as a whole.
+    std::vector<std::vector<Step>> choices = {};
   };
 
   class Parser;
 
   static void apply(const Step& step, Value value, std::vector<Value>& out);
+  static std::vector<Value> walk(const std::vector<Step>& steps, std::vector<Value> from,
+                                 bool in_bounds);
+  static void check_bounds(const Step& step, Value value);
   static bool passes(const Step& step, Value value);
 
   std::vector<Step> steps_;
