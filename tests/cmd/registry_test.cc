@@ -69,8 +69,8 @@ TEST_F(RegistryCmd, RegistersFindsAndDeregistersAKratosService) {
             "web       2           1       v3.5.0     zone-a\n");
   result = registry({"get", "web"});
   EXPECT_EQ(result.output,
-            "POD             ID   VERSION   ZONE     READY   ENDPOINTS            METADATA\n"
-            "default/web-1   1    v3.5.0    zone-a   true    http://10.0.0.1:80   weight=5\n");
+            "POD             ID    VERSION   ZONE     READY   ENDPOINTS            METADATA\n"
+            "default/web-1   1     v3.5.0    zone-a   true    http://10.0.0.1:80   weight=5\n");
   EXPECT_THAT(registry({"get", "web", "--include-unready"}).output,
               HasSubstr("default/web-2   <none>   <none>    zone-a   false   TCP://10.0.0.2:80"));
 
