@@ -1,15 +1,15 @@
 #include "cmd/custom_columns.h"
 
 #include <fmt/format.h>
+#include <rapidjson/document.h>
 
 #include <algorithm>
 #include <fstream>
-#include <functional>
-#include <map>
 #include <optional>
 #include <sstream>
 #include <utility>
 
+#include "lookout/api/detail/go_values.h"
 #include "lookout/base/error.h"
 
 namespace lookout::cmd {
@@ -17,23 +17,10 @@ namespace {
 
 /// A value as Go's fmt.Sprint writes it.
 std::string go_text_of(api::Value value) {
-  if (value.is_null()) return "<nil>";
-  if (value.is_string()) return std::string(value.as_string());
-  std::string out;
-  if (value.is_array()) {
-    for (const api::Value element : value.elements())
-      out += (out.empty() ? "" : " ") + go_text_of(element);
-    return "[" + out + "]";
-  }
-  if (value.is_object()) {
-    std::map<std::string, std::string, std::less<>> sorted;
-    for (const auto& [name, member] : value.members())
-      sorted.emplace(std::string(name), go_text_of(member));
-    for (const auto& [name, text] : sorted)
-      out += fmt::format("{}{}:{}", out.empty() ? "" : " ", name, text);
-    return "map[" + out + "]";
-  }
-  return value.to_json();
+  const std::string json = value.to_json();
+  rapidjson::Document document;
+  document.Parse<rapidjson::kParseIterativeFlag>(json.data(), json.size());
+  return api::detail::print_value(document);
 }
 
 std::vector<std::string> words_of(const std::string& line) {

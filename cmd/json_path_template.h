@@ -19,8 +19,8 @@ class JsonPathTemplate {
   explicit JsonPathTemplate(std::string_view text);
 
   /// Texts and numbers appear as they are, other values in JSON, several values of a path with blanks
-  /// between them, and absent ones not at all. Throws Error
-  /// if an index is out of bounds.
+  /// between them, and absent ones not at all. Throws Error if an index is out of
+  /// bounds.
   std::string render(api::Value root) const;
 
  private:
