@@ -63,19 +63,22 @@ SortKey Sorting::key(api::Value root) const {
 std::vector<std::size_t> Sorting::order(const std::vector<SortKey>& keys) const {
   if (!keys.empty() && std::ranges::all_of(keys, &SortKey::absent))
     throw Error(fmt::format("--sort-by: no object has {}", text_));
+  // (kubectl decides for each pair. Then 9, 10 and 9a have no order.)
+  const bool by_quantity =
+      std::ranges::all_of(keys, [](const SortKey& key) { return !key.text || key.quantity; });
   std::vector<std::size_t> out(keys.size());
   std::iota(out.begin(), out.end(), std::size_t{0});
-  std::ranges::stable_sort(out,
-                           [&](std::size_t a, std::size_t b) { return less(keys[a], keys[b]); });
+  std::ranges::stable_sort(
+      out, [&](std::size_t a, std::size_t b) { return less(keys[a], keys[b], by_quantity); });
   return out;
 }
 
-bool Sorting::less(const SortKey& a, const SortKey& b) const {
+bool Sorting::less(const SortKey& a, const SortKey& b, bool by_quantity) const {
   if (a.absent() || b.absent()) return a.absent() && !b.absent();
   if (a.number && b.number) return *a.number < *b.number;
   if (!a.text || !b.text)
     throw Error(fmt::format("--sort-by: {} has values that cannot be sorted", text_));
-  return a.quantity && b.quantity ? *a.quantity < *b.quantity : natural_less(*a.text, *b.text);
+  return by_quantity ? *a.quantity < *b.quantity : natural_less(*a.text, *b.text);
 }
 
 }  // namespace lookout::cmd

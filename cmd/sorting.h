@@ -13,12 +13,13 @@
 
 namespace lookout::cmd {
 
-/// What an object is sorted by. Without a number and a text: absent, or of a type without an order.
+/// The value that an object is sorted by: a number or a text. An object that lacks the value has neither.
 struct SortKey {
   std::optional<double> number = {};
   std::optional<std::string> text = {};
   /// The text, if it is a quantity.
   std::optional<api::Quantity> quantity = {};
+  /// The value has another type, such as a list.
   bool unsortable = false;
 
   bool absent() const { return !number && !text && !unsortable; }
@@ -27,8 +28,8 @@ struct SortKey {
 /// Whether `a` comes before `b`: numbers within the texts count as numbers (Go's sortorder.NaturalLess).
 bool natural_less(std::string_view a, std::string_view b);
 
-/// Sorts objects by the first value at a path, as kubectl does: numbers and quantities by their amount,
-/// other texts naturally, and objects without the value first. Immutable.
+/// Sorts objects by the first value at a path, as kubectl does: numbers by their amount, texts, too, if all
+/// are quantities, and otherwise naturally; objects without the value come first. Immutable.
 class Sorting {
  public:
   /// Throws Error if the text is not a path.
@@ -41,7 +42,7 @@ class Sorting {
   std::vector<std::size_t> order(const std::vector<SortKey>& keys) const;
 
  private:
-  bool less(const SortKey& a, const SortKey& b) const;
+  bool less(const SortKey& a, const SortKey& b, bool by_quantity) const;
 
   std::string text_;
   api::detail::JsonPath path_;

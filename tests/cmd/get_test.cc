@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cmd/custom_columns.h"
+#include "cmd/sorting.h"
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/symbols.h"
 #include "tests/cmd/cmd_fixture.h"
@@ -201,6 +203,27 @@ TEST_F(Get, LeavesOutHeaders) {
                           MatchesRegex("default +web-2 .*"), MatchesRegex("kube-system +dns .*")));
   EXPECT_EQ(lookout({"get", "secrets", "--no-headers"}).errors,
             "No resources found in default namespace.\n");
+}
+
+TEST(CustomColumns, ShowValuesAsGoDoes) {
+  const auto object =
+      api::Object::parse(R"({"kind":"X","args":["","a"],"size":1.5,"map":{"b":1,"a":[true]}})");
+  EXPECT_THAT(CustomColumns::parse("A:.args,S:.size,M:.map").values(object.body()),
+              ElementsAre("[ a]", "1.5", "map[a:[true] b:1]"));
+}
+
+TEST(Sorting, ComparesQuantitiesOnlyIfAllTextsAreQuantities) {
+  const Sorting sorting(".v");
+  const auto order = [&](const std::vector<std::string>& values) {
+    std::vector<SortKey> keys;
+    for (const std::string& value : values) {
+      const auto object = api::Object::parse(R"({"v":")" + value + R"("})");
+      keys.push_back(sorting.key(object.body()));
+    }
+    return sorting.order(keys);
+  };
+  EXPECT_THAT(order({"1Gi", "2Mi"}), ElementsAre(1, 0));
+  EXPECT_THAT(order({"1Gi", "2Mi", "web"}), ElementsAre(0, 1, 2));
 }
 
 TEST_F(Get, ShowsCustomColumns) {
