@@ -331,6 +331,7 @@ std::shared_ptr<PriorityQueue> make_queue(const ControllerOptions& options,
   out.loop = environment.client.shared_loop();
   out.clock = clock;
   out.rate_limiter = options.rate_limiter;
+  out.debounce = options.debounce;
   return std::make_shared<PriorityQueue>(std::move(out));
 }
 

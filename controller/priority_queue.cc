@@ -25,6 +25,8 @@ constexpr std::size_t kMaxPriorityLabels = 25;
 constexpr const char* kOtherPriorities = "exceeded_cardinality_limit";
 /// The number of empty priority lists to keep for reuse.
 constexpr std::size_t kMaxEmptyLevels = 8;
+/// Events delay a request for at most this many debounce periods.
+constexpr int kMaxDebouncePeriods = 10;
 
 }  // namespace
 
@@ -46,10 +48,13 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     });
   }
 
+  /// `retry`: the request is not for an event.
   void add(const Request& request, Clock::Duration delay, int priority, bool retry) {
+    const bool debounced = !retry && options_.debounce > Clock::Duration::zero();
+    if (debounced) delay = options_.debounce;
     const auto now = options_.clock->now();
     const bool later = delay > Clock::Duration::zero();
-    const auto time = later ? end_of_delay(now, delay) : now;
+    auto time = later ? end_of_delay(now, delay) : now;
     bool ready = false;
     bool wake = false;
     {
@@ -64,16 +69,24 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
         entry.pending = true;
         entry.priority = priority;
         entry.time = time;
+        entry.latest =
+            debounced ? end_of_delay(now, kMaxDebouncePeriods * Clock::limited(delay)) : time;
         entry.since = now;
         entry.due = !later;
         place(entry);
       } else {
+        if (debounced) {
+          time = std::min(time, entry.latest);
+        } else {
+          entry.latest = std::min(entry.latest, time);
+        }
         const bool raised = priority > entry.priority;
-        const bool earlier = !entry.due && (!later || time < entry.time);
-        if (!raised && !earlier) return;
+        const bool moved =
+            !entry.due && (!later || time < entry.time || (debounced && time != entry.time));
+        if (!raised && !moved) return;
         unplace(entry);
         entry.priority = std::max(entry.priority, priority);
-        if (earlier) {
+        if (moved) {
           entry.time = time;
           entry.due = !later;
           if (entry.due) entry.since = now;
@@ -229,7 +242,8 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     Level* level = nullptr;  // its level, if it is ready
     int priority = 0;
     Clock::TimePoint time{};
-    Clock::TimePoint since{};  // when it became due
+    Clock::TimePoint latest{};  // further events delay it no longer than this
+    Clock::TimePoint since{};   // when it became due
     Clock::TimePoint work_began{};
     std::uint64_t place = 0;  // order among entries with the same time
     Hook turn;                // in a level or, later, in working_

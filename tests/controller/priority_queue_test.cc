@@ -526,5 +526,77 @@ TEST_F(PriorityQueueTest, ARequestIsNeverProcessedConcurrently) {
   EXPECT_GE(given, kRequests);
 }
 
+// --- with a debounce period
+
+class PriorityQueueDebounceTest : public PriorityQueueTest {
+ protected:
+  std::unique_ptr<PriorityQueue> debounced() const {
+    PriorityQueueOptions out = options();
+    out.debounce = 10s;
+    return std::make_unique<PriorityQueue>(std::move(out));
+  }
+};
+
+TEST_F(PriorityQueueDebounceTest, ARequestWaitsForThePeriod) {
+  const auto queue = debounced();
+  queue->add(named("a"));
+  EXPECT_EQ(queue->size(), 0u);
+  clock_->advance(9s);
+  EXPECT_EQ(next(*queue), "nothing");
+  EXPECT_EQ(next_after(*queue, 1s), "a");
+}
+
+TEST_F(PriorityQueueDebounceTest, AnEventRestartsThePeriod) {
+  const auto queue = debounced();
+  queue->add(named("a"), kLowPriority);
+  queue->add(named("b"));
+  clock_->advance(6s);
+  queue->add(named("a"), 1);
+  EXPECT_EQ(next_after(*queue, 4s), "b");
+  EXPECT_EQ(next(*queue), "nothing");
+  ASSERT_TRUE(advance_until_ready(*queue, 6s));
+  const auto item = queue->try_get();
+  ASSERT_TRUE(item);
+  EXPECT_EQ(item->request.name, "a");
+  EXPECT_EQ(item->priority, 1);
+  queue->done(item->request);
+  EXPECT_EQ(next(*queue), "nothing");
+}
+
+TEST_F(PriorityQueueDebounceTest, EventsThatNeverPauseDelayARequestForTenPeriods) {
+  const auto queue = debounced();
+  for (int i = 0; i < 19; ++i) {
+    queue->add(named("a"));
+    EXPECT_EQ(next(*queue), "nothing");
+    clock_->advance(5s);
+  }
+  queue->add(named("a"));
+  EXPECT_EQ(next_after(*queue, 5s), "a");
+}
+
+TEST_F(PriorityQueueDebounceTest, EventsDoNotDelayRetries) {
+  const auto queue = debounced();
+  queue->add_after(named("a"), 5s);
+  queue->add_after(named("b"), 15s);
+  queue->add(named("a"));
+  queue->add(named("b"));
+  EXPECT_EQ(next_after(*queue, 5s), "a");
+  // An event is reconciled before a later retry, and delays it no longer than that.
+  queue->add(named("b"));
+  clock_->advance(5s);
+  EXPECT_EQ(next(*queue), "nothing");
+  EXPECT_EQ(next_after(*queue, 5s), "b");
+}
+
+TEST_F(PriorityQueueDebounceTest, AnEventDuringProcessingWaitsForThePeriod) {
+  const auto queue = debounced();
+  queue->add(named("a"));
+  EXPECT_EQ(next_after(*queue, 10s), "a");
+  queue->add(named("a"));
+  queue->done(named("a"));
+  EXPECT_EQ(next(*queue), "nothing");
+  EXPECT_EQ(next_after(*queue, 10s), "a");
+}
+
 }  // namespace
 }  // namespace lookout::controller

@@ -16,6 +16,7 @@
 
 #include "lookout/controller/builder.h"
 #include "lookout/controller/finalizers.h"
+#include "lookout/testing/fake_clock.h"
 #include "tests/controller/calls.h"
 #include "tests/controller/manager_fixture.h"
 #include "tests/support/gate.h"
@@ -115,6 +116,34 @@ TEST_F(ReconcilingTest, ImmediateRequeuesDoNotStarveOtherRequests) {
   const int at_the_end = runs;
   std::this_thread::sleep_for(10ms);
   EXPECT_EQ(runs, at_the_end);
+}
+
+TEST_F(ReconcilingTest, ABurstOfEventsIsOneReconcile) {
+  const auto clock = std::make_shared<test::FakeClock>();
+  ConfigMap first = put("first", "1");
+  Calls calls;
+  ManagerOptions options;
+  options.clock = clock;
+  Manager manager{client_, options};
+  Builder<ConfigMap>(manager).debounce(1h).reconcile([&](Request request, Context&) -> Result {
+    calls.note(request);
+    return {};
+  });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return metric(manager, "workqueue_adds_total") == 1; }));
+  for (int i = 2; i < 9; ++i) {
+    auto change = first.edit();
+    change.data().set("value", std::to_string(i));
+    first = client_.resource<ConfigMap>("default").patch(change);
+  }
+  // Events arrive in order.
+  put("last", "1");
+  ASSERT_TRUE(eventually([&] { return metric(manager, "workqueue_adds_total") == 2; }));
+  EXPECT_EQ(calls.keys(), 0u);
+  clock->advance(1h);
+  EXPECT_TRUE(eventually([&] { return calls.keys() == 2; }));
+  running.stop();
+  EXPECT_EQ(calls.of("default/first"), 1);
 }
 
 TEST_F(ReconcilingTest, AReconcileTimeoutStopsTheContext) {

@@ -120,6 +120,11 @@ class Builder {
     spec_.options.rate_limiter = std::move(limiter);
     return *this;
   }
+  /// See ControllerOptions::debounce.
+  Builder& debounce(std::chrono::milliseconds period) {
+    spec_.options.debounce = period;
+    return *this;
+  }
   Builder& reconcile_timeout(std::chrono::milliseconds timeout) {
     spec_.options.reconcile_timeout = timeout;
     return *this;

@@ -38,6 +38,10 @@ struct ControllerOptions {
   /// Null: 5 ms per request, doubling up to 1000 s. If the limiter throws, the error is logged and
   /// the request is retried after 5 s.
   LOOKOUT_OPTION std::shared_ptr<workqueue::RateLimiter<Request>> rate_limiter = {};
+  /// Waits until a request has had no event for this long, so that a burst of events is one
+  /// reconcile. Events that never pause delay a request for ten times as long, but no longer.
+  /// Retries and requeue_after() are not delayed. 0: reconciles at once.
+  std::chrono::milliseconds debounce{0};
   /// The time limit of one reconcile, after which Context::stop() is requested; 0: none.
   std::chrono::milliseconds reconcile_timeout{0};
   /// If a reconcile runs longer than this, /healthz fails, and /healthz/controller/NAME names the

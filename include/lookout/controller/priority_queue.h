@@ -34,13 +34,16 @@ struct PriorityQueueOptions {
   /// One in this many requests is the one that has waited longest, regardless of its priority, so
   /// that a stream of urgent requests starves no other. 0: never, as in controller-runtime.
   unsigned fair_share = 16;
+  /// See ControllerOptions::debounce.
+  Clock::Duration debounce = Clock::Duration::zero();
 };
 
 /// Holds each request once; controller-runtime's priorityqueue. Returns the highest priority first;
 /// requests of equal priority in order of arrival.
 ///
 /// A request that is added again keeps the higher priority and the earlier time, so an event
-/// replaces a pending delay. A request that is being processed is not returned before done().
+/// replaces a pending delay; with a debounce period, further events delay it. A request that is
+/// being processed is not returned before done().
 ///
 /// All functions may be called from any thread.
 class PriorityQueue : public metrics::Source {
@@ -62,7 +65,8 @@ class PriorityQueue : public metrics::Source {
     Clock::TimePoint since{};
   };
 
-  /// Does nothing after shut_down().
+  /// Adds a request for an event: it is ready at once, or after the debounce period. Does nothing
+  /// after shut_down().
   void add(const Request& request, int priority = 0);
   void add_after(const Request& request, Clock::Duration delay, int priority = 0);
   /// Adds the request after the rate limiter's delay, but not before `at_least` has passed.
