@@ -173,6 +173,10 @@ std::string SharedIndexInformer::last_sync_resource_version() const {
 const cache::ReflectorStats& SharedIndexInformer::stats() const {
   return core_->reflector().stats();
 }
+std::shared_ptr<const std::unordered_set<std::string>> SharedIndexInformer::unreadable_keys()
+    const {
+  return core_->reflector().unreadable_keys();
+}
 const std::string& SharedIndexInformer::name() const { return core_->reflector().name(); }
 
 }  // namespace lookout::informer

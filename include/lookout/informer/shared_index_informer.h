@@ -8,6 +8,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "lookout/api/group_version_resource.h"
@@ -183,6 +184,8 @@ class SharedIndexInformer : public metrics::Source {
   /// namespaces, the version that all listed ones have reached: single objects may be newer.
   std::string last_sync_resource_version() const;
   const cache::ReflectorStats& stats() const;
+  /// See cache::Reflector::unreadable_keys().
+  std::shared_ptr<const std::unordered_set<std::string>> unreadable_keys() const;
   const std::string& name() const;
 
   /// reflector_*, informer_* ...: with client-go's names, labels and buckets where client-go has them.
