@@ -471,6 +471,58 @@ TEST(ResultTest, TellsIfAndWhenTheRequestIsRequeued) {
 
 // ---------------------------------------------------------------------------------- options
 
+/// A clock that throws at every third question.
+class UnreliableClock : public Clock {
+ public:
+  TimePoint now() const override {
+    if (++asked_ % 3 == 0) throw std::runtime_error("no time");
+    return real_->now();
+  }
+  Awaitable<bool> sleep(Duration duration, std::stop_token stop) override {
+    if (++asked_ % 3 == 0) throw 7;
+    return real_->sleep(duration, std::move(stop));
+  }
+
+ private:
+  const std::shared_ptr<Clock> real_ = Clock::real();
+  mutable std::atomic<unsigned> asked_{0};
+};
+
+TEST_F(ControllerTest, AClockThatThrowsEndsNothing) {
+  for (const bool with_election : {false, true}) {
+    ManagerOptions options = with_election ? elected("us") : ManagerOptions();
+    options.clock = std::make_shared<UnreliableClock>();
+    Manager manager{client_, options};
+    std::atomic<int> runs{0};
+    std::atomic<int> async_runs{0};
+    std::atomic<int> ticks{0};
+    const std::string name = with_election ? "m-elected" : "m";
+    Builder<ConfigMap>(manager)
+        .concurrency(2)
+        .reconcile_timeout(1min)
+        .source(timer(1ms, [&](Enqueue&) { ++ticks; }))
+        .reconcile([&](const Request& request, Context& context) -> Result {
+          if (request.name != name) return {};
+          ++runs;
+          const auto map = context.find<ConfigMap>(request);
+          if (!map || map->data()["value"] != "1") return {};
+          const auto draft = map->edit();
+          draft.data().set("value", "2");
+          context.update(draft);
+          return requeue_after(1ms);
+        });
+    Builder<ConfigMap>(manager).named("async").reconcile(
+        [&](const Request& request, Context&) -> Awaitable<Result> {
+          if (request.name == name) ++async_runs;
+          co_return Result();
+        });
+    Running running(manager);
+    put(name, "1");
+    EXPECT_TRUE(eventually([&] { return runs >= 2 && async_runs >= 1 && ticks >= 10; }));
+    running.stop();
+  }
+}
+
 TEST_F(ControllerTest, TheConcurrencyDefaultsToTheManagers) {
   const auto concurrency = [](const Manager& manager, const std::string& name) {
     return metric(manager, "controller_runtime_max_concurrent_reconciles", name);
