@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <memory>
 #include <random>
 #include <set>
+#include <string>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "controller/cache_core.h"
 #include "controller/waiting.h"
@@ -565,12 +570,42 @@ struct CacheView::Pinned {
   // In the same order as the parts of the kind.
   std::vector<cache::Snapshot> parts;
   std::vector<bool> synced;  // true if the part was complete when the snapshot was taken
+  // What the snapshots may lack although it exists. (Usually there is nothing.)
+  std::vector<std::shared_ptr<const std::unordered_set<std::string>>> unreadable;
 
   explicit Pinned(std::shared_ptr<const detail::CachedKind> of) : kind(std::move(of)) {
     synced.reserve(kind->parts.size());
     for (const auto& part : kind->parts) synced.push_back(part.informer->has_synced());
     parts.reserve(kind->parts.size());
-    for (const auto& part : kind->parts) parts.push_back(part.informer->store().snapshot());
+    for (std::size_t i = 0; i < kind->parts.size(); ++i) {
+      note_unreadable(i);
+      parts.push_back(kind->parts[i].informer->store().snapshot());
+    }
+  }
+
+  /// Before the snapshot of the part.
+  void note_unreadable(std::size_t part) {
+    auto keys = kind->parts[part].informer->unreadable_keys();
+    if (!keys && unreadable.empty()) return;
+    unreadable.resize(kind->parts.size());
+    unreadable[part] = std::move(keys);
+  }
+
+  /// Throws NotCachedError if an object that is not in the snapshots may exist.
+  void require_readable(const Request& request) const {
+    const auto* const part = kind->part_for(request.ns);
+    if (part == nullptr || unreadable.empty()) return;
+    const auto& keys = unreadable[static_cast<std::size_t>(part - kind->parts.data())];
+    if (!keys) return;
+    if (keys->contains(request.key())) {
+      throw NotCachedError(fmt::format("{}: {} cannot be read, so the cache does not have it",
+                                       kind->name(), request.key()));
+    }
+    if (keys->contains("")) {
+      throw NotCachedError(
+          fmt::format("{}: an object cannot be read, not even its name; it may be {}", kind->name(),
+                      request.key()));
+    }
   }
 };
 
@@ -610,6 +645,7 @@ std::vector<const cache::Snapshot*> CacheView::snapshots(const api::Resource& re
     if (!pin.synced[i]) {
       // Without a complete first list, no snapshot has been used yet.
       core_->wait_for(kind, part, stop_);
+      pin.note_unreadable(i);
       pin.parts[i] = part.informer->store().snapshot();
       pin.synced[i] = true;
     }
@@ -632,6 +668,7 @@ api::Object CacheView::find(const api::Resource& resource, bool metadata_only,
     api::Object found = part->get(request.ns, request.name);
     if (found) return found;
   }
+  pinned(resource, metadata_only).require_readable(request);
   return {};
 }
 

@@ -232,10 +232,8 @@ class ControllerCore::KindSource : public controller::Source {
     }
   }
 
-  void stop() override {
-    for (auto& registration : registrations_) registration.remove();
-    registrations_.clear();
-  }
+  /// Waits for running calls, except on the event loop, where a coroutine may add and remove watches.
+  void stop() override { registrations_.clear(); }
 
   std::string name() const override { return kind_->name(); }
 

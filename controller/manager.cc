@@ -20,6 +20,7 @@
 #include "controller/stages.h"
 #include "controller/waiting.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/base/detail/tolerant_clock.h"
 #include "lookout/base/http/transport.h"
 #include "lookout/base/prometheus_text.h"
 #include "lookout/controller/cluster.h"
@@ -96,7 +97,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   Impl(rest::Client client, ManagerOptions options)
       : client_(std::move(client)),
         options_(std::move(options)),
-        clock_(options_.clock ? options_.clock : Clock::real()),
+        clock_(lookout::detail::tolerant(options_.clock)),
         cache_(client_, cache_options()),
         stages_(std::make_shared<Stages>(
             client_.shared_loop(), clock_, [this](std::exception_ptr error) { fail(error); },
@@ -345,7 +346,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
 
   CacheOptions cache_options() const {
     CacheOptions out = options_.cache;
-    if (!out.clock) out.clock = options_.clock;
+    if (!out.clock && options_.clock) out.clock = clock_;
     return out;
   }
 

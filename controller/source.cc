@@ -8,6 +8,7 @@
 #include "controller/in_source.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/error.h"
+#include "lookout/base/sleep.h"
 
 namespace lookout::controller {
 
@@ -58,10 +59,14 @@ void Channel::stop() {
 
 namespace {
 
+/// The pause after a failure of a timer's clock.
+constexpr std::chrono::seconds kTimerPause{1};
+
 class Timer : public Source {
  public:
   Timer(std::chrono::milliseconds period, std::function<void(Enqueue&)> function)
-      : period_(std::max(period, std::chrono::milliseconds(1))), function_(std::move(function)) {}
+      : period_(Clock::limited(std::max(period, std::chrono::milliseconds(1)))),
+        function_(std::move(function)) {}
 
   void start(const SourceContext& context, std::function<void()> ready) override {
     thread_ = std::jthread([this, context](const std::stop_token& stop) { run(context, stop); });
@@ -84,8 +89,22 @@ class Timer : public Source {
         log::error("a timer's function threw something that is not a std::exception");
       }
       for (const Request& request : enqueue.requests()) context.add(request, 0);
-      context.loop->run(context.clock->sleep(period_, stop));
+      while (!slept(context, stop)) sleep_for(kTimerPause, stop);
     }
+  }
+
+  /// Waits for the period. False if the clock failed, so that the wait must be repeated.
+  bool slept(const SourceContext& context, const std::stop_token& stop) const {
+    if (stop.stop_requested()) return true;
+    try {
+      context.loop->run(context.clock->sleep(period_, stop));
+      return true;
+    } catch (const std::exception& e) {
+      log::error("the clock of a timer threw: {}", e.what());
+    } catch (...) {
+      log::error("the clock of a timer threw something that is not a std::exception");
+    }
+    return false;
   }
 
   const std::chrono::milliseconds period_;

@@ -26,9 +26,18 @@ inline std::chrono::milliseconds sync_limit(std::chrono::milliseconds given) {
   return given == std::chrono::milliseconds(0) ? std::chrono::minutes(2) : given;
 }
 
-/// Waits until `event` is requested.
+/// Waits until `event` is requested, also if the clock throws: the caller may own what still runs, such
+/// as a thread.
 inline Awaitable<void> wait_for(std::shared_ptr<Clock> clock, std::stop_token event) {
-  while (!event.stop_requested()) co_await clock->sleep(std::chrono::hours(24), event);
+  while (!event.stop_requested()) {
+    bool failed = false;
+    try {
+      co_await clock->sleep(std::chrono::hours(24), event);
+    } catch (...) {
+      failed = true;
+    }
+    if (failed) clock = Clock::real();
+  }
 }
 
 /// The same with a deadline; returns false if it came first.

@@ -78,6 +78,13 @@ StatusError too_large(std::size_t limit) {
       fmt::format("request entity is too large; limit is {} bytes", limit));
 }
 
+/// A call that comes when the server is being stopped. This is no decision about the object: as for a
+/// server that is gone, the API server applies the webhook's failurePolicy.
+class Stopping : public StatusError {
+ public:
+  Stopping() : StatusError(service_unavailable("the webhook server is being stopped")) {}
+};
+
 /// "/validate-example-com-v1-website".
 std::string generated_path(std::string_view verb, const api::Resource& resource) {
   std::string group = resource.group;
@@ -359,7 +366,7 @@ class WebhookServer::Impl : public metrics::Source {
 
   void begin_call() {
     const std::lock_guard lock(calls_mutex_);
-    if (ending_) throw StatusError::service_unavailable("the webhook server is being stopped");
+    if (ending_) throw Stopping();
     ++calls_;
   }
   void end_call() {
@@ -520,6 +527,8 @@ class WebhookServer::Impl : public metrics::Source {
         const auto& coroutine = std::get<detail::AsyncAdmissionFunction>(hook.function);
         co_await on_loop(coroutine, admission, changed, out);
       }
+    } catch (const Stopping&) {
+      throw;
     } catch (...) {
       error = std::current_exception();
     }

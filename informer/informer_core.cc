@@ -12,6 +12,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/base/detail/tolerant_clock.h"
 
 namespace lookout::informer::detail {
 namespace {
@@ -39,7 +40,7 @@ InformerCore::InformerCore(std::shared_ptr<cache::ListerWatcher> source, Informe
     : loop_(std::move(loop)),
       pool_(std::move(pool)),
       strand_(boost::asio::make_strand(loop_->context())),
-      clock_(options.reflector.clock ? options.reflector.clock : Clock::real()),
+      clock_(lookout::detail::tolerant(options.reflector.clock)),
       resource_(std::move(options.resource)),
       default_resync_period_(Clock::limited(options.reflector.resync_period)),
       store_(std::make_shared<cache::Indexer>(with_namespace_index(std::move(options.indexers)))),

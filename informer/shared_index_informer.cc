@@ -1,5 +1,7 @@
 #include "lookout/informer/shared_index_informer.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <utility>
 
@@ -13,6 +15,19 @@ namespace lookout::informer {
 void detail::throw_no_informer() {
   throw InvalidArgument("the informer is empty: assign one of a factory to it first");
 }
+
+namespace {
+
+/// Also if there is nothing to wait for at the moment: the error must not depend on luck.
+void require_another_thread(const detail::Listener& listener, const char* what) {
+  if (!listener.on_event_loop()) return;
+  throw InvalidArgument(fmt::format(
+      "{} of the handler {} on the event loop could deadlock: use detach(), or call it on another "
+      "thread",
+      what, listener.name()));
+}
+
+}  // namespace
 
 HandlerRegistration::HandlerRegistration(std::weak_ptr<detail::InformerCore> informer,
                                          std::shared_ptr<detail::Listener> listener)
@@ -56,6 +71,7 @@ void HandlerRegistration::release() {
 
 void HandlerRegistration::remove() {
   if (!listener_) return;
+  require_another_thread(*listener_, "remove()");
   release();
   listener_->close();
   if (const auto informer = informer_.lock()) informer->forget(listener_);
@@ -71,6 +87,7 @@ void HandlerRegistration::detach() {
 
 void HandlerRegistration::drain() {
   if (!listener_) return;
+  require_another_thread(*listener_, "drain()");
   detach();
   listener_->wait_delivered();
 }
@@ -101,9 +118,6 @@ HandlerRegistration SharedIndexInformer::add_handler(EventHandler<api::Object> h
 
 void SharedIndexInformer::add_indexers(cache::Indexers indexers) {
   if (stopped()) throw InvalidArgument("the informer has been stopped: it accepts no indexes");
-  for (const auto& [name, function] : indexers) {
-    if (!function) throw InvalidArgument("the function of the index \"" + name + "\" is empty");
-  }
   core_->store()->add_indexers(std::move(indexers));
 }
 
@@ -158,6 +172,10 @@ std::string SharedIndexInformer::last_sync_resource_version() const {
 }
 const cache::ReflectorStats& SharedIndexInformer::stats() const {
   return core_->reflector().stats();
+}
+std::shared_ptr<const std::unordered_set<std::string>> SharedIndexInformer::unreadable_keys()
+    const {
+  return core_->reflector().unreadable_keys();
 }
 const std::string& SharedIndexInformer::name() const { return core_->reflector().name(); }
 

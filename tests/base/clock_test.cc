@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
+#include <memory>
+#include <stdexcept>
+#include <stop_token>
+#include <vector>
 
+#include "lookout/base/detail/tolerant_clock.h"
 #include "tests/support/bounded_wait.h"
 
 namespace lookout {
@@ -52,6 +58,52 @@ TEST(ClockTest, ManySleepsCanBeStoppedAtOnce) {
     stop.request_stop();
     for (auto& sleep : sleeps) EXPECT_FALSE(lookout::test::get(sleep));
   }
+}
+
+/// A clock that throws as long as it is broken.
+class BreakableClock : public Clock {
+ public:
+  TimePoint now() const override {
+    if (broken_) throw std::runtime_error("no time");
+    return TimePoint(1h);
+  }
+  Awaitable<bool> sleep(Duration, std::stop_token stop) override {
+    if (broken_) throw 7;
+    co_return !stop.stop_requested();
+  }
+  void set_broken(bool broken) { broken_ = broken; }
+
+ private:
+  std::atomic<bool> broken_{false};
+};
+
+TEST(TolerantClockTest, StandsStillWhileTheClockThrows) {
+  const auto faulty = std::make_shared<BreakableClock>();
+  const auto clock = detail::tolerant(faulty);
+  EXPECT_EQ(clock->now(), Clock::TimePoint(1h));
+  faulty->set_broken(true);
+  EXPECT_EQ(clock->now(), Clock::TimePoint(1h));
+}
+
+TEST(TolerantClockTest, SleepsByTheMachinesClockWhileTheClockThrows) {
+  EventLoop loop(1);
+  const auto faulty = std::make_shared<BreakableClock>();
+  const auto clock = detail::tolerant(faulty);
+  EXPECT_TRUE(loop.run(clock->sleep(24h, {})));
+  faulty->set_broken(true);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(loop.run(clock->sleep(5ms, {})));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 5ms);
+  std::stop_source stop;
+  auto sleep =
+      std::async(std::launch::async, [&] { return loop.run(clock->sleep(24h, stop.get_token())); });
+  stop.request_stop();
+  EXPECT_FALSE(lookout::test::get(sleep));
+}
+
+TEST(TolerantClockTest, NullIsTheMachinesClock) {
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_GE(detail::tolerant(nullptr)->now(), before);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "tests/support/held.h"
 #include "tests/support/http_server.h"
 #include "tests/support/tcp_relay.h"
+#include "tests/support/thrown.h"
 #include "tests/support/website_definition.h"
 
 namespace lookout::controller {
@@ -405,6 +406,34 @@ TEST_F(RefusalTest, AForbiddenNamespaceDoesNotAffectOthers) {
   }));
   // (Its objects are visible as they arrive; the list is complete a little later.)
   EXPECT_TRUE(eventually([&] { return !manager.cache().check(); }));
+}
+
+TEST_F(RefusalTest, AnUnreadableObjectIsNotAnAbsentObject) {
+  const FakeApi fake([](const test::HttpRequest& request) -> std::optional<test::HttpResponse> {
+    if (request.target.find("watch=") != std::string::npos) return std::nullopt;
+    return FakeApi::success(
+        R"({"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"10"},)"
+        R"("items":[)" +
+        FakeApi::object("a", "one") +
+        R"(,{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"a","name":"bad"}}]})");
+  });
+  ManagerOptions options;
+  options.cache.namespaces = {"a"};
+  Manager manager{fake.client(), options};
+  std::string refused;
+  std::atomic<int> runs{0};
+  Builder<ConfigMap>(manager).reconcile([&](Request, Context& context) -> Result {
+    EXPECT_FALSE(context.find<ConfigMap>("a", "none"));
+    refused = test::refusal<NotCachedError>([&] { context.find<ConfigMap>("a", "bad"); });
+    EXPECT_THROW(context.create_or_update<ConfigMap>({"a", "bad"}, [](const auto&) {}),
+                 NotCachedError);
+    ++runs;
+    return {};
+  });
+  Running running(manager);
+  EXPECT_TRUE(eventually([&] { return runs > 0; }));
+  running.stop();
+  EXPECT_EQ(refused, "configmaps: a/bad cannot be read, so the cache does not have it");
 }
 
 TEST_F(RefusalTest, A404OfAProxyIsNotAnAbsentObject) {

@@ -8,9 +8,11 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -135,6 +137,67 @@ TEST_F(ControllerTest, ASourceThatRemovesItselfWhileItStartsIsStopped) {
   handle = controller.watch(source);
   const Running running(manager);
   EXPECT_TRUE(eventually([&] { return source->stops == 1; }));
+}
+
+/// A clock whose next sleeps throw.
+class FaultyClock : public test::FakeClock {
+ public:
+  explicit FaultyClock(int failures) : failures_(failures) {}
+  Awaitable<bool> sleep(Duration duration, std::stop_token stop) override {
+    const int left = failures_--;
+    if (left > 0) {
+      ++thrown_;
+      left % 2 == 0 ? throw std::runtime_error("no time") : throw 7;
+    }
+    return FakeClock::sleep(duration, std::move(stop));
+  }
+  int thrown() const { return thrown_; }
+
+ private:
+  std::atomic<int> failures_;
+  std::atomic<int> thrown_{0};
+};
+
+/// A timer without a controller.
+class TimerTest : public testing::Test {
+ protected:
+  void start(const std::shared_ptr<test::FakeClock>& clock, std::chrono::milliseconds period) {
+    source_ = timer(period, [this](Enqueue&) { ++ticks_; });
+    source_->start({.add = [](const Request&, int) {}, .loop = loop_, .clock = clock}, [] {});
+  }
+
+  const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(1);
+  std::atomic<int> ticks_{0};
+  std::shared_ptr<Source> source_;
+};
+
+TEST_F(TimerTest, ContinuesAfterItsClockHasThrown) {
+  const auto clock = std::make_shared<FaultyClock>(2);
+  start(clock, 1h);
+  ASSERT_TRUE(eventually([&] { return clock->sleepers() == 1; }));
+  EXPECT_EQ(clock->thrown(), 2);
+  EXPECT_EQ(ticks_, 1);
+  clock->advance(1h);
+  EXPECT_TRUE(eventually([&] { return ticks_ == 2; }));
+  source_->stop();
+}
+
+TEST_F(TimerTest, StopsWhileItsClockThrows) {
+  const auto clock = std::make_shared<FaultyClock>(1'000'000);
+  start(clock, 1h);
+  ASSERT_TRUE(eventually([&] { return clock->thrown() > 0; }));
+  auto stopped = std::async(std::launch::async, [&] { source_->stop(); });
+  test::wait_for(stopped);
+  EXPECT_EQ(ticks_, 1);
+}
+
+TEST_F(TimerTest, MayHaveAPeriodThatNoClockCanRepresent) {
+  const auto clock = std::make_shared<test::FakeClock>();
+  start(clock, std::chrono::milliseconds::max());
+  ASSERT_TRUE(eventually([&] { return !clock->slept().empty(); }));
+  EXPECT_GT(clock->slept().front(), 24h * 365);
+  source_->stop();
+  EXPECT_EQ(ticks_, 1);
 }
 
 TEST_F(ControllerTest, AStopWhileASourceIsNotReadyEndsTheRun) {
@@ -407,6 +470,58 @@ TEST(ResultTest, TellsIfAndWhenTheRequestIsRequeued) {
 }
 
 // ---------------------------------------------------------------------------------- options
+
+/// A clock that throws at every third question.
+class UnreliableClock : public Clock {
+ public:
+  TimePoint now() const override {
+    if (++asked_ % 3 == 0) throw std::runtime_error("no time");
+    return real_->now();
+  }
+  Awaitable<bool> sleep(Duration duration, std::stop_token stop) override {
+    if (++asked_ % 3 == 0) throw 7;
+    return real_->sleep(duration, std::move(stop));
+  }
+
+ private:
+  const std::shared_ptr<Clock> real_ = Clock::real();
+  mutable std::atomic<unsigned> asked_{0};
+};
+
+TEST_F(ControllerTest, AClockThatThrowsEndsNothing) {
+  for (const bool with_election : {false, true}) {
+    ManagerOptions options = with_election ? elected("us") : ManagerOptions();
+    options.clock = std::make_shared<UnreliableClock>();
+    Manager manager{client_, options};
+    std::atomic<int> runs{0};
+    std::atomic<int> async_runs{0};
+    std::atomic<int> ticks{0};
+    const std::string name = with_election ? "m-elected" : "m";
+    Builder<ConfigMap>(manager)
+        .concurrency(2)
+        .reconcile_timeout(1min)
+        .source(timer(1ms, [&](Enqueue&) { ++ticks; }))
+        .reconcile([&](const Request& request, Context& context) -> Result {
+          if (request.name != name) return {};
+          ++runs;
+          const auto map = context.find<ConfigMap>(request);
+          if (!map || map->data()["value"] != "1") return {};
+          const auto draft = map->edit();
+          draft.data().set("value", "2");
+          context.update(draft);
+          return requeue_after(1ms);
+        });
+    Builder<ConfigMap>(manager).named("async").reconcile(
+        [&](const Request& request, Context&) -> Awaitable<Result> {
+          if (request.name == name) ++async_runs;
+          co_return Result();
+        });
+    Running running(manager);
+    put(name, "1");
+    EXPECT_TRUE(eventually([&] { return runs >= 2 && async_runs >= 1 && ticks >= 10; }));
+    running.stop();
+  }
+}
 
 TEST_F(ControllerTest, TheConcurrencyDefaultsToTheManagers) {
   const auto concurrency = [](const Manager& manager, const std::string& name) {

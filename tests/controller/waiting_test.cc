@@ -9,9 +9,11 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <future>
+#include <memory>
 #include <stdexcept>
 #include <stop_token>
 #include <system_error>
@@ -127,6 +129,40 @@ Awaitable<void> failing() {
 TEST_F(UncancelledTest, AnErrorIsRethrown) {
   Cancellable call(uncancelled(failing()));
   EXPECT_THROW(call.end(), std::runtime_error);
+}
+
+/// A clock without timers.
+class BrokenClock : public Clock {
+ public:
+  TimePoint now() const override { return Clock::real()->now(); }
+  Awaitable<bool> sleep(Duration, std::stop_token) override { throw 7; }
+};
+
+TEST(WaitForTest, AnEventDoesNotNeedAClock) {
+  EventLoop loop(1);
+  std::stop_source event;
+  auto waited = std::async(std::launch::async, [&] {
+    loop.run(detail::wait_for(std::make_shared<BrokenClock>(), event.get_token()));
+  });
+  EXPECT_EQ(waited.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  event.request_stop();
+  EXPECT_NO_THROW(test::get(waited));
+}
+
+TEST(OnThreadTest, TheEventLoopGoesOnAlthoughTheClockThrows) {
+  EventLoop loop(1);
+  test::Gate begun;
+  std::promise<void> posted;
+  const std::function<void()> needs_the_loop = [&] {
+    begun.open();
+    test::wait_for(posted.get_future());
+  };
+  auto ran = std::async(std::launch::async, [&] {
+    loop.run(on_thread(std::make_shared<BrokenClock>(), needs_the_loop));
+  });
+  EXPECT_TRUE(begun.wait());
+  boost::asio::post(loop.context(), [&] { posted.set_value(); });
+  EXPECT_NO_THROW(test::get(ran));
 }
 
 /// A thread type with a limited number of instances.

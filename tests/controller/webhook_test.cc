@@ -10,6 +10,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
@@ -450,6 +452,50 @@ TEST_F(WebhookTest, ASlowRequestIsStopped) {
   serving.end();
   EXPECT_EQ(test::get(function).status, 200);
   EXPECT_EQ(test::get(coroutine).status, 200);
+}
+
+/// It must not look like a denial: the API server applies the failurePolicy.
+TEST_F(WebhookTest, ARequestThatComesTooLateIsNotAnAnswer) {
+  WebhookOptions impatient = options();
+  impatient.plain_http = true;
+  impatient.finish_timeout = 50ms;
+  WebhookServer server(loop_, impatient);
+  test::Gate entered;
+  test::Gate stopping;
+  test::Gate leave;
+  server.validate<Website>("/slow", [&](const Admission<Website>& request) {
+    entered.open();
+    EXPECT_TRUE(test::eventually([&] { return request.stop.stop_requested(); }));
+    stopping.open();
+    EXPECT_TRUE(leave.wait());
+    return allowed();
+  });
+  Serving serving(server);
+  const std::string body = review("1", "CREATE", website(1));
+  const HttpsCaller call(server.port(), {});
+  auto slow = std::async(std::launch::async, [&] { return call({.path = "/slow", .body = body}); });
+  EXPECT_TRUE(entered.wait());
+  boost::asio::io_context context;
+  boost::asio::ip::tcp::socket socket(context);
+  socket.connect({boost::asio::ip::make_address("127.0.0.1"), server.port()});
+  const std::string head = fmt::format(
+      "POST /slow HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+      "Expect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+      body.size());
+  boost::asio::write(socket, boost::asio::buffer(head));
+  std::string answer;
+  boost::asio::read_until(socket, boost::asio::dynamic_buffer(answer), "\r\n\r\n");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 100 ")) << answer;
+  serving.request_stop();
+  EXPECT_TRUE(stopping.wait());
+  boost::asio::write(socket, boost::asio::buffer(body));
+  answer.clear();
+  boost::system::error_code end;
+  boost::asio::read(socket, boost::asio::dynamic_buffer(answer), end);
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 503 ")) << answer;
+  leave.open();
+  EXPECT_EQ(test::get(slow).status, 200);
+  serving.end();
 }
 
 TEST_F(WebhookTest, ReplacesItsCertificateAndStopsWhileAllThreadsAreBlocked) {

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <latch>
 #include <memory>
 
+#include "lookout/k8s/core/v1.h"
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"
 #include "tests/support/bounded_wait.h"
@@ -84,6 +86,28 @@ TEST_F(HandlersTest, FunctionsMayBeMissing) {
   source_->put("a/x", on("n2"));
   source_->remove("a/x");
   EXPECT_TRUE(eventually([&] { return *asked >= 3; }));
+}
+
+TEST_F(HandlersTest, AnEmptyFunctionIsMissingToo) {
+  using ObjectOnly = std::function<void(const api::Object&)>;
+  using OfPod = std::function<void(const k8s::core::v1::Pod&)>;
+  const auto typed =
+      untyped(EventHandler<k8s::core::v1::Pod>{.on_add = OfPod(), .on_delete = OfPod()});
+  EXPECT_FALSE(typed.on_add);
+  EXPECT_FALSE(typed.on_delete);
+  EventHandler<api::Object> handler{.on_add = ObjectOnly(), .on_delete = ObjectOnly()};
+  void (*const none)(const api::Object&) = nullptr;
+  EXPECT_FALSE(EventHandler<api::Object>{.on_add = none}.on_add);
+  std::promise<void> updated;
+  handler.on_update = [&](const api::Object&, const api::Object&) { updated.set_value(); };
+  auto registration = run().add_handler(std::move(handler));
+  source_->put("a/x", on("n1"));
+  source_->put("a/x", on("n2"));
+  source_->remove("a/x");
+  lookout::test::wait_for(updated.get_future());
+  settle();
+  registration.drain();
+  EXPECT_EQ(registration.exceptions(), 0u);
 }
 
 // -------------------------------------------------------------------------------------- synced

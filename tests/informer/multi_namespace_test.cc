@@ -221,6 +221,39 @@ TEST_F(MultiNamespaceTest, HoldsTheObjectsOfItsNamespaces) {
               testing::IsSupersetOf({"~bank/y@101>102", "+bank/w@103", "-shop/x@102"}));
 }
 
+TEST_F(MultiNamespaceTest, HasTheVersionThatAllNamespacesHaveReached) {
+  clock_->skip_sleeps_below(0s);
+  const auto reaches = [&](const std::string& version) {
+    EXPECT_TRUE(eventually([&] { return shared_->last_sync_resource_version() == version; }))
+        << shared_->last_sync_resource_version() << ", not " << version;
+  };
+  for (int i = 0; i < 3; ++i) ns("shop").put("shop/x");
+  ns("bank").put("bank/y");
+  fail_next("farm", forbidden());
+  const auto pods = make({"shop", "bank", "farm"});
+  const auto handler = start(pods);
+  reaches("101");
+  for (int i = 0; i < 5; ++i) ns("bank").put("bank/y");
+  EXPECT_EQ(recorder_.wait(7).back(), "~bank/y@105>106");
+  reaches("103");
+  EXPECT_EQ(shared_->store().resource_version(), "103");
+  ns("shop").put("shop/z");
+  reaches("104");
+  ns("bank").bookmark();
+  ns("shop").remove("shop/z");
+  reaches("105");
+  // The deletions of a removed namespace have old versions.
+  pods.set_namespaces({"bank"});
+  EXPECT_TRUE(knows({"bank/y"}));
+  reaches("107");
+  // A namespace without objects.
+  pods.set_namespaces({"bank", "mall"});
+  EXPECT_TRUE(eventually([&] { return pods.unsynced().empty(); }));
+  reaches("100");
+  pods.set_namespaces({"bank"});
+  reaches("107");
+}
+
 TEST_F(MultiNamespaceTest, ANamespaceThatIsAddedIsListed) {
   ns("shop").put("shop/x");
   ns("bank").put("bank/y");

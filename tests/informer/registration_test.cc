@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "tests/informer/recorder.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/gate.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::informer {
 namespace {
@@ -25,6 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using lookout::test::Gate;
 using lookout::test::get;
+using lookout::test::refusal;
 using test::Recorder;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -209,6 +212,48 @@ TEST_F(RegistrationTest, MayOutliveTheInformer) {
   informer_.reset();
   registration.remove();
   EXPECT_EQ(registration.backlog(), 0u);
+}
+
+TEST_F(RegistrationTest, RemoveAndDrainOnTheEventLoopAreRefused) {
+  auto registration = run().add_handler(recorder_.handler("mine"));
+  std::promise<std::vector<std::string>> refused;
+  boost::asio::post(loop_->context(), [&] {
+    refused.set_value({refusal<InvalidArgument>([&] { registration.remove(); }),
+                       refusal<InvalidArgument>([&] { registration.drain(); })});
+  });
+  const std::string rest =
+      " of the handler mine on the event loop could deadlock: use detach(), or call it on another "
+      "thread";
+  EXPECT_THAT(get(refused.get_future()), ElementsAre("remove()" + rest, "drain()" + rest));
+  source_->put("a/x");
+  EXPECT_THAT(recorder_.wait(1), ElementsAre("+a/x@101")) << "the handler stays";
+  registration.remove();
+}
+
+/// The handler needs the loop, which has one thread.
+TEST_F(RegistrationTest, AHandlerThatWaitsForTheEventLoopIsNotRemovedThere) {
+  loop_ = std::make_shared<EventLoop>(1);
+  pool_ = std::make_shared<HandlerPool>(loop_);
+  std::promise<void> ran;
+  auto registration = run().add_handler({.on_add = [&](const api::Object&) {
+    begun_.open();
+    EXPECT_TRUE(go_on_.wait());
+    const auto nothing = []() -> Awaitable<void> { co_return; };
+    loop_->run(nothing());
+    ran.set_value();
+  }});
+  source_->put("a/x");
+  ASSERT_TRUE(begun_.wait());
+  std::promise<void> refused;
+  boost::asio::post(loop_->context(), [&] {
+    go_on_.open();
+    EXPECT_THROW(registration.remove(), InvalidArgument);
+    EXPECT_THROW(registration.drain(), InvalidArgument);
+    refused.set_value();
+  });
+  lookout::test::wait_for(refused.get_future());
+  lookout::test::wait_for(ran.get_future());
+  registration.drain();
 }
 
 TEST_F(RegistrationTest, RemovalOnTheEventLoopDoesNotWait) {

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -17,11 +19,13 @@
 #include "tests/support/bounded_wait.h"
 #include "tests/support/held.h"
 #include "tests/support/matchers.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::informer {
 namespace {
 
 using lookout::test::pod;
+using lookout::test::refusal;
 
 class SharedIndexInformerTest : public test::InformerTest {};
 
@@ -397,7 +401,22 @@ TEST_F(SharedIndexInformerTest, IndexesCanBeAddedAtAnyTime) {
     EXPECT_THAT(informer.store().index_keys(index, "n1"), UnorderedElementsAre("a/x", "b/y"));
   EXPECT_THAT(informer.store().index_keys(cache::kNamespaceIndex, "b"), ElementsAre("b/y"));
   EXPECT_THROW(informer.add_indexers({{"after", by_node}}), InvalidArgument);
-  EXPECT_THROW(informer.add_indexers({{"empty", cache::IndexFunc()}}), InvalidArgument);
+}
+
+TEST_F(SharedIndexInformerTest, AnIndexWithoutAFunctionIsRefused) {
+  using Typed = std::function<std::string(const k8s::core::v1::Pod&)>;
+  const std::string message = R"(the function of the index "empty" is empty)";
+  auto& informer = make();
+  EXPECT_EQ(refusal<InvalidArgument>([&] {
+              informer.add_indexers({{"empty", cache::IndexFunc()}});
+            }),
+            message);
+  EXPECT_EQ(refusal<InvalidArgument>([&] {
+              informer.add_indexers({{"empty", index_func<k8s::core::v1::Pod>(Typed())}});
+            }),
+            message);
+  options_.indexers = {{"empty", cache::IndexFunc()}};
+  EXPECT_EQ(refusal<InvalidArgument>([&] { make(); }), message);
 }
 
 TEST_F(SharedIndexInformerTest, CountsTheExceptionsOfIndexFunctions) {

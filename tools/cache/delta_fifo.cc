@@ -1,8 +1,8 @@
 #include "lookout/tools/cache/delta_fifo.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
-#include <ranges>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -112,23 +112,33 @@ bool DeltaFifo::pop(Delta& delta, bool& initial) {
     if (next_ >= kRoomToKeep && next_ >= size()) {
       deltas_.erase(deltas_.begin(), deltas_.begin() + static_cast<std::ptrdiff_t>(next_));
       next_ = 0;
+      forget_places();
     }
     return true;
   }
   next_ = 0;
   deltas_.clear();
+  forget_places();
   // Free the large buffer that a list leaves.
   if (deltas_.capacity() > kRoomToKeep) std::vector<Delta>().swap(deltas_);
   return true;
 }
 
-api::Object DeltaFifo::last_known(const api::Object& object) const {
+api::Object DeltaFifo::last_known(const api::Object& object) {
+  // Many transforms may fail in a row, so the queue is not searched each time.
+  for (placed_ = std::max(placed_, next_); placed_ < deltas_.size(); ++placed_)
+    places_.insert_or_assign(known_.key_of(deltas_[placed_].object), placed_);
   const std::string key = known_.key_of(object);
-  for (const Delta& delta : queued() | std::views::reverse) {
-    if (known_.key_of(delta.object) != key) continue;
-    return delta.type == DeltaType::kDeleted ? api::Object{} : delta.object;
-  }
-  return known_.get_by_key(key);
+  const auto place = places_.find(key);
+  if (place == places_.end() || place->second < next_) return known_.get_by_key(key);
+  const Delta& delta = deltas_[place->second];
+  return delta.type == DeltaType::kDeleted ? api::Object{} : delta.object;
+}
+
+void DeltaFifo::forget_places() {
+  if (placed_ == 0) return;
+  placed_ = 0;
+  std::unordered_map<std::string, std::size_t>().swap(places_);
 }
 
 api::Object DeltaFifo::transformed(const api::Object& object) const {

@@ -86,7 +86,11 @@ class Indexer::Impl {
 
   void add_indexers(const Indexers& indexers) {
     IndexDefinitions added;
-    for (const auto& [name, function] : indexers) added.push_back({name, function});
+    for (const auto& [name, function] : indexers) {
+      if (!function)
+        throw InvalidArgument(fmt::format("the function of the index \"{}\" is empty", name));
+      added.push_back({name, function});
+    }
     // Index functions run before the writer's turn, while the store keeps changing. Each round only
     // calls them for the changes since the previous round.
     ValuesByObject values;

@@ -11,6 +11,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cstdint>
 #include <exception>
 #include <iterator>
 #include <mutex>
@@ -21,6 +22,7 @@
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/base/numbers.h"
 #include "lookout/rest/error.h"
 
 namespace lookout::cache {
@@ -90,7 +92,9 @@ class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
   void report_deleted(const Part& part);
   void complete_if_all_listed();
   void ring();
-  api::Object mark(bool end_of_initial_events) const;
+  /// Updates resource_version_. Returns true if the watch has not delivered it yet.
+  bool update_version();
+  void queue_mark(bool end_of_initial_events);
 
   const Make make_;
   const api::GroupVersionKind type_;
@@ -106,8 +110,10 @@ class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
   std::shared_ptr<boost::asio::steady_timer> bell_;
   std::uint64_t watch_ = 0;  // the number of the open watch
   bool open_ = false;
-  bool complete_ = false;                    // the end of the initial events has been announced
-  std::string resource_version_ = "1";       // the newest that a part has named
+  bool complete_ = false;  // the end of the initial events has been announced
+  // The oldest version of the parts that have been listed: the watch has all changes up to it.
+  std::string resource_version_ = "1";
+  std::string marked_version_;               // that of the last queued mark
   std::set<std::shared_ptr<Part>> running_;  // those whose reflectors have not returned
   std::uint64_t past_errors_ = 0;            // of those that have
   std::exception_ptr failed_start_;          // why the open watch could not be started
@@ -171,6 +177,7 @@ class MultiNamespaceSource::Part : public ReflectorStore,
 
   // Guarded by the hub's mutex.
   bool listed = false;
+  std::string version;  // its reflector has delivered everything up to it
   bool was_forbidden = false;
   std::string last_error;
 
@@ -249,6 +256,10 @@ void MultiNamespaceSource::Hub::set_namespaces(std::set<std::string> namespaces)
     }
     namespaces_ = std::move(namespaces);
     complete_if_all_listed();
+    if (open_ && complete_ && events_.empty() && update_version()) {
+      queue_mark(false);
+      ring();
+    }
   }
   stop(removed);
   start(added);
@@ -373,6 +384,10 @@ bool MultiNamespaceSource::Hub::take(std::vector<api::WatchEvent>& events,
                                      std::vector<api::Object>& missed) {
   const std::lock_guard lock(mutex_);
   events.clear();
+  // The reflector takes the version of the last event, which is that of one namespace.
+  if (complete_ && !events_.empty() &&
+      (update_version() || events_.back().object.resource_version() != resource_version_))
+    queue_mark(false);
   std::swap(events, events_);
   missed = std::exchange(missed_, {});
   return !events.empty();
@@ -396,11 +411,12 @@ void MultiNamespaceSource::Hub::listed(Part& part, const std::string& resource_v
   if (at == parts_.end() || at->second.get() != &part) return;
   part.listed = true;
   part.last_error.clear();
-  if (!resource_version.empty()) resource_version_ = resource_version;
+  if (!resource_version.empty()) part.version = resource_version;
   if (!complete_) return complete_if_all_listed();
-  if (told || !events_.empty()) return;
-  // Passes on the sign of life.
-  events_.push_back({api::EventType::kBookmark, mark(false)});
+  // (Queued events get a mark when they are taken.)
+  if (!events_.empty() || (told && !update_version())) return;
+  // Passes on the sign of life, or the version of events that have been taken already.
+  queue_mark(false);
   ring();
 }
 
@@ -427,7 +443,7 @@ void MultiNamespaceSource::Hub::complete_if_all_listed() {
     if (part == parts_.end() || !(part->second->listed || part->second->was_forbidden)) return;
   }
   complete_ = true;
-  events_.push_back({api::EventType::kBookmark, mark(true)});
+  queue_mark(true);
   ring();
 }
 
@@ -436,12 +452,33 @@ void MultiNamespaceSource::Hub::ring() {
   boost::asio::post(bell_->get_executor(), [bell = bell_] { bell->cancel(); });
 }
 
-api::Object MultiNamespaceSource::Hub::mark(bool end_of_initial_events) const {
+bool MultiNamespaceSource::Hub::update_version() {
+  const Part* oldest = nullptr;
+  std::uint64_t version = 0;
+  for (const auto& [ns, part] : parts_) {
+    // A namespace without a list contributes nothing to the state yet.
+    if (!part->listed) continue;
+    // (A version that is no number cannot be compared, and counts as the oldest.)
+    const std::uint64_t of_part =
+        base::parse_number<std::uint64_t>(part->version).value_or(std::uint64_t{0});
+    if (oldest != nullptr && version <= of_part) continue;
+    oldest = part.get();
+    version = of_part;
+  }
+  if (oldest != nullptr && !oldest->version.empty()) resource_version_ = oldest->version;
+  return resource_version_ != marked_version_;
+}
+
+void MultiNamespaceSource::Hub::queue_mark(bool end_of_initial_events) {
+  update_version();
+  marked_version_ = resource_version_;
   std::string metadata = fmt::format(R"("resourceVersion":"{}")", resource_version_);
   if (end_of_initial_events)
     metadata += fmt::format(R"(,"annotations":{{"{}":"true"}})", api::kInitialEventsEndAnnotation);
-  return api::Object::parse(fmt::format(R"({{"apiVersion":"{}","kind":"{}","metadata":{{{}}}}})",
-                                        type_.api_version(), type_.kind, metadata));
+  events_.push_back(
+      {api::EventType::kBookmark,
+       api::Object::parse(fmt::format(R"({{"apiVersion":"{}","kind":"{}","metadata":{{{}}}}})",
+                                      type_.api_version(), type_.kind, metadata))});
 }
 
 /// Merges the events of all parts into one watch.

@@ -253,10 +253,17 @@ void Reflector::replace(std::vector<api::Object> objects, const Unreadable& unre
   resource_version_unavailable_ = false;
   listed_ = true;
   resource_version_ = resource_version;
+  // Until readers see the list, those of the list before it count, too.
+  std::unordered_set<std::string> keys = unreadable.keys();
+  std::unordered_set<std::string> now_and_before = keys;
+  if (const auto before = unreadable_keys()) now_and_before.insert(before->begin(), before->end());
+  set_unreadable_keys(std::move(now_and_before));
+  readable_again_.clear();
   store_.replace(std::move(objects), resource_version);
   // Before handlers receive objects of the list.
   set_live(true);
   store_.flush(resource_version);
+  set_unreadable_keys(std::move(keys));
   set_last_sync(std::move(resource_version));
 }
 
@@ -602,6 +609,7 @@ Awaitable<void> Reflector::follow(OpenWatch& watch, std::stop_token stop) {
     }
     // Events before an error still count.
     store_.flush(resource_version_);
+    if (!readable_again_.empty()) forget_unreadable(std::exchange(readable_again_, {}));
     set_last_sync(resource_version_);
     if (failed) std::rethrow_exception(failed);
   }
@@ -656,6 +664,8 @@ bool Reflector::take(const api::WatchEvent& event, const Watcher& watcher) {
     case api::EventType::kError:
       break;
   }
+  if (!complete_ && event.type != api::EventType::kBookmark)
+    readable_again_.push_back(event.object.key());
   if (event.type != api::EventType::kAdded) ordered_ = true;
   if (ordered_ && !event.object.resource_version().empty())
     resource_version_ = event.object.resource_version();
@@ -748,6 +758,26 @@ void Reflector::set_live(bool live) {
   const bool was_live = live_since_.load(std::memory_order_relaxed) != kNotLive;
   if (live == was_live) return;
   live_since_.store(live ? clock_->now() : kNotLive, std::memory_order_relaxed);
+}
+std::shared_ptr<const std::unordered_set<std::string>> Reflector::unreadable_keys() const {
+  if (!has_unreadable_.load(std::memory_order_acquire)) return nullptr;
+  const std::lock_guard lock(mutex_);
+  return unreadable_keys_;
+}
+void Reflector::set_unreadable_keys(std::unordered_set<std::string> keys) {
+  const bool any = !keys.empty();
+  if (!any && !has_unreadable_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(mutex_);
+  unreadable_keys_ =
+      any ? std::make_shared<const std::unordered_set<std::string>>(std::move(keys)) : nullptr;
+  has_unreadable_.store(any, std::memory_order_release);
+}
+void Reflector::forget_unreadable(const std::vector<std::string>& keys) {
+  const auto known = unreadable_keys();
+  if (!known) return;
+  std::unordered_set<std::string> left = *known;
+  for (const std::string& key : keys) left.erase(key);
+  if (left.size() < known->size()) set_unreadable_keys(std::move(left));
 }
 std::optional<Clock::TimePoint> Reflector::live_since() const {
   const auto since = live_since_.load(std::memory_order_relaxed);

@@ -19,6 +19,12 @@ void Unreadable::clear() {
   nameless_ = false;
 }
 
+std::unordered_set<std::string> Unreadable::keys() const {
+  std::unordered_set<std::string> out = keys_;
+  if (nameless_) out.emplace();
+  return out;
+}
+
 void Unreadable::keep_known(std::vector<api::Object>& objects, const ReflectorStore& store) const {
   if (empty()) return;
   std::unordered_set<std::string> listed;

@@ -24,6 +24,9 @@ class Unreadable {
   /// The key of one of them, or empty.
   std::string example() const { return keys_.empty() ? std::string() : *keys_.begin(); }
 
+  /// The keys of all; with an empty one if a key is unreadable.
+  std::unordered_set<std::string> keys() const;
+
   /// Adds their stored versions from `store` to the objects of the list. If the key of one of them is
   /// unknown, adds all stored objects that the list lacks.
   void keep_known(std::vector<api::Object>& objects, const ReflectorStore& store) const;

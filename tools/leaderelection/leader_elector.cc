@@ -37,6 +37,19 @@ std::int32_t whole_seconds(milliseconds duration) {
   return static_cast<std::int32_t>(std::chrono::ceil<std::chrono::seconds>(duration).count());
 }
 
+/// Waits for an event, also if the clock throws: what ends with it still runs.
+Awaitable<void> wait_for_event(std::shared_ptr<Clock> clock, std::stop_token event) {
+  while (!event.stop_requested()) {
+    bool failed = false;
+    try {
+      co_await clock->sleep(std::chrono::hours(24), event);
+    } catch (...) {
+      failed = true;
+    }
+    if (failed) clock = Clock::real();
+  }
+}
+
 Options checked(Options options) {
   const auto refuse = [](std::string_view what) {
     throw InvalidArgument(fmt::format("leader election: {}", what));
@@ -116,8 +129,7 @@ End LeaderElector::run(Work work, std::stop_token stop) {
         }
         returned.request_stop();
       });
-      while (!returned.stop_requested())
-        co_await options_.clock->sleep(std::chrono::hours(24), returned.get_token());
+      co_await wait_for_event(options_.clock, returned.get_token());
     }
     if (error) std::rethrow_exception(error);
   };
@@ -151,9 +163,7 @@ Awaitable<void> LeaderElector::abandon(const Running& running) {
   if (!leadership) co_return;
   leadership->lost.store(true, std::memory_order_release);
   leadership->stop.request_stop();
-  const auto clock = Clock::real();
-  while (running.begun() && !running.done().stop_requested())
-    co_await clock->sleep(std::chrono::hours(24), running.done());
+  if (running.begun()) co_await wait_for_event(Clock::real(), running.done());
   const std::lock_guard lock(mutex_);
   leadership_.reset();
 }
@@ -214,8 +224,7 @@ Awaitable<End> LeaderElector::lead(std::shared_ptr<Running> running, const Async
   // If the work was still running at the renew deadline, the lease is lost.
   holds = holds && Leadership(leadership).valid();
   leadership->lost.store(true, std::memory_order_release);
-  while (!running->done().stop_requested())
-    co_await options_.clock->sleep(std::chrono::hours(24), running->done());
+  co_await wait_for_event(options_.clock, running->done());
   if (holds && options_.release) co_await release();
   {
     const std::lock_guard lock(mutex_);

@@ -30,7 +30,8 @@
 namespace lookout::controller {
 
 /// The error for reading something that no cache holds: an undeclared kind, an object outside the
-/// watched namespaces, or a kind with cached metadata only; and for reading before Manager::run().
+/// watched namespaces, a kind with cached metadata only, or an object that cannot be read (decoded);
+/// and for reading before Manager::run().
 /// controller-runtime's ErrResourceNotCached, its error for unknown namespaces, and
 /// ErrCacheNotStarted.
 class NotCachedError : public Error {
@@ -117,7 +118,9 @@ class CacheView {
   CacheView(CacheView&&) noexcept;
   CacheView& operator=(CacheView&&) = delete;
 
-  /// Empty if there is no such object. All of these functions throw NotCachedError.
+  /// Empty if there is no such object. All of these functions throw NotCachedError. If the server has
+  /// an object that cannot be read, find() throws unless the cache has an older version of it; lists
+  /// lack it, and the cache is not live.
   template <class T>
   std::optional<T> find(const Request& request) {
     api::Object found = find(api::Resource(T::kResource), false, request);

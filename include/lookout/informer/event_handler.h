@@ -26,7 +26,8 @@ enum class FinalState {
 };
 
 /// The functions of one handler (client-go's ResourceEventHandlerFuncs, with the filter of its
-/// FilteringResourceEventHandler). Any of them may be empty.
+/// FilteringResourceEventHandler). Any of them may be left out, or
+/// be an empty std::function.
 ///
 /// An informer calls them one at a time, in the order of events, on a thread of the handler pool;
 /// they may block. Objects are immutable and may be kept. If a function throws, the exception is

@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "lookout/base/empty_function.h"
+
 namespace lookout::informer {
 
 /// The function of an EventHandler that an error message names.
@@ -75,6 +77,8 @@ class HandlerFunction : public std::function<Signature> {
     // (Without a second, lengthy error for the same problem.)
     using Fits = detail::FitsHandler<part, std::remove_cvref_t<Callable>, Signature>;
     if constexpr (Fits::kObjectOnly) {
+      // (The wrapper itself is never empty.)
+      if (base::is_empty_function(callable)) return {};
       return Fits::whole_function(std::forward<Callable>(callable));
     } else if constexpr (Fits::value) {
       return std::function<Signature>(std::forward<Callable>(callable));

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "lookout/api/group_version_resource.h"
@@ -77,8 +78,9 @@ class [[nodiscard]] HandlerRegistration {
 
   /// Removes the handler. Waits for a running call, unless that call is the caller; afterwards the
   /// handler is not called again, and the objects it refers to may be destroyed. Two handlers that
-  /// remove each other at the same time do not wait for each other. On the event loop, use detach():
-  /// a handler that waits for the loop, as in a blocking request, would deadlock with remove().
+  /// remove each other at the same time do not wait for each other. Throws InvalidArgument on the
+  /// event loop, where a handler that waits for the loop, as in a blocking request, would deadlock
+  /// with it: use detach(), or destroy the registration.
   void remove();
   /// Removes the handler but still delivers its queued notifications (client-go's
   /// RemoveEventHandler), unless the informer is shut down first. Returns immediately. The
@@ -86,7 +88,7 @@ class [[nodiscard]] HandlerRegistration {
   /// informer.
   void detach();
   /// Like detach(), but waits for the deliveries (client-go's ShutDownEventHandler), unless the
-  /// handler itself calls it.
+  /// handler itself calls it. Throws InvalidArgument on the event loop, like remove().
   void drain();
 
   /// The number of notifications that wait for the handler.
@@ -124,7 +126,8 @@ class SharedIndexInformer : public metrics::Source {
   /// The result owns the handler. Throws InvalidArgument if the informer has been stopped.
   HandlerRegistration add_handler(EventHandler<api::Object> handler, HandlerOptions options = {});
 
-  /// Throws InvalidArgument if a name is taken, or if the informer has been stopped.
+  /// Throws InvalidArgument if a name is taken, if a function is empty, or if the informer has been
+  /// stopped.
   void add_indexers(cache::Indexers indexers);
   /// Adds one index and returns a handle to it.
   lister::Index<api::Object> add_index(std::string name, cache::IndexFunc function);
@@ -177,9 +180,12 @@ class SharedIndexInformer : public metrics::Source {
   /// The last failure since the informer was live.
   std::optional<cache::ReflectorFailure> last_failure() const;
   /// The resourceVersion that the store has reached; empty before the first list. When a handler is
-  /// called, the store has at least the version of the notification.
+  /// called, the store has at least the version of the notification. Of an informer for several
+  /// namespaces, the version that all listed ones have reached: single objects may be newer.
   std::string last_sync_resource_version() const;
   const cache::ReflectorStats& stats() const;
+  /// See cache::Reflector::unreadable_keys().
+  std::shared_ptr<const std::unordered_set<std::string>> unreadable_keys() const;
   const std::string& name() const;
 
   /// reflector_*, informer_* ...: with client-go's names, labels and buckets where client-go has them.

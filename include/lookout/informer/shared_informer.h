@@ -14,15 +14,18 @@
 
 #include "lookout/api/typed_object.h"
 #include "lookout/base/attributes.h"
+#include "lookout/base/empty_function.h"
 #include "lookout/informer/shared_index_informer.h"
 #include "lookout/lister/lister.h"
 
 namespace lookout::informer {
 
 /// Makes an index function from a function on T that returns one index value (convertible to
-/// std::string_view, or a whole number), a std::optional of one, or a range of several.
+/// std::string_view, or a whole number), a std::optional of one, or a range of several. Empty if
+/// `function` is: a store refuses it.
 template <class T, class F>
 cache::IndexFunc index_func(F function) {
+  if (base::is_empty_function(function)) return {};
   return [function = std::move(function)](const api::Object& object, cache::IndexValues& values) {
     auto&& result = function(T(object));
     if constexpr (std::convertible_to<decltype(result), std::string_view> ||

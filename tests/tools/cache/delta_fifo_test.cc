@@ -391,5 +391,49 @@ TEST_F(DeltaFifoTest, ManyMissedDeletionsAreNotComparedWithEachOther) {
   EXPECT_LE(calls, 4 * kMany);
 }
 
+TEST_F(DeltaFifoTest, ManyFailedTransformsAreNotComparedWithEachOther) {
+  constexpr std::size_t kMany = 1000;
+  std::size_t calls = 0;
+  Indexer store(
+      [&calls](const api::Object& object) {
+        ++calls;
+        return object.key();
+      },
+      Indexers{});
+  DeltaFifo queue(store, [](const api::Object& object) -> api::Object {
+    return object.resource_version() == "2" ? api::Object{} : object;
+  });
+  std::vector<api::Object> list;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    const std::string key = "a/" + std::to_string(i);
+    queue.add(pod(key, 1));
+    list.push_back(pod(key, 2));
+  }
+  for (const auto& object : list) queue.remove(object);
+  EXPECT_EQ(queue.size(), 2 * kMany);
+  queue.replace(list);
+  EXPECT_LE(calls, 50 * kMany);
+}
+
+TEST_F(DeltaFifoTest, AFailedTransformFindsTheStateInAHalfEmptiedQueue) {
+  DeltaFifo queue(store_, [](const api::Object& object) -> api::Object {
+    return object.resource_version() == "9" ? api::Object{} : object;
+  });
+  apply_changes(queue, {"+a/x@1", "+a/y@2", "-a/y@9"});
+  EXPECT_EQ(pop(queue), "+a/x@1");
+  store_.put(pod("a/x", 1));
+  apply_changes(queue, {"-a/x@9", "~a/z@3", "-a/z@9"});
+  EXPECT_THAT(pop_all(queue), ElementsAre("+a/y@2", "-a/y@2?", "-a/x@1?", "~a/z@3", "-a/z@3?"));
+  // More than the queue keeps of removed changes.
+  for (int i = 0; i < 3000; ++i) {
+    queue.add(pod("b/" + std::to_string(i), 1));
+    if (i % 1000 == 0) apply_changes(queue, {"-a/unknown@9"});
+  }
+  for (int i = 0; i < 2000; ++i) pop(queue);
+  apply_changes(queue, {"-b/2999@9", "-b/2500@9", "-b/1999@9"});
+  for (int i = 0; i < 1000; ++i) pop(queue);
+  EXPECT_THAT(pop_all(queue), ElementsAre("-b/2999@1?", "-b/2500@1?"));
+}
+
 }  // namespace
 }  // namespace lookout::cache

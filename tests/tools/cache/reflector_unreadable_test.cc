@@ -61,6 +61,45 @@ TEST_F(ReflectorUnreadableTest, AnUnreadableItemWithoutANameKeepsAllObjects) {
   EXPECT_EQ(reflector_->stats().unreadable, 2u);
 }
 
+TEST_F(ReflectorUnreadableTest, ReportsTheKeysOfUnreadableObjects) {
+  const auto keys = [this] {
+    const auto known = reflector_->unreadable_keys();
+    return known ? std::vector<std::string>(known->begin(), known->end())
+                 : std::vector<std::string>{"none"};
+  };
+  begin_and_list();
+  EXPECT_THAT(keys(), ElementsAre("none"));
+  list(page({pod("a/y", 12)}, 2, {"a/x", "a/z"}));
+  EXPECT_THAT(keys(), UnorderedElementsAre("a/x", "a/z"));
+  open_watch();
+  send({{EventType::kModified, pod("a/y", 21)}, {EventType::kDeleted, pod("a/x", 22)}});
+  EXPECT_THAT(keys(), ElementsAre("a/z"));
+  advance(800ms);
+  list(page({pod("a/y", 21)}, 1));
+  EXPECT_THAT(keys(), ElementsAre("")) << "it may be any object";
+  open_watch();
+  advance(1600ms);
+  list(page({pod("a/y", 21), pod("a/z", 30)}));
+  EXPECT_THAT(keys(), ElementsAre("none"));
+}
+
+/// Whoever reads the store while a list replaces it must not miss what only the list before it had.
+TEST_F(ReflectorUnreadableTest, KeysStayUntilTheStoreHasTheirObjects) {
+  begin_and_list();
+  list(page({pod("a/y", 12)}, 1, {"a/x"}));
+  open_watch();
+  std::vector<std::size_t> keys;
+  store_.on_told = [&] {
+    const auto known = reflector_->unreadable_keys();
+    keys.push_back(known ? known->size() : 0);
+  };
+  advance(800ms);
+  list(page({pod("a/x", 13), pod("a/y", 12)}, 1, {"a/z"}));
+  store_.on_told = nullptr;
+  EXPECT_THAT(keys, ElementsAre(2u, 2u)) << "the replacement and its end";
+  EXPECT_EQ(reflector_->unreadable_keys()->size(), 1u);
+}
+
 TEST_F(ReflectorUnreadableTest, ItemsOfOtherKindsCountAsUnreadable) {
   begin_and_list();
   list(page({pod("a/y", 12), object_of_kind("v2", "Pod", "a/x")}));

@@ -681,6 +681,25 @@ TEST_F(LeaderElectorTest, AnExceptionOfARenewalStopsTheWork) {
   EXPECT_FALSE(elector.is_leader());
 }
 
+/// On an event loop with one thread, which the thread of the work must not block.
+TEST_F(LeaderElectorTest, WaitingForTheWorkDoesNotNeedAClock) {
+  struct NoLongSleeps : Clock {
+    TimePoint now() const override { return Clock::real()->now(); }
+    Awaitable<bool> sleep(Duration duration, std::stop_token stop) override {
+      if (duration > 1h) throw std::runtime_error("no timers");
+      return Clock::real()->sleep(duration, std::move(stop));
+    }
+  };
+  Options broken = options("a");
+  broken.clock = std::make_shared<NoLongSleeps>();
+  const rest::Client client(server_.client_config(), std::make_shared<EventLoop>(1));
+  Leader a(client, broken);
+  a.stop.request_stop();
+  EXPECT_TRUE(eventually([&] { return a.leadership->stop().stop_requested(); }));
+  EXPECT_EQ(a.end_work(), End::kStopped);
+  EXPECT_EQ(holder(), "");
+}
+
 TEST_F(LeaderElectorTest, ALeaseWithoutAHolderOrADurationIsFree) {
   leases_.create(Lease::draft("website", "default"));
   Leader a(client_, options("a"));

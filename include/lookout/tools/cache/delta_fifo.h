@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -99,14 +101,19 @@ class DeltaFifo {
     return std::span(deltas_).subspan(next_);
   }
   /// The last queued state, else the stored one; empty if the object is unknown.
-  api::Object last_known(const api::Object& object) const;
+  api::Object last_known(const api::Object& object);
+  void forget_places();
   /// Empty if the transform fails.
   api::Object transformed(const api::Object& object) const;
 
   const Indexer& known_;
   TransformFunc transform_;
   std::vector<Delta> deltas_;
-  std::size_t next_ = 0;           // the changes before it have been removed
+  std::size_t next_ = 0;  // the changes before it have been removed
+  // Where each object was queued last, for last_known(), which is rarely needed: includes the changes
+  // before placed_, also removed ones.
+  std::unordered_map<std::string, std::size_t> places_;
+  std::size_t placed_ = 0;
   bool populated_ = false;         // the first change or list has been queued
   std::size_t initial_count_ = 0;  // changes of the first list that are still in the queue
   mutable std::atomic<std::uint64_t> transform_failures_{0};

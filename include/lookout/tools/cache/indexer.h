@@ -128,7 +128,7 @@ class Indexer {
   // --- Indexes
 
   /// Adds indexes and fills them from the stored objects. Throws InvalidArgument if a name is
-  /// taken; it then adds none.
+  /// taken or a function is empty; it then adds none.
   void add_indexers(Indexers indexers);
   /// Adds one index and returns a handle to it.
   IndexHandle add_index(std::string name, IndexFunc function);

@@ -28,6 +28,9 @@ namespace lookout::cache {
 /// A namespace that fails is retried and does not delay the others. The state is complete, and an
 /// informer synced, when each namespace has been listed or is forbidden (403): see unsynced().
 ///
+/// The version of the state is the oldest that the listed namespaces have reached: all changes up to
+/// it have arrived. It goes back when a namespace is added whose list is older.
+///
 /// The reflector on top of this source is live if those of all namespaces are, reports the newest
 /// failure of those that are not, and counts the errors and unreadable objects of all (health()).
 ///

@@ -13,6 +13,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "lookout/api/object.h"
@@ -191,6 +192,11 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   /// Counters. `errors` and `unreadable` include those of the reflectors behind the source, as they
   /// are at the time of this call.
   const ReflectorStats& stats() const LOOKOUT_LIFETIME_BOUND;
+  /// The keys of the objects that exist, but could not be read in the last list; an empty key stands
+  /// for objects whose names could not be read either. Null if there are none. Ask before the store is
+  /// read: that the store lacks one of them does not mean that it does not exist. Does not know the
+  /// reflectors behind the source.
+  std::shared_ptr<const std::unordered_set<std::string>> unreadable_keys() const;
   const std::string& name() const LOOKOUT_LIFETIME_BOUND { return options_.name; }
   /// "v1, Kind=Pod"; "<unspecified>" if every type is accepted.
   const std::string& type_description() const LOOKOUT_LIFETIME_BOUND {
@@ -244,6 +250,9 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   void set_last_sync(std::string resource_version);
   void note_activity();
   void set_live(bool live);
+  void set_unreadable_keys(std::unordered_set<std::string> keys);
+  /// A watch has delivered these objects.
+  void forget_unreadable(const std::vector<std::string>& keys);
   /// The wait after a failure.
   Clock::Duration pause_after(const std::exception& error, Backoff& backoff);
   void log_error(const std::exception& error);
@@ -261,7 +270,8 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   bool resource_version_unavailable_ = false;  // the server no longer, or not yet, has it
   bool paginated_ = false;  // the server paginates even lists that its cache could serve
   bool listed_ = false;
-  bool complete_ = true;  // the last state was fully readable
+  bool complete_ = true;                     // the last state was fully readable
+  std::vector<std::string> readable_again_;  // not flushed yet; only while !complete_
   Backoff refused_backoff_;
   Backoff unreadable_backoff_;
   const std::unique_ptr<RepeatedError> logged_;
@@ -272,11 +282,13 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   // Guarded by mutex_.
   std::string last_sync_resource_version_;
   std::unique_ptr<const ReflectorFailure> failure_;
+  std::shared_ptr<const std::unordered_set<std::string>> unreadable_keys_;  // null: none
   // The source's share of stats_.
   mutable std::uint64_t source_errors_ = 0;
   mutable std::uint64_t source_unreadable_ = 0;
   std::atomic<Clock::TimePoint> last_activity_;
   std::atomic<Clock::TimePoint> live_since_{kNotLive};
+  std::atomic<bool> has_unreadable_{false};  // written with mutex_ held
 };
 
 }  // namespace lookout::cache
