@@ -62,7 +62,7 @@ void SliceReader::services_of(const api::Object& slice, cache::IndexValues& serv
   }
 }
 
-void SliceReader::read(const api::Object& object, std::string_view,
+bool SliceReader::read(const api::Object& object, std::string_view,
                        std::vector<InstancePtr>& instances) const {
   const k8s::discovery::v1::EndpointSlice slice(object);
   for (const auto endpoint : slice.endpoints()) {
@@ -95,6 +95,7 @@ void SliceReader::read(const api::Object& object, std::string_view,
     }
     instances.push_back(std::make_shared<const SliceInstance>(std::move(instance)));
   }
+  return true;
 }
 
 InstancePtr SliceReader::merged(const InstancePtr& a, const InstancePtr& b) const {

@@ -15,7 +15,7 @@ class SliceReader : public detail::InstanceReader {
   static const api::Projection& projection();
 
   void services_of(const api::Object& slice, cache::IndexValues& services) const override;
-  void read(const api::Object& slice, std::string_view service,
+  bool read(const api::Object& slice, std::string_view service,
             std::vector<InstancePtr>& instances) const override;
   std::optional<std::string> defect(const api::Object&) const override { return std::nullopt; }
   InstancePtr merged(const InstancePtr& a, const InstancePtr& b) const override;
