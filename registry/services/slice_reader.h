@@ -19,7 +19,8 @@ class SliceReader : public detail::InstanceReader {
             std::vector<InstancePtr>& instances) const override;
   std::optional<std::string> defect(const api::Object&) const override { return std::nullopt; }
   InstancePtr merged(const InstancePtr& a, const InstancePtr& b) const override;
-  /// As kube-proxy: if no instance is ready, those that terminate but still serve are.
+  /// Settles what slices disagree about. As kube-proxy: if no instance is ready, those that terminate
+  /// but still serve are.
   void choose(std::vector<InstancePtr>& instances) const override;
 
  private:
