@@ -71,6 +71,20 @@ void Channel::close() {
   for (const auto& watcher : watchers) watcher->end(NextOutcome::kClosed);
 }
 
+Channel::Read Channel::read(const api::Object& object, const Replaced& replaced) const {
+  Read out;
+  out.object = object;
+  out.readable = reader_->read(object, service_, out.instances);
+  if (out.readable) return out;
+  const auto before = replaced.find(object.key());
+  if (before != replaced.end() && before->second->object.uid() == object.uid()) {
+    const Read& version = *before->second;
+    out.last = version.readable ? version.instances : version.last;
+  }
+  reader_->keep(object, out.last, out.instances);
+  return out;
+}
+
 InstanceSetPtr Channel::refresh(Hub& hub) {
   const std::lock_guard computing(computing_);
   // Before the initial sync, the set is incomplete. After the registry is closed, it does not change.
@@ -85,23 +99,30 @@ InstanceSetPtr Channel::refresh(Hub& hub) {
   seen_ = std::move(versions);
   hub.computed_.fetch_add(1, std::memory_order_relaxed);
 
-  ReadObjects read;
-  std::vector<InstancePtr> instances;
+  std::vector<api::Object> objects;
+  ReadObjects now;
   for (const auto& snapshot : snapshots) {
-    for (const auto& object : snapshot.by_index(kServiceIndex, service_)) {
-      const void* address = object.header();
-      Read entry;
-      if (const auto known = read_.find(address); known != read_.end()) {
-        entry = std::move(known->second);
-      } else {
-        entry.object = object;
-        reader_->read(object, service_, entry.instances);
+    for (const std::string_view name : {std::string_view(service_), kUnreadable}) {
+      for (const auto& object : snapshot.by_index(kServiceIndex, name)) {
+        objects.push_back(object);
+        if (auto known = read_.extract(object.header())) now.insert(std::move(known));
       }
-      instances.insert(instances.end(), entry.instances.begin(), entry.instances.end());
-      read.emplace(address, std::move(entry));
     }
   }
-  read_ = std::move(read);
+  // What is left is no longer there.
+  Replaced replaced;
+  for (const auto& [address, version] : read_) replaced.emplace(version.object.key(), &version);
+  std::vector<InstancePtr> instances;
+  bool keeps = false;
+  for (const auto& object : objects) {
+    const auto [entry, unread] = now.try_emplace(object.header());
+    if (unread) entry->second = read(object, replaced);
+    const Read& version = entry->second;
+    instances.insert(instances.end(), version.instances.begin(), version.instances.end());
+    keeps = keeps || !version.last.empty();
+  }
+  keeps_.store(keeps, std::memory_order_relaxed);
+  read_ = std::move(now);
 
   auto before = current();
   put_together(instances, *before);

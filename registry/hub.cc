@@ -5,6 +5,7 @@
 #endif
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -27,6 +28,8 @@ namespace {
 
 /// From this number of objects on, trim the heap after the first list.
 constexpr std::size_t kManyObjects = 20'000;
+/// Of malformed objects, this many are listed.
+constexpr std::size_t kMostMalformed = 1'000;
 
 /// The values of the index function.
 std::vector<std::string> services_of(const InstanceReader& reader, const api::Object& object) {
@@ -58,6 +61,9 @@ InformerGroupOptions group_options(const HubSource& source, const Options& optio
 }  // namespace
 
 bool InstanceReader::is_listed(std::string_view) const { return true; }
+
+void InstanceReader::keep(const api::Object&, const std::vector<InstancePtr>&,
+                          std::vector<InstancePtr>&) const {}
 
 InstancePtr InstanceReader::merged(const InstancePtr&, const InstancePtr& b) const { return b; }
 
@@ -158,6 +164,9 @@ informer::EventHandler<api::Object> Hub::handler() {
                                                 const api::Object& after) {
     if (const auto self = weak.lock()) self->check(after, &before);
   };
+  handler.on_delete = [weak = weak_from_this()](const api::Object& object) {
+    if (const auto self = weak.lock()) self->forget_malformed(object);
+  };
   return handler;
 }
 
@@ -172,17 +181,35 @@ void Hub::give_memory_back() const {
 
 void Hub::check(const api::Object& object, const api::Object* before) {
   const auto defect = source_.reader->defect(object);
-  if (!defect) return;
+  if (!defect) return forget_malformed(object);
   // Report only changes of the defect.
   if (before && source_.reader->defect(*before) == defect) return;
-  malformed_.fetch_add(1, std::memory_order_relaxed);
+  malformed_count_.fetch_add(1, std::memory_order_relaxed);
   const Malformed report{std::string(object.ns()), std::string(object.name()), *defect,
-                         std::string(object.resource_version())};
+                         std::string(object.resource_version()), std::chrono::system_clock::now()};
+  {
+    const std::lock_guard lock(malformed_mutex_);
+    if (malformed_.size() < kMostMalformed || malformed_.contains(object.key()))
+      malformed_.insert_or_assign(object.key(), report);
+  }
   if (!options_.on_malformed) {
-    log::warn("registry: left out {}/{}: {}", report.ns, report.name, report.reason);
+    log::warn("registry: {}/{}: {}", report.ns, report.name, report.reason);
     return;
   }
   user_.malformed->post(object.key(), [call = options_.on_malformed, report] { call(report); });
+}
+
+void Hub::forget_malformed(const api::Object& object) {
+  const std::lock_guard lock(malformed_mutex_);
+  if (!malformed_.empty()) malformed_.erase(object.key());
+}
+
+std::vector<Malformed> Hub::malformed() const {
+  std::vector<Malformed> out;
+  const std::lock_guard lock(malformed_mutex_);
+  out.reserve(malformed_.size());
+  for (const auto& [key, report] : malformed_) out.push_back(report);
+  return out;
 }
 
 void Hub::report(const WatchFailure& failure, bool repeated) {
@@ -206,6 +233,16 @@ std::shared_ptr<Channel> Hub::channel(const std::string& service) {
   return found;
 }
 
+std::vector<std::shared_ptr<Channel>> Hub::channels() const {
+  std::vector<std::shared_ptr<Channel>> out;
+  const std::lock_guard lock(mutex_);
+  out.reserve(channels_.size());
+  for (const auto& [name, weak] : channels_) {
+    if (auto found = weak.lock()) out.push_back(std::move(found));
+  }
+  return out;
+}
+
 void Hub::forget_channel(const std::string& service) {
   const std::lock_guard lock(mutex_);
   const auto it = channels_.find(service);
@@ -215,6 +252,7 @@ void Hub::forget_channel(const std::string& service) {
 
 void Hub::mark(const api::Object& object) {
   const auto names = services_of(*source_.reader, object);
+  if (std::ranges::find(names, kUnreadable) != names.end()) return mark_all();
   // Destroyed after the lock: a channel's destructor locks the mutex.
   std::vector<std::shared_ptr<Channel>> touched;
   const std::lock_guard lock(mutex_);
@@ -275,10 +313,20 @@ std::vector<std::string> Hub::services(const WaitOptions& wait) {
   // Wait for the handlers, so that stats() includes malformed objects.
   group_.wait_for_sync(wait, Synced::kHandlers);
   std::set<std::string> names;
+  bool unreadable = false;
   for (const auto& informer : group_.informers()) {
     for (auto& name : informer->store().index_values(kServiceIndex)) {
+      unreadable = unreadable || name == kUnreadable;
       if (source_.reader->is_listed(name)) names.insert(std::move(name));
     }
+  }
+  if (!unreadable) return {names.begin(), names.end()};
+  // A watched service stays while its last pods are unreadable.
+  for (const auto& followed : channels()) {
+    const std::string& name = followed->service();
+    if (names.contains(name) || !source_.reader->is_listed(name)) continue;
+    followed->refresh(*this);
+    if (followed->keeps()) names.insert(name);
   }
   return {names.begin(), names.end()};
 }
@@ -320,19 +368,12 @@ Freshness Hub::freshness() const { return group_.freshness()->freshness(); }
 DiscoveryStats Hub::stats() const {
   DiscoveryStats out;
   for (const auto& informer : group_.informers()) out.objects += informer->store().size();
-  std::vector<std::shared_ptr<Channel>> channels;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [name, weak] : channels_) {
-      if (auto channel = weak.lock()) channels.push_back(std::move(channel));
-    }
-  }
-  for (const auto& channel : channels) {
-    const std::size_t watchers = channel->watchers();
+  for (const auto& followed : channels()) {
+    const std::size_t watchers = followed->watchers();
     out.watchers += watchers;
     out.followed += watchers > 0 ? 1u : 0u;
   }
-  out.malformed = malformed_.load(std::memory_order_relaxed);
+  out.malformed = malformed_count_.load(std::memory_order_relaxed);
   out.computed = computed_.load(std::memory_order_relaxed);
   out.announced = announced_.load(std::memory_order_relaxed);
   return out;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,9 +34,13 @@ class InstanceReader {
   virtual void services_of(const api::Object& object, cache::IndexValues& services) const = 0;
   /// Whether lists of services include the name.
   virtual bool is_listed(std::string_view service) const;
-  /// Appends the object's instances of `service`. Malformed objects have none.
-  virtual void read(const api::Object& object, std::string_view service,
+  /// Appends the object's instances of `service`. False: its announcement is unreadable.
+  virtual bool read(const api::Object& object, std::string_view service,
                     std::vector<InstancePtr>& instances) const = 0;
+  /// For an unreadable object: appends what is left of the instances of its last readable version.
+  /// The default appends nothing.
+  virtual void keep(const api::Object& object, const std::vector<InstancePtr>& last,
+                    std::vector<InstancePtr>& instances) const;
   /// Why the object is malformed; nullopt if it is not.
   virtual std::optional<std::string> defect(const api::Object& object) const = 0;
   /// Merges two objects' data of one instance. Both have the same key.
@@ -47,6 +52,8 @@ class InstanceReader {
 
 /// The index of InstanceReader::services_of().
 inline constexpr std::string_view kServiceIndex = "registry-service";
+/// The value for objects whose services cannot be read. It is not the name of a service.
+inline constexpr std::string_view kUnreadable = "\nunreadable";
 
 /// The objects to watch.
 struct HubSource {
@@ -78,6 +85,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
   Subscription follow(const std::string& service, SetCallback callback);
   Freshness freshness() const;
   std::vector<WatchFailure> failures() const { return group_.failures(); }
+  std::vector<Malformed> malformed() const;
   DiscoveryStats stats() const;
   void close();
 
@@ -87,6 +95,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
   void start();
   void end();
   std::shared_ptr<Channel> channel(const std::string& service);
+  std::vector<std::shared_ptr<Channel>> channels() const;
   void forget_channel(const std::string& service);
   std::shared_ptr<WatcherCore> add_watcher(const std::shared_ptr<Channel>& channel);
   Subscription subscribe(const std::string& service, SetCallback callback,
@@ -101,6 +110,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
   /// Returns the memory that only the first list needed to the system.
   void give_memory_back() const;
   void check(const api::Object& object, const api::Object* before);
+  void forget_malformed(const api::Object& object);
   std::uint64_t next_version() { return version_.fetch_add(1, std::memory_order_relaxed) + 1; }
 
   const rest::Client client_;
@@ -110,7 +120,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
   const UserSide user_;
   InformerGroup group_;
   std::atomic<std::uint64_t> version_{0};
-  std::atomic<std::uint64_t> malformed_{0};
+  std::atomic<std::uint64_t> malformed_count_{0};
   std::atomic<std::uint64_t> computed_{0};
   std::atomic<std::uint64_t> announced_{0};
 
@@ -120,6 +130,9 @@ class Hub : public std::enable_shared_from_this<Hub> {
   std::unordered_map<std::string, std::weak_ptr<Channel>> channels_;
   InOrder<std::shared_ptr<Channel>> marked_;
   bool flushing_ = false;
+
+  mutable std::mutex malformed_mutex_;
+  std::map<std::string, Malformed> malformed_;  // by key; guarded by malformed_mutex_
 };
 
 }  // namespace lookout::registry::detail

@@ -28,6 +28,7 @@ std::vector<std::string> InformerDiscovery::services(WaitOptions wait) {
 Freshness InformerDiscovery::freshness() const { return hub_->freshness(); }
 void InformerDiscovery::close() { hub_->close(); }
 std::vector<WatchFailure> InformerDiscovery::failures() const { return hub_->failures(); }
+std::vector<Malformed> InformerDiscovery::malformed() const { return hub_->malformed(); }
 DiscoveryStats InformerDiscovery::stats() const { return hub_->stats(); }
 
 }  // namespace lookout::registry

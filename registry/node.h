@@ -98,7 +98,8 @@ class Node {
   bool learn(Outcome outcome, Nanos latency, Nanos now, Health& health) const;
   /// The instance was removed from the set; calls on it may still end. Call with Health::ejecting held.
   void leave() const { left_ = true; }
-  /// `of`: the number of instances. False if the maximum is already ejected. Call with
+  /// `of`: the number of instances. False if the maximum is already ejected. Call with Health::ejecting
+  /// held.
   bool eject(Nanos now, std::size_t of, Health& health) const;
 
   /// kratos' weight for the power of two choices: the success rate divided by the load.

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
+#include <utility>
 
 #include "lookout/api/object.h"
 #include "lookout/api/status.h"
 #include "lookout/k8s/core/v1.h"
+#include "lookout/registry/service_instance.h"
 
 namespace lookout::registry::detail {
 
@@ -26,6 +29,14 @@ inline bool pod_is_ready(const api::Object& pod) {
     if (condition.type() == "Ready") return condition.status() == "True";
   }
   return false;
+}
+
+/// The instance with this readiness.
+inline InstancePtr with_readiness(const InstancePtr& instance, bool ready) {
+  if (instance->ready == ready) return instance;
+  ServiceInstance out = *instance;
+  out.ready = ready;
+  return std::make_shared<const ServiceInstance>(std::move(out));
 }
 
 /// A patch was rejected because the pod's uid has changed: the pod was replaced under the same name,

@@ -58,15 +58,14 @@ std::string pod_selector(const Flags& flags) {
 
 std::unique_ptr<registry::InformerDiscovery> make_discovery(const rest::Client& client,
                                                             const Flags& flags,
-                                                            bool include_unready, const Told& told,
-                                                            const OnMalformed& on_malformed) {
+                                                            bool include_unready,
+                                                            const Told& told) {
   registry::Options options;
   options.ns = flags.all_namespaces ? registry::kAllNamespaces : namespace_of(client, flags);
   options.label_selector = flags.label_selector;
   options.include_unready = include_unready;
-  options.on_malformed = [told, on_malformed](const registry::Malformed& malformed) {
+  options.on_malformed = [told](const registry::Malformed& malformed) {
     say("lookout: left out {}/{}: {}\n", malformed.ns, malformed.name, malformed.reason);
-    if (on_malformed) on_malformed(malformed);
     ++*told;
   };
   if (flags.style == "services") {

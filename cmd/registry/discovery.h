@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -29,16 +28,13 @@ std::string pod_selector(const Flags& flags);
 
 /// The number of reported malformed announcements.
 using Told = std::shared_ptr<std::atomic<std::uint64_t>>;
-using OnMalformed = std::function<void(const registry::Malformed&)>;
 inline Told make_told() { return std::make_shared<Told::element_type>(0); }
 
-/// A discovery of style kratos, dubbo or services. Reports malformed announcements on standard error and to
-/// `on_malformed`.
+/// A discovery of style kratos, dubbo or services. Reports malformed announcements on standard error.
 std::unique_ptr<registry::InformerDiscovery> make_discovery(const rest::Client& client,
                                                             const Flags& flags,
                                                             bool include_unready,
-                                                            const Told& told = make_told(),
-                                                            const OnMalformed& on_malformed = {});
+                                                            const Told& told = make_told());
 
 /// Call before the end: waits for reports of malformed announcements, which another thread prints.
 void finish_telling(registry::InformerDiscovery& registry, const Told& told);

@@ -84,9 +84,9 @@ int dubbo_deregister(const ConnectionFlags& connection, const Flags& flags) {
     if (!client.remove(key)) missing.push_back(key);
   }
   if (!missing.empty()) {
-    throw Error(fmt::format("{} on {}: there is no such record: {} changed",
-                            fmt::join(missing, ", "), pod,
-                            missing.size() == keys.size() ? "nothing was" : "only others were"));
+    throw Error(fmt::format(
+        "{} has no record {}: {}", pod, fmt::join(missing, ", "),
+        missing.size() == keys.size() ? "nothing was changed" : "the others were removed"));
   }
   fmt::print("{} deregistered from {}\n", flags.name, pod);
   return 0;

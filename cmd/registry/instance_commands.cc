@@ -76,8 +76,9 @@ std::string headline(const InstanceSet& set) {
                                 set.size() == 1 ? "" : "s");
   if (!freshness.live) {
     out += fmt::format(
-        " (stale: no contact with the server since {})",
-        api::format_time(std::chrono::time_point_cast<std::chrono::microseconds>(freshness.since)));
+        " (stale since {}{}{})",
+        api::format_time(std::chrono::time_point_cast<std::chrono::microseconds>(freshness.since)),
+        freshness.error.empty() ? "" : ": ", printable(freshness.error));
   }
   return out;
 }
@@ -230,9 +231,12 @@ int watch_service(const ConnectionFlags& connection, const Flags& flags) {
   std::optional<LiveScreen> screen;
   if (flags.output == "table" && stdout_is_terminal()) screen.emplace();
   bool was_live = true;
+  bool had_reason = false;
   std::size_t was_wide = 0;
   const auto show = [&] {
-    was_live = shown->freshness().live;
+    const registry::Freshness freshness = shown->freshness();
+    was_live = freshness.live;
+    had_reason = !freshness.error.empty();
     was_wide = terminal_columns();
     if (flags.output == "json") {
       fmt::print("{}\n", json_of(*shown));
@@ -251,8 +255,12 @@ int watch_service(const ConnectionFlags& connection, const Flags& flags) {
       shown = next.set();
     } else if (next.outcome() != registry::NextOutcome::kTimedOut) {
       break;
-    } else if (shown->freshness().live == was_live && (!screen || terminal_columns() == was_wide)) {
-      continue;
+    } else {
+      const registry::Freshness now = shown->freshness();
+      // The headline has the reason, which is known a little later.
+      const bool new_reason = !now.live && !now.error.empty() && !had_reason;
+      const bool same = now.live == was_live && (!new_reason || flags.output == "json");
+      if (same && (!screen || terminal_columns() == was_wide)) continue;
     }
     show();
   }

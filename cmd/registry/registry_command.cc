@@ -73,7 +73,7 @@ void refuse(const CLI::App& command, const Flags& flags, const std::string& styl
 void refuse_for_keys(const CLI::App& command) {
   for (const char* option : {"--selector", "--include-unready"}) {
     if (command.count(option) > 0) {
-      throw CLI::ValidationError(option, "keys are looked up on all pods that take part");
+      throw CLI::ValidationError(option, "keys are found on all pods with dubbo's label");
     }
   }
 }
@@ -94,7 +94,7 @@ void add_service(CLI::App& command, Flags& flags) {
 void refuse_for_a_key(const CLI::App& command) {
   for (const char* option : {"--service-version", "--metadata", "--endpoint"}) {
     if (command.count(option) > 0)
-      throw CLI::ValidationError(option, "a key says this itself; give the interface as NAME");
+      throw CLI::ValidationError(option, "a key contains this; give the interface as NAME instead");
   }
 }
 
@@ -139,7 +139,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   add->add_option("--value", flags->value, "dubbo: the value of the key");
   add->add_option(
          "--generation", flags->generation,
-         "dubbo: the dubbo-go version of the consumers; detect: from the other pods' labels")
+         "dubbo: the dubbo-go version of the consumers; detect looks at the other pods' labels")
       ->check(CLI::IsMember({"detect", "1.4", "1.5"}))
       ->type_name("VERSION")
       ->capture_default_str();
@@ -163,14 +163,14 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   CLI::App* remove = group->add_subcommand("deregister", "Withdraw an announcement");
   remove
       ->add_option("NAME", flags->name,
-                   "kratos: fail if the pod announces another service; for dubbo, the interface "
-                   "or a key (/dubbo/...)")
+                   "The service: with kratos, the command fails if the pod announces\n"
+                   "another one; for dubbo, the interface or a key (/dubbo/...)")
       ->check(check_not_empty);
   add_style(*remove, *flags, {"kratos", "dubbo"});
   add_pod(*remove, *flags);
   add_service(*remove, *flags);
   remove->footer(
-      "For dubbo, the options must be those that the service was registered with.\n\n"
+      "With dubbo, use the options that the service was registered with.\n\n"
       "Examples:\n"
       "  lookout registry deregister --pod web-1\n"
       "  lookout registry deregister com.example.User --style dubbo --pod user-1 \\\n"
@@ -217,7 +217,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   watch->footer(
       "On a terminal, shows a table and updates it until Ctrl-C. Otherwise, and with -o json, "
       "prints\n"
-      "the set again after each change.\n\n"
+      "all instances again after each change. For keys of dubbo, prints each change.\n\n"
       "Examples:\n"
       "  lookout registry watch web -n shop\n"
       "  lookout registry watch web -n shop -o json\n"
@@ -238,8 +238,9 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
                    "repeated")
       ->type_name("NAME");
   serve->add_flag("--scrape", flags->scrape,
-                  "Also show picks, errors and ejections: scrapes the metrics of pods that have\n"
-                  "the annotations prometheus.io/scrape, port and path every ten seconds");
+                  "Also show picks, errors and ejections. Every ten seconds, this scrapes\n"
+                  "the metrics of pods with the annotations prometheus.io/scrape and\n"
+                  "prometheus.io/port");
   serve->footer(
       "The page only reads. /api/services and /api/services/NAME serve the same data as JSON.\n\n"
       "Examples:\n"

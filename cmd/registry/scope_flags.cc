@@ -24,7 +24,8 @@ void add_scope(CLI::App& command, Flags& flags) {
       ->type_name("NS");
   command.add_flag("-A,--all-namespaces", flags.all_namespaces, "Use all namespaces");
   command
-      .add_option("-l,--selector", flags.label_selector, "Only pods that also have these labels")
+      .add_option("-l,--selector", flags.label_selector,
+                  "Only pods with these labels; with --style services: EndpointSlices")
       ->type_name("SELECTOR");
 }
 

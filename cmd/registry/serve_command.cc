@@ -20,8 +20,7 @@ int serve_page(const ConnectionFlags& connection, const Flags& flags) {
   options.source = serving.source();
   const auto notes = std::make_shared<ClusterNotes>(serving.client(), flags);
   const std::shared_ptr<registry::InformerDiscovery> discovery =
-      make_discovery(serving.client(), flags, true, make_told(),
-                     [notes](const registry::Malformed& malformed) { notes->report(malformed); });
+      make_discovery(serving.client(), flags, true);
   options.notes = notes->sources(discovery);
   const auto server = make_server([&] { return std::make_unique<PageServer>(discovery, options); });
   server->start();

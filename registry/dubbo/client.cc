@@ -339,13 +339,16 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     const bool same =
         before != nullptr && before->annotations()[options_.annotation].as_string() == text;
     const Records decoded = decode_records(text);
-    records_.apply(pod.key(), decoded.records, pod.resource_version());
+    // As in dubbo-go, an unreadable annotation does not remove the pod's records.
+    const bool same_pod = before != nullptr && before->uid() == pod.uid();
+    if (decoded.readable || !same_pod)
+      records_.apply(pod.key(), decoded.records, pod.resource_version());
     if (same || decoded.defects.empty()) return;
     std::vector<Malformed> reports;
     for (const auto& defect : decoded.defects) {
       reports.push_back({std::string(pod.ns()), std::string(pod.name()),
                          fmt::format("annotation {}: {}", options_.annotation, defect),
-                         std::string(pod.resource_version())});
+                         std::string(pod.resource_version()), std::chrono::system_clock::now()});
       if (options_.on_malformed) continue;
       log::warn("registry: {}/{}: {}", reports.back().ns, reports.back().name,
                 reports.back().reason);

@@ -94,6 +94,10 @@ bool give_address(ServiceInstance& provider, std::string_view pod_ip) {
   return true;
 }
 
+bool is_serving(const api::Object& pod) {
+  return registry::detail::pod_is_running(pod) && registry::detail::pod_is_ready(pod);
+}
+
 template <class Names>
 bool contains(const Names& names, std::string_view name) {
   return std::ranges::find(names, name) != std::ranges::end(names);
@@ -151,8 +155,10 @@ std::string_view ProviderReader::records_of(const api::Object& pod) const {
 }
 
 void ProviderReader::services_of(const api::Object& pod, cache::IndexValues& services) const {
+  const Records decoded = decode_records(records_of(pod));
+  if (!decoded.readable) services.add(registry::detail::kUnreadable);
   std::string ignored;
-  for (const auto& record : decode_records(records_of(pod)).records) {
+  for (const auto& record : decoded.records) {
     const auto provider = read_provider(record.key, ignored);
     if (!provider || contains(services.values(), provider->service)) continue;
     services.add(provider->service);
@@ -163,31 +169,43 @@ void ProviderReader::services_of(const api::Object& pod, cache::IndexValues& ser
 }
 
 bool ProviderReader::is_listed(std::string_view service) const {
-  return !service.starts_with("*/") && !service.ends_with(":*");
+  return service != registry::detail::kUnreadable && !service.starts_with("*/") &&
+         !service.ends_with(":*");
 }
 
-void ProviderReader::read(const api::Object& pod, std::string_view service,
+bool ProviderReader::read(const api::Object& pod, std::string_view service,
                           std::vector<InstancePtr>& instances) const {
+  const Records decoded = decode_records(records_of(pod));
+  if (!decoded.readable) return false;
   // As in dubbo-go, the address is the record's, so a pod can announce any address.
-  const bool ready = registry::detail::pod_is_running(pod) && registry::detail::pod_is_ready(pod);
-  if (!ready && !include_unready_) return;
+  const bool ready = is_serving(pod);
+  if (!ready && !include_unready_) return true;
 
   const k8s::core::v1::Pod typed(pod);
   std::map<std::string, std::vector<ServiceInstance>> of_services;
   std::string ignored;
-  for (const auto& record : decode_records(records_of(pod)).records) {
+  for (const auto& record : decoded.records) {
     auto provider = read_provider(record.key, ignored);
     if (provider && (provider->service == service || contains(provider->wildcards, service)) &&
         give_address(provider->instance, typed.status().pod_ip()))
       of_services[provider->service].push_back(std::move(provider->instance));
   }
-  if (of_services.empty()) return;
+  if (of_services.empty()) return true;
   // A pod is one instance. If a wildcard matches several of its services, take the last one.
   ServiceInstance found = one_of(of_services.rbegin()->second);
   found.origin = pod.key();
   found.ready = ready;
   if (found.zone.empty()) found.zone = pod.labels()[registry::detail::kZoneLabel].as_string();
   instances.push_back(std::make_shared<const ServiceInstance>(std::move(found)));
+  return true;
+}
+
+void ProviderReader::keep(const api::Object& pod, const std::vector<InstancePtr>& last,
+                          std::vector<InstancePtr>& instances) const {
+  const bool ready = is_serving(pod);
+  if (!ready && !include_unready_) return;
+  for (const InstancePtr& instance : last)
+    instances.push_back(registry::detail::with_readiness(instance, ready));
 }
 
 std::optional<std::string> ProviderReader::defect(const api::Object& pod) const {

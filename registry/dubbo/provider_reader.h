@@ -20,7 +20,9 @@ class ProviderReader : public registry::detail::InstanceReader {
 
   void services_of(const api::Object& pod, cache::IndexValues& services) const override;
   bool is_listed(std::string_view service) const override;
-  void read(const api::Object& pod, std::string_view service,
+  bool read(const api::Object& pod, std::string_view service,
+            std::vector<InstancePtr>& instances) const override;
+  void keep(const api::Object& pod, const std::vector<InstancePtr>& last,
             std::vector<InstancePtr>& instances) const override;
   std::optional<std::string> defect(const api::Object& pod) const override;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "lookout/k8s/core/v1.h"
@@ -63,26 +64,32 @@ void PodReader::services_of(const api::Object& pod, cache::IndexValues& services
   if (!name.empty()) services.add(name);
 }
 
-void PodReader::read(const api::Object& object, std::string_view,
-                     std::vector<InstancePtr>& instances) const {
+std::optional<bool> PodReader::readiness(const api::Object& object) const {
   const k8s::core::v1::Pod pod(object);
-  const auto status = pod.status();
-  if (!detail::pod_is_running(object) || status.pod_ip().empty()) return;
+  if (!detail::pod_is_running(object) || pod.status().pod_ip().empty()) return std::nullopt;
   const bool ready = detail::pod_is_ready(object);
-  if (!ready && !include_unready_) return;
+  return ready || include_unready_ ? std::optional(ready) : std::nullopt;
+}
 
+bool PodReader::read(const api::Object& object, std::string_view,
+                     std::vector<InstancePtr>& instances) const {
   ServiceInstance instance;
   StringMap protocols;
   std::string error;
   if (!read_annotation(object, kMetadataAnnotation, instance.metadata, error) ||
       !read_annotation(object, kProtocolsAnnotation, protocols, error)) {
-    return;
+    return false;
   }
+  const auto ready = readiness(object);
+  if (!ready) return true;
+
+  const k8s::core::v1::Pod pod(object);
+  const auto status = pod.status();
   instance.id = object.labels()[kServiceIdLabel].as_string();
   instance.name = object.labels()[kServiceNameLabel].as_string();
   instance.version = object.labels()[kServiceVersionLabel].as_string();
   instance.origin = object.key();
-  instance.ready = ready;
+  instance.ready = *ready;
   if (const auto zone = instance.metadata.find(kZoneMetadata); zone != instance.metadata.end()) {
     instance.zone = zone->second;
   } else {
@@ -99,6 +106,21 @@ void PodReader::read(const api::Object& object, std::string_view,
     }
   }
   instances.push_back(std::make_shared<const ServiceInstance>(std::move(instance)));
+  return true;
+}
+
+void PodReader::keep(const api::Object& object, const std::vector<InstancePtr>& last,
+                     std::vector<InstancePtr>& instances) const {
+  const auto ready = readiness(object);
+  if (!ready) return;
+  const k8s::core::v1::Pod pod(object);
+  const std::string_view address = pod.status().pod_ip();
+  for (const InstancePtr& instance : last) {
+    // The pod may have another address since.
+    const bool moved = std::ranges::any_of(
+        instance->endpoints, [&](const Endpoint& e) { return e.valid() && e.host() != address; });
+    if (!moved) instances.push_back(detail::with_readiness(instance, *ready));
+  }
 }
 
 std::optional<std::string> PodReader::defect(const api::Object& pod) const {

@@ -1,6 +1,8 @@
 // Reads instances from pods.
 #pragma once
 
+#include <optional>
+
 #include "registry/hub.h"
 
 namespace lookout::registry::kratos {
@@ -10,11 +12,16 @@ class PodReader : public detail::InstanceReader {
   explicit PodReader(bool include_unready) : include_unready_(include_unready) {}
 
   void services_of(const api::Object& pod, cache::IndexValues& services) const override;
-  void read(const api::Object& pod, std::string_view service,
+  bool read(const api::Object& pod, std::string_view service,
+            std::vector<InstancePtr>& instances) const override;
+  void keep(const api::Object& pod, const std::vector<InstancePtr>& last,
             std::vector<InstancePtr>& instances) const override;
   std::optional<std::string> defect(const api::Object& pod) const override;
 
  private:
+  /// Whether the pod is ready. Empty: it is not served.
+  std::optional<bool> readiness(const api::Object& pod) const;
+
   const bool include_unready_;
 };
 

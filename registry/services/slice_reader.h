@@ -15,11 +15,12 @@ class SliceReader : public detail::InstanceReader {
   static const api::Projection& projection();
 
   void services_of(const api::Object& slice, cache::IndexValues& services) const override;
-  void read(const api::Object& slice, std::string_view service,
+  bool read(const api::Object& slice, std::string_view service,
             std::vector<InstancePtr>& instances) const override;
   std::optional<std::string> defect(const api::Object&) const override { return std::nullopt; }
   InstancePtr merged(const InstancePtr& a, const InstancePtr& b) const override;
-  /// As kube-proxy: if no instance is ready, those that terminate but still serve are.
+  /// Settles what slices disagree about. As kube-proxy: if no instance is ready, those that terminate
+  /// but still serve are.
   void choose(std::vector<InstancePtr>& instances) const override;
 
  private:

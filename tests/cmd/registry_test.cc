@@ -161,7 +161,8 @@ TEST_F(RegistryCmd, DeregisteringAnAbsentRecordChangesNothing) {
   auto result = registry({"deregister", "--style", "dubbo", "--pod", "user-1", kUserKey});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.output, "");
-  EXPECT_THAT(result.errors, HasSubstr("on default/user-1: there is no such record: nothing was"));
+  EXPECT_THAT(result.errors, HasSubstr("default/user-1 has no record /dubbo/"));
+  EXPECT_THAT(result.errors, HasSubstr(": nothing was changed"));
   EXPECT_EQ(version(), before) << "not even its labels";
   result = registry({"register", "I", "--style", "dubbo", "--pod", "user-1", "--endpoint", "x"});
   EXPECT_EQ(result.status, 1);
@@ -182,7 +183,7 @@ TEST_F(RegistryCmd, DeregisteringAnAbsentRecordChangesNothing) {
                      "--endpoint", not_there});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.errors, AllOf(HasSubstr("10.0.0.1%3A2"), Not(HasSubstr("10.0.0.1%3A1")),
-                                   HasSubstr("only others were changed")));
+                                   HasSubstr("the others were removed")));
 }
 
 TEST_F(RegistryCmd, DubboRecordsThatAreNotUtf8AreReportedAndOmitted) {
@@ -292,14 +293,14 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{{"register", "web", "--pod", "web-1", "--value", "x"}, 2, "only --style dubbo"},
         WrongCall{{"register", "/k", "--style", "dubbo", "--id", "1"}, 2, "only --style kratos"},
         WrongCall{
-            {"register", "/k", "--style", "dubbo", "--metadata", "a=b"}, 2, "a key says this"},
+            {"register", "/k", "--style", "dubbo", "--metadata", "a=b"}, 2, "a key contains this"},
         WrongCall{{"register", "I", "--style", "dubbo", "--pod", "web-1"}, 2, "--endpoint"},
         WrongCall{{"register", "I", "--style", "dubbo", "--pod", "web-1", "--endpoint", "x"},
                   1,
                   "is not the URL of a provider"},
         WrongCall{{"deregister", "--style", "dubbo", "--pod", "web-1"}, 2, "NAME"},
         WrongCall{{"deregister", "I", "--style", "dubbo", "--pod", "web-1"}, 2, "--endpoint"},
-        WrongCall{{"deregister", "/k", "--style", "dubbo", "--endpoint", "x"}, 2, "a key says"},
+        WrongCall{{"deregister", "/k", "--style", "dubbo", "--endpoint", "x"}, 2, "a key contains"},
         WrongCall{{"deregister", "web", "--pod", "web-1", "--endpoint", "http://h:1"},
                   2,
                   "only --style dubbo"},
@@ -327,6 +328,20 @@ TEST_F(RegistryCmd, WatchPrintsEachChange) {
   EXPECT_TRUE(said(R"("pod":"default/web-1")"));
   set_status("web-1", "10.0.0.1", false);
   EXPECT_TRUE(said(R"("instances":[]})"));
+  watch.signal(SIGTERM);
+  EXPECT_EQ(watch.wait(), 0);
+}
+
+TEST_F(RegistryCmd, WatchSaysWhyItIsStale) {
+  const auto log = environment_.home() / "watch.log";
+  auto watch = start_with_one_instance({"watch", "web"}, log);
+  const auto said = [&](const std::string& text) {
+    return eventually([&] { return test::read_file(log).find(text) != std::string::npos; });
+  };
+  EXPECT_TRUE(said("web: 1 instance\n"));
+  server_.stop();
+  EXPECT_TRUE(said("web: 1 instance (stale since "));
+  EXPECT_TRUE(said("127.0.0.1")) << "the reason";
   watch.signal(SIGTERM);
   EXPECT_EQ(watch.wait(), 0);
 }

@@ -6,7 +6,6 @@
 
 #include "cmd/registry/page/clip.h"
 #include "cmd/registry/page/cluster_notes.h"
-#include "cmd/registry/page/malformed_pods.h"
 #include "lookout/apiserver/server.h"
 #include "lookout/k8s/core/v1.h"
 #include "lookout/registry/kratos/registry.h"
@@ -179,104 +178,49 @@ TEST(PageNotes, HaveABoundedNumberOfProblems) {
 
 // ---------------------------------------------------------------------------- malformed pods
 
-TEST(MalformedPods, AreKeptUntilAReader) {
-  MalformedPods pods;
-  pods.report({"shop", "b", "annotation x: no object"});
-  pods.report({"shop", "a", "annotation x: no object"});
-  pods.report({"shop", "b", "annotation x: no string"});
-  const auto problems = pods.problems();
-  ASSERT_THAT(problems, SizeIs(2));
-  EXPECT_EQ(problems[0].where, "shop/a");
-  EXPECT_EQ(problems[1].reason, "annotation x: no string");
-  EXPECT_EQ(problems[1].kind, "malformed");
-  pods.forget("shop/a");
-  EXPECT_THAT(pods.problems(), SizeIs(1));
-  pods.forget_gone([](const std::string& pod, const std::string&) {
-    return MalformedPods::Sight{.there = pod != "shop/b", .current = true};
-  });
-  EXPECT_THAT(pods.problems(), IsEmpty());
-}
-
-TEST(MalformedPods, AreKeptUntilTheFollowerIsCurrent) {
-  MalformedPods pods;
-  MalformedPods::Sight sight;
-  const auto look = [&] {
-    pods.forget_gone([&](const std::string& pod, const std::string& version) {
-      EXPECT_EQ(pod, "shop/a");
-      EXPECT_EQ(version, "7");
-      return sight;
-    });
-    return pods.problems().size();
-  };
-  pods.report({"shop", "a", "annotation x: no object", "7"});
-  EXPECT_EQ(look(), 1u);
-  // An earlier pod of this name, which is then deleted.
-  sight.there = true;
-  EXPECT_EQ(look(), 1u);
-  sight.there = false;
-  EXPECT_EQ(look(), 1u);
-  sight = {.there = true, .current = true};
-  EXPECT_EQ(look(), 1u);
-  // (A server that has lost its state starts with version 1 again.)
-  sight = {.there = false, .current = false};
-  EXPECT_EQ(look(), 0u);
-
-  pods.report({"shop", "a", "annotation x: no object", "7"});
-  EXPECT_EQ(look(), 1u) << "each report is about another version";
-  sight = {.there = false, .current = true};
-  EXPECT_EQ(look(), 0u);
-}
-
-TEST(MalformedPods, AreBounded) {
-  MalformedPods pods;
-  for (std::size_t i = 0; i < MalformedPods::kMost + 10; ++i) {
-    pods.report({"shop", std::to_string(i), std::string(100'000, 'x')});
-  }
-  EXPECT_THAT(pods.problems(), SizeIs(MalformedPods::kMost));
-  EXPECT_LT(pods.problems().front().reason.size(), 400u);
-}
-
-TEST(ClusterNotes, ShowAMalformedPodUntilItIsGone) {
+TEST(ClusterNotes, ShowAMalformedPodUntilItIsRepairedOrGone) {
   const apiserver::Server server;
   const rest::Client client(server.client_config());
   const auto pods = client.resource(k8s::core::v1::Pod::kResource, "default");
-  const auto create = [&](const std::string& name) {
-    const api::Object made = pods.create(api::Object::parse(fmt::format(
+  const auto write_metadata = [&](const std::string& name, const std::string& json) {
+    pods.patch(name, rest::PatchType::kMerge,
+               fmt::format(R"({{"metadata": {{"annotations":
+        {{"kratos-service-metadata": "{}"}}}}}})",
+                           json));
+  };
+  for (const char* name : {"web-1", "web-2"}) {
+    pods.create(api::Object::parse(fmt::format(
         R"({{"metadata": {{"name": "{}", "labels": {{"kratos-service-app": "web"}}}},
              "spec": {{"containers": [{{"name": "main", "image": "i"}}]}}}})",
         name)));
-    return std::string(made.resource_version());
-  };
+    write_metadata(name, "oops" + std::string(1000, ' '));
+  }
   Flags flags;
   flags.ns = "default";
   ClusterNotes notes(client, flags);
-  const NoteSources sources =
-      notes.sources(std::make_shared<registry::kratos::Registry>(client, registry::Options()));
+  const auto registry = std::make_shared<registry::kratos::Registry>(client, registry::Options());
+  const NoteSources sources = notes.sources(registry);
   const auto shown = [&] {
     std::vector<std::string> out;
     for (const auto& problem : sources.problems()) {
-      if (problem.kind == "malformed") out.push_back(problem.where);
+      if (problem.kind == "malformed") out.push_back(problem.where + " " + problem.service);
     }
     return out;
   };
-  // Once this pod is known to the follower, missing pods are known to be absent.
-  create("leaving");
-  pods.patch("leaving", rest::PatchType::kMerge,
-             R"({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "X"}]}})",
-             {}, "status");
-  ASSERT_TRUE(eventually([&] { return sources.pods()->contains("default/leaving"); }));
-
-  notes.report({"default", "later", "annotation x: no object", "9223372036854775807"});
-  EXPECT_THAT(shown(), ElementsAre("default/later")) << "the registry may be ahead";
-  notes.report({"default", "earlier", "annotation x: no object", "1"});
-  EXPECT_THAT(shown(), ElementsAre("default/later")) << "it has gone before it was followed";
-
-  notes.report({"default", "web-1", "annotation x: no object", create("web-1")});
-  EXPECT_THAT(shown(), ElementsAre("default/later", "default/web-1"));
+  EXPECT_THAT(registry->services(), ElementsAre("web"));
+  EXPECT_TRUE(eventually([&] {
+    return shown() == std::vector<std::string>{"default/web-1 web", "default/web-2 web"};
+  }));
+  EXPECT_LT(sources.problems().front().reason.size(), 400u);
+  EXPECT_GT(sources.problems().front().at.time_since_epoch().count(), 0);
+  // Neither pod is an instance: they have no address.
+  write_metadata("web-1", "{}");
+  EXPECT_TRUE(eventually([&] { return shown().size() == 1; }));
+  EXPECT_THAT(shown(), ElementsAre("default/web-2 web"));
   rest::DeleteOptions now;
   now.grace_period_seconds = 0;
-  pods.remove("web-1", now);
-  EXPECT_TRUE(eventually([&] { return shown().size() == 1; }));
+  pods.remove("web-2", now);
+  EXPECT_TRUE(eventually([&] { return shown().empty(); }));
 }
 
 }  // namespace

@@ -346,6 +346,29 @@ TEST(DubboProviders, ThatAreMalformedAreReportedAndOthersServed) {
             lookout::test::held(cluster.pods().get("user-1")).resource_version());
 }
 
+TEST(DubboProviders, WhoseAnnotationBreaksStayAsTheyWere) {
+  const Cluster cluster;
+  const std::vector<Record> records = {{provider_key("dubbo%3A%2F%2F10.0.0.1%3A1%2FU"), ""}};
+  cluster.create_pod("user-1", dubbo_pod(records));
+  Providers providers(cluster.client());
+  auto watcher = providers.watch(kUser);
+  ASSERT_TRUE(next_that(watcher, [](const InstanceSet& set) { return set.size() == 1; }));
+  cluster.annotate("user-1", "dubbo.io/annotation", "%%%");
+  EXPECT_TRUE(lookout::test::eventually([&] { return providers.stats().malformed == 1; }));
+  EXPECT_THAT(providers.services(), ElementsAre(kUser));
+  EXPECT_THAT((*providers.latest(kUser))[0].endpoints, ElementsAre("dubbo://10.0.0.1:1"));
+  EXPECT_EQ(watcher.next_for(1ms).outcome(), NextOutcome::kTimedOut);
+
+  // It still follows the pod.
+  cluster.set_status("user-1", "10.0.0.1", "Running", false);
+  EXPECT_TRUE(next_that(watcher, [](const InstanceSet& set) { return set.empty(); }));
+  cluster.set_status("user-1", "10.0.0.1", "Running", true);
+  EXPECT_TRUE(next_that(watcher, [](const InstanceSet& set) { return set.size() == 1; }));
+  cluster.annotate("user-1", "dubbo.io/annotation", encode_records({}));
+  EXPECT_TRUE(next_that(watcher, [](const InstanceSet& set) { return set.empty(); }));
+  EXPECT_THAT(providers.services(), IsEmpty());
+}
+
 TEST(DubboProviders, ThatAreNotUtf8DoNotHideOthers) {
   const Cluster cluster;
   cluster.create_pod(

@@ -414,6 +414,23 @@ TEST_F(DubboTest, AnObserverNeedsNoPod) {
 
 // ------------------------------------------------------------------------------------ events
 
+TEST_F(DubboTest, AnUnreadableAnnotationKeepsItsRecords) {
+  provider("p", {{"a", "1"}});
+  Client client(cluster_.client(), options());
+  auto watcher = client.watch_with_prefix("", Begin::kWithWhatIsThere);
+  EXPECT_EQ(told(watcher.next_for(kLong)), "CREATE a=1");
+  cluster_.annotate("p", kAnnotation, "%%%");
+  EXPECT_TRUE(eventually([&] { return !reports_.all().empty(); }));
+  EXPECT_THAT(reports_.all(), ElementsAre(HasSubstr("p: annotation dubbo.io/annotation: ")));
+  EXPECT_THAT(client.get_children(""), ElementsAre(Record{"a", "1"}));
+  write("p", {{"b", "2"}});
+  EXPECT_EQ(told(watcher.next_for(kLong)), "DELETE a=1");
+  EXPECT_EQ(told(watcher.next_for(kLong)), "CREATE b=2");
+  cluster_.annotate("p", kAnnotation, "%%%");
+  cluster_.remove_pod("p");
+  EXPECT_EQ(told(watcher.next_for(kLong)), "DELETE b=2");
+}
+
 TEST_F(DubboTest, DeliversAdditionsUpdatesAndDeletions) {
   Client client(cluster_.client(), options());
   auto one = client.watch("a");

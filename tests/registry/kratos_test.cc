@@ -426,6 +426,67 @@ TEST_F(KratosTest, AMalformedPodIsReportedAndDoesNotAffectOthers) {
   EXPECT_EQ(registry.stats().malformed, 4u);
 }
 
+TEST_F(KratosTest, AnInstanceWhoseAnnotationBreaksStaysAsItWas) {
+  PodTemplate pod = kratos_pod("web", "1");
+  pod.annotations["kratos-service-metadata"] = R"({"weight":"5"})";
+  cluster_.create_pod("web-1", pod);
+  Registry registry(cluster_.client(), reporting());
+  auto watcher = registry.watch("web");
+  ASSERT_TRUE(next_that(watcher, [](const auto& s) { return s.size() == 1; }));
+  cluster_.annotate("web-1", "kratos-service-metadata", "{oops");
+  EXPECT_TRUE(eventually([&] { return reports_.all().size() == 1; }));
+  cluster_.create_pod("web-2", kratos_pod("web", "2", "10.0.0.2"));
+  const auto both = next_that(watcher, [](const auto& s) { return s.size() == 2; });
+  ASSERT_TRUE(both);
+  EXPECT_EQ((*both)[0].metadata.at("weight"), "5");
+  EXPECT_THAT((*both)[0].endpoints, ElementsAre("http://10.0.0.1:80"));
+
+  // It still follows the pod.
+  const auto only_2 = [](const auto& s) { return s.size() == 1 && s[0].id == "2"; };
+  cluster_.set_status("web-1", "10.0.0.1", "Running", false);
+  EXPECT_TRUE(next_that(watcher, only_2));
+  cluster_.annotate("web-1", "kratos-service-metadata", "{again");
+  cluster_.set_status("web-1", "10.0.0.1", "Running", true);
+  EXPECT_TRUE(next_that(watcher, [](const auto& s) { return s.size() == 2; }));
+  cluster_.set_status("web-1", "10.0.0.9", "Running", true);
+  EXPECT_TRUE(next_that(watcher, only_2)) << "its old address may be another pod's";
+  cluster_.annotate("web-1", "kratos-service-metadata", "{}");
+  const auto repaired = next_that(watcher, [](const auto& s) { return s.size() == 2; });
+  ASSERT_TRUE(repaired);
+  EXPECT_THAT((*repaired)[0].endpoints, ElementsAre("http://10.0.0.9:80"));
+  EXPECT_THAT((*repaired)[0].metadata, IsEmpty());
+  cluster_.annotate("web-1", "kratos-service-metadata", "{oops");
+  cluster_.remove_pod("web-1");
+  EXPECT_TRUE(next_that(watcher, only_2));
+}
+
+TEST_F(KratosTest, ListsThePodsThatAreMalformed) {
+  PodTemplate bad = kratos_pod("web", "bad", "");  // it has no address, so it is no instance
+  bad.annotations = {{"kratos-service-metadata", "{oops"}};
+  cluster_.create_pod("bad", bad);
+  cluster_.create_pod("good", kratos_pod("web", "good"));
+  Registry registry(cluster_.client(), reporting());
+  const auto names = [&] {
+    std::vector<std::string> out;
+    for (const auto& malformed : registry.malformed()) out.push_back(malformed.name);
+    return out;
+  };
+  registry.services();
+  EXPECT_THAT(names(), ElementsAre("bad"));
+  const Malformed first = registry.malformed().front();
+  EXPECT_EQ(first.ns, "default");
+  EXPECT_THAT(first.reason, HasSubstr("annotation kratos-service-metadata: "));
+  EXPECT_GT(first.since.time_since_epoch().count(), 0);
+  cluster_.annotate("bad", "kratos-service-metadata", "{}");
+  EXPECT_TRUE(eventually([&] { return names().empty(); }));
+  cluster_.annotate("bad", "kratos-service-metadata", "{oops");
+  cluster_.annotate("good", "kratos-service-protocols", "{oops");
+  EXPECT_TRUE(eventually([&] { return names().size() == 2; }));
+  cluster_.remove_pod("bad");
+  EXPECT_TRUE(eventually([&] { return names().size() == 1; }));
+  EXPECT_THAT(names(), ElementsAre("good"));
+}
+
 TEST_F(KratosTest, HalfASurrogatePairIsMalformed) {
   cluster_.create_pod("good", kratos_pod("web", "good"));
   PodTemplate bad = kratos_pod("web", "bad");

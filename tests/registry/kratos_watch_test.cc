@@ -124,9 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
         Departure{"LabelRemoved",
                   [](Cluster& c) {
                     c.patch_pod("a", R"({"metadata":{"labels":{"kratos-service-app":null}}})");
-                  }},
-        Departure{"Malformed",
-                  [](Cluster& c) { c.annotate("a", "kratos-service-metadata", "{oops"); }}),
+                  }}),
     [](const auto& test) { return test.param.what; });
 
 TEST_F(KratosWatchTest, AMoveToAnotherServiceIsAnnouncedToBoth) {

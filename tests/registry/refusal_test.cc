@@ -173,6 +173,28 @@ TEST_F(RefusalTest, ARefusalThatHasEndedIsNoReason) {
   EXPECT_EQ(registry.freshness().error, "");
 }
 
+TEST_F(RefusalTest, ALaterRefusalKeepsTheInstances) {
+  refuses_ = false;
+  busy_ = true;  // so that it asks again and again
+  Registry registry(client_, in({"secret"}));
+  auto watcher = registry.watch("web");
+  const auto set = next_that(watcher, [](const auto& s) { return s.size() == 1; });
+  ASSERT_TRUE(set);
+  refuses_ = true;
+  EXPECT_TRUE(eventually([&] {
+    const auto now = registry.failures();
+    return now.size() == 1 && now[0].code == 403;
+  }));
+  EXPECT_FALSE(set->freshness().live);
+  EXPECT_THAT(set->freshness().error, HasSubstr("not for you"));
+  EXPECT_EQ(watcher.next_for(20ms).outcome(), NextOutcome::kTimedOut);
+  EXPECT_THAT(ids(*registry.get_service("web")), ElementsAre("secret"));
+  refuses_ = false;
+  busy_ = false;
+  EXPECT_TRUE(eventually([&] { return registry.freshness().live; }));
+  EXPECT_THAT(ids(*registry.get_service("web")), ElementsAre("secret"));
+}
+
 /// The reason why "web" has not synced; empty if it has.
 std::string reason_not_synced(Registry& registry) {
   try {

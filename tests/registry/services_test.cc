@@ -73,6 +73,100 @@ TEST_F(ServicesTest, SlicesOfOnePodAreOneInstance) {
   EXPECT_THAT((*set)[1].endpoints, ElementsAre("http://10.0.0.1:8080", "http://[fd00::1]:8080"));
 }
 
+TEST_F(ServicesTest, OfSlicesThatDisagreeTheNewestCounts) {
+  const auto pod_is = [](const char* ready) {
+    return fmt::format(R"([{{"addresses":["10.0.0.1"],"conditions":{{"ready":{}}},
+        "targetRef":{{"kind":"Pod","name":"web-x"}}}}])",
+                       ready);
+  };
+  slice("web-1", "web", pod_is("true"));
+  Registry registry(cluster_.client(), in("default"));
+  auto watcher = registry.watch("web");
+  ASSERT_TRUE(next_that(watcher, [](const auto& s) { return s.size() == 1; }));
+  // The pod moves to another slice, and is not ready any more.
+  slice("web-2", "web", pod_is("false"));
+  EXPECT_TRUE(next_that(watcher, [](const auto& s) { return s.empty(); }));
+  Options all = in("default");
+  all.include_unready = true;
+  const auto known = Registry(cluster_.client(), all).get_service("web");
+  EXPECT_THAT(ids(*known), ElementsAre("web-x"));
+  EXPECT_FALSE((*known)[0].ready);
+  // And back.
+  set_endpoints("web-1", "[]");
+  set_endpoints("web-1", pod_is("true"));
+  EXPECT_TRUE(next_that(watcher, [](const auto& s) { return s.size() == 1; }));
+}
+
+TEST_F(ServicesTest, AnAddressThatIsAlsoThatOfAPodIsNoSecondInstance) {
+  const char* pod = R"([{"addresses":["10.0.0.1"],"targetRef":{"kind":"Pod","name":"web-x"}}])";
+  const char* address = R"([{"addresses":["10.0.0.1"],"hostname":"h"}])";
+  slice("web-1", "web", pod);
+  slice("web-2", "web", address);
+  slice("web-3", "web", address, R"([{"name":"grpc","port":9000}])");
+  slice("api-1", "api", address);
+  slice("api-2", "api", pod);
+  Registry registry(cluster_.client(), in("default"));
+  const auto web = registry.get_service("web");
+  EXPECT_THAT(ids(*web), ElementsAre("web-x"));
+  EXPECT_THAT((*web)[0].endpoints, ElementsAre("grpc://10.0.0.1:9000", "http://10.0.0.1:8080"));
+  EXPECT_EQ((*web)[0].origin, "default/web-x");
+  EXPECT_EQ((*web)[0].metadata.at("hostname"), "h");
+  const auto api = registry.get_service("api");
+  EXPECT_THAT(ids(*api), ElementsAre("web-x"));
+  EXPECT_THAT((*api)[0].endpoints, ElementsAre("http://10.0.0.1:8080"));
+}
+
+TEST_F(ServicesTest, AnAddressBelongsToThePodOfTheNewestSlice) {
+  const char* old = R"([{"addresses":["10.0.0.1"],"targetRef":{"kind":"Pod","name":"web-x"}},
+                        {"addresses":["10.0.0.2"],"targetRef":{"kind":"Pod","name":"web-z"}}])";
+  const auto new_pod = [](const char* ready) {
+    return fmt::format(R"([{{"addresses":["10.0.0.1"],"conditions":{{"ready":{}}},
+        "targetRef":{{"kind":"Pod","name":"web-y"}}}}])",
+                       ready);
+  };
+  slice("web-1", "web", old);
+  slice("web-2", "web", new_pod("false"));
+  Registry registry(cluster_.client(), in("default"));
+  auto watcher = registry.watch("web");
+  const auto first = next_that(watcher, [](const auto&) { return true; });
+  ASSERT_TRUE(first);
+  EXPECT_THAT(ids(*first), ElementsAre("web-z")) << "web-x has ended, web-y begins";
+  Options all = in("default");
+  all.include_unready = true;
+  EXPECT_THAT(ids(*Registry(cluster_.client(), all).get_service("web")),
+              ElementsAre("web-x", "web-y", "web-z"));
+  set_endpoints("web-2", new_pod("true"));
+  const auto next = next_that(watcher, [](const auto& s) { return s.size() == 2; });
+  ASSERT_TRUE(next);
+  EXPECT_THAT(ids(*next), ElementsAre("web-y", "web-z"));
+}
+
+TEST_F(ServicesTest, AnAddressOfAPodThatIsNotReadyIsNotCalled) {
+  slice("web-4", "web",
+        R"([{"addresses":["10.0.0.1"],"targetRef":{"kind":"Pod","name":"web-x"}}])");
+  slice("web-6", "web",
+        R"([{"addresses":["fd00::1"],"conditions":{"ready":false},
+             "targetRef":{"kind":"Pod","name":"web-x"}}])",
+        R"([{"name":"http","port":8080}])", "default", "IPv6");
+  const auto set = Registry(cluster_.client(), in("default")).get_service("web");
+  ASSERT_EQ(set->size(), 1u);
+  EXPECT_THAT((*set)[0].endpoints, ElementsAre("http://10.0.0.1:8080"));
+}
+
+TEST_F(ServicesTest, PodsThatShareAnAddressAreInstances) {
+  // In the network of their node. A slice without the pods says nothing about them.
+  slice("web-1", "web",
+        R"([{"addresses":["10.0.0.1"],"targetRef":{"kind":"Pod","name":"web-x"}}])");
+  slice("web-2", "web", R"([{"addresses":["10.0.0.1"],"targetRef":{"kind":"Pod","name":"web-y"}}])",
+        R"([{"name":"http","port":8081}])");
+  slice("web-3", "web", R"([{"addresses":["10.0.0.1"]}])", R"([{"name":"http","port":8082}])");
+  slice("web-4", "web", R"([{"addresses":["10.0.0.1"]}])", R"([{"name":"http","port":8081}])");
+  const auto set = Registry(cluster_.client(), in("default")).get_service("web");
+  EXPECT_THAT(ids(*set), ElementsAre("10.0.0.1", "web-x", "web-y"));
+  EXPECT_THAT((*set)[0].endpoints, ElementsAre("http://10.0.0.1:8082"));
+  EXPECT_THAT((*set)[2].endpoints, ElementsAre("http://10.0.0.1:8081"));
+}
+
 TEST_F(ServicesTest, ServesReadyEndpoints) {
   slice("web-1", "web",
         R"([{"addresses":["10.0.0.1"]},

@@ -1,13 +1,19 @@
 #include "cmd/registry/page/cluster_notes.h"
 
+#include <fmt/format.h>
+
+#include <cstddef>
 #include <iterator>
 #include <utility>
 
 #include "cmd/registry/discovery.h"
+#include "cmd/registry/page/clip.h"
 #include "lookout/registry/kratos/registry.h"
 
 namespace lookout::cmd::registry_cmd {
 namespace {
+
+constexpr std::size_t kLongestDefect = 300;
 
 void append(std::vector<Problem>& out, std::vector<Problem> more) {
   out.insert(out.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -15,8 +21,7 @@ void append(std::vector<Problem>& out, std::vector<Problem> more) {
 
 }  // namespace
 
-ClusterNotes::ClusterNotes(const rest::Client& client, const Flags& flags)
-    : kratos_(flags.style == "kratos") {
+ClusterNotes::ClusterNotes(const rest::Client& client, const Flags& flags) {
   if (flags.style == "services") return;
   pods_.emplace(client, namespace_of(client, flags), pod_selector(flags));
   if (flags.scrape) scraper_.emplace([this] { return pods_->scrape_targets(); });
@@ -27,8 +32,6 @@ NoteSources ClusterNotes::sources(std::shared_ptr<registry::InformerDiscovery> d
   out.problems = [this, discovery = std::move(discovery)] { return problems(*discovery); };
   if (pods_) out.pods = [this] { return pods_->facts(); };
   if (scraper_) out.traffic = [this] { return scraper_->traffic(); };
-  // A malformed kratos pod is not an instance. A dubbo pod may be one, due to its other records.
-  if (kratos_) out.seen = [this](const std::string& pod) { malformed_.forget(pod); };
   return out;
 }
 
@@ -46,22 +49,20 @@ std::vector<Problem> ClusterNotes::problems(const registry::InformerDiscovery& d
       out.push_back({.kind = "pods", .reason = std::move(failure)});
     }
   }
-  append(out, malformed());
+  append(out, malformed(discovery));
   if (scraper_) append(out, scraper_->problems());
   return out;
 }
 
-std::vector<Problem> ClusterNotes::malformed() {
-  if (pods_) {
-    malformed_.forget_gone([this](const std::string& pod, const std::string& version) {
-      // In this order, the pods are at least as new as the result.
-      const bool current = pods_->has_reached(version);
-      return MalformedPods::Sight{.there = pods_->has(pod), .current = current};
-    });
-  }
-  std::vector<Problem> out = malformed_.problems();
-  for (auto& problem : out) {
+std::vector<Problem> ClusterNotes::malformed(const registry::InformerDiscovery& discovery) const {
+  std::vector<Problem> out;
+  for (const auto& report : discovery.malformed()) {
+    Problem problem{.kind = "malformed",
+                    .where = fmt::format("{}/{}", report.ns, report.name),
+                    .reason = clip(report.reason, kLongestDefect),
+                    .at = report.since};
     if (pods_) problem.service = pods_->label(problem.where, registry::kratos::kServiceNameLabel);
+    out.push_back(std::move(problem));
   }
   return out;
 }

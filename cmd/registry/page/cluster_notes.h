@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "cmd/registry/flags.h"
-#include "cmd/registry/page/malformed_pods.h"
 #include "cmd/registry/page/notes.h"
 #include "cmd/registry/page/pod_follower.h"
 #include "cmd/registry/page/scraper.h"
@@ -20,17 +19,13 @@ class ClusterNotes {
  public:
   ClusterNotes(const rest::Client& client, const Flags& flags);
 
-  /// For registry::Options::on_malformed.
-  void report(const registry::Malformed& malformed) { malformed_.report(malformed); }
   /// The sources refer to this object, which must outlive them.
   NoteSources sources(std::shared_ptr<registry::InformerDiscovery> discovery);
 
  private:
   std::vector<Problem> problems(const registry::InformerDiscovery& discovery);
-  std::vector<Problem> malformed();
+  std::vector<Problem> malformed(const registry::InformerDiscovery& discovery) const;
 
-  const bool kratos_;
-  MalformedPods malformed_;
   std::optional<PodFollower> pods_;
   std::optional<Scraper> scraper_;  // after pods_, which provides its targets
 };

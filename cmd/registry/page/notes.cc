@@ -90,7 +90,6 @@ void NoteTaker::record_set(const InstanceSetPtr& before, const InstanceSet& afte
   for (const auto& instance : diff.removed) add(after.service(), instance->key(), "left");
   for (const auto& instance : diff.added) {
     add(after.service(), instance->key(), "came", instance->ready ? "" : "not ready");
-    if (sources_.seen) sources_.seen(instance->key());
   }
   for (const auto& [was, is] : diff.changed) {
     const std::string& pod = is->key();
@@ -102,7 +101,6 @@ void NoteTaker::record_set(const InstanceSetPtr& before, const InstanceSet& afte
     if (was->ready && !is->ready && !is_leaving(pods, pod)) {
       add(after.service(), pod, "not ready", why_not_ready(pods, pod));
     }
-    if (sources_.seen) sources_.seen(pod);
   }
 }
 

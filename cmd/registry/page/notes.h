@@ -22,7 +22,7 @@ struct Problem {
   std::string reason = {};   ///< human-readable
   std::string service = {};  ///< the affected service, if known
   int code = 0;              ///< the HTTP status of the server's response (403), or 0
-  /// When it was reported; the epoch if it is current.
+  /// Since when; the epoch if that is not known.
   std::chrono::system_clock::time_point at = {};
 
   friend bool operator==(const Problem&, const Problem&) = default;
@@ -64,8 +64,6 @@ struct NoteSources {
   std::function<PodFactsPtr()> pods = {};
   /// Returns null before the first result.
   std::function<TrafficPtr()> traffic = {};
-  /// Called when the instance of this pod has appeared or changed.
-  std::function<void(const std::string& pod)> seen = {};
 };
 
 /// The maximum number of problems that a page shows.

@@ -1,10 +1,8 @@
 #include "cmd/registry/page/pod_follower.h"
 
-#include <cstdint>
 #include <utility>
 
 #include "cmd/registry/page/clip.h"
-#include "lookout/base/numbers.h"
 #include "lookout/k8s/core/v1.h"
 
 namespace lookout::cmd::registry_cmd {
@@ -111,16 +109,6 @@ PodFollower::PodFollower(const rest::Client& client, const std::string& ns,
 PodFollower::~PodFollower() = default;
 
 PodFactsPtr PodFollower::facts() const { return facts_->shown(); }
-
-bool PodFollower::has(const std::string& pod) const {
-  return static_cast<bool>(informer_.store().get_by_key(pod));
-}
-
-bool PodFollower::has_reached(std::string_view resource_version) const {
-  // Kubernetes guarantees that resource versions of one resource can be compared as numbers.
-  const auto reached = base::parse_number<std::uint64_t>(informer_.last_sync_resource_version());
-  return reached && *reached >= base::parse_number<std::uint64_t>(resource_version).value_or(0);
-}
 
 std::string PodFollower::label(const std::string& pod, std::string_view name) const {
   const api::Object object = informer_.store().get_by_key(pod);

@@ -24,9 +24,6 @@ class PodFollower : public base::Pinned {
 
   /// Never null; the same pointer as before if nothing has changed.
   PodFactsPtr facts() const;
-  bool has(const std::string& pod) const;
-  /// Whether the informer has reached this resource version.
-  bool has_reached(std::string_view resource_version) const;
   /// The value of a pod's label; empty if the pod or the label does not exist.
   std::string label(const std::string& pod, std::string_view name) const;
   /// The pods with scrape annotations, in no particular order.

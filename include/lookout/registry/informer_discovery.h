@@ -38,6 +38,8 @@ class InformerDiscovery : public Discovery {
   /// The namespaces that are not followed at the moment, with the last failure of each; empty if
   /// all are followed or have not failed yet.
   std::vector<WatchFailure> failures() const;
+  /// The objects that are malformed at the moment, by namespace and name; at most 1,000.
+  std::vector<Malformed> malformed() const;
   DiscoveryStats stats() const;
 
  protected:

@@ -15,12 +15,16 @@
 
 namespace lookout::registry {
 
-/// An object with an unreadable announcement. It is left out; the others are served.
+/// An object with an announcement that is unreadable, or partly so. While an object is unreadable,
+/// watched services keep its last readable instances, as long as it is ready; if there are none, it
+/// is left out. The others are served.
 struct Malformed {
   std::string ns;
   std::string name;
   std::string reason;                 ///< the annotation, and what is wrong with it
   std::string resource_version = {};  ///< of the version that was read
+  /// When it was read.
+  std::chrono::system_clock::time_point since = {};
 };
 
 /// A namespace cannot be listed or watched. It is retried with back-off; its last known instances

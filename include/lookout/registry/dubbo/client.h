@@ -157,6 +157,7 @@ enum class Begin { kWithChanges, kWithWhatIsThere };
 /// The records of all participating pods, by key. Also writes records on this pod.
 ///
 /// A key exists as long as some pod has it. If pods disagree about a value, the latest one counts.
+/// A pod whose annotation becomes unreadable keeps its last records, as in dubbo-go.
 ///
 /// Safe to use from any thread. Functions that send requests must not be called on the event loop.
 class Client {

@@ -39,7 +39,8 @@ struct ProviderNames {
 /// pod's zone.
 ///
 /// A record whose URL cannot be parsed, or is not UTF-8 without NUL bytes after unescaping, is
-/// reported (Options::on_malformed) and skipped. The other records count.
+/// reported (Options::on_malformed) and skipped. The other records count. If the whole annotation is
+/// unreadable, watched services keep the pod's last instance.
 ///
 /// Serves pods that are running, ready and not being deleted. Options::include_unready includes all
 /// others, whatever their state, as dubbo-go does.

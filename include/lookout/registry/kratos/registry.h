@@ -51,7 +51,7 @@ const api::Projection& pod_projection();
 /// An instance is a pod that is running, is ready (its Ready condition) and is not being deleted.
 /// Its endpoints are the ports of its containers at its IP address. The protocol comes from the
 /// annotation, or else from the port's name up to the first dash, or else it is TCP or UDP. A pod
-/// with unreadable annotations is reported and left out.
+/// with unreadable annotations is reported (Malformed).
 class Registry : public Registrar, public InformerDiscovery {
  public:
   explicit Registry(rest::Client client, Options options = {});

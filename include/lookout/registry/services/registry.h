@@ -20,9 +20,13 @@ inline constexpr std::string_view kServiceNameLabel = "kubernetes.io/service-nam
 /// `version` is empty, `metadata` has "node" and "hostname" if known, and `zone` is the endpoint's.
 /// The protocol of an endpoint is the port's appProtocol, or else its name up to the first dash, or
 /// else TCP or UDP. A pod that is in several slices (IPv4 and IPv6, or a pod that moves from one
-/// slice to another) is one instance.
+/// slice to another) is one instance. An entry without a pod belongs to the pod that has its address
+/// in another slice.
 ///
-/// An instance is ready if its endpoint is. An endpoint without that condition is ready, and a
+/// If slices disagree about an address and port, the slice that was written last counts: whether it
+/// is ready, and whose it is.
+///
+/// An instance is ready if one of its endpoints is; it then has only those. An endpoint without that condition is ready, and a
 /// terminating one is not. While a service has no ready endpoint, those that terminate but still
 /// serve are ready, as for kube-proxy: a service of one pod stays reachable until the pod has ended.
 ///
