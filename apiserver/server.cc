@@ -299,7 +299,19 @@ class Server::Impl {
                          R"("description":"Used for system critical pods that must not be moved )"
                          R"(from their current node."})");
     co_await bootstrap::settle_service_range(context_);
+    co_await repair_services();
     if (has_bootstrap()) co_await bootstrap();
+  }
+
+  /// A fault in the storage, such as an unreadable service, does not keep the server from starting.
+  Awaitable<void> repair_services() {
+    try {
+      auto services = resources_.table()->find("", "v1", "services");
+      co_await services_.repair(std::move(services));
+    } catch (const Error& e) {
+      if (is_temporary(e)) throw;
+      log::warn("cannot check the allocations of services: {}", e.what());
+    }
   }
 
   bool is_rbac() const { return options_.authorization == Authorization::kRbac; }

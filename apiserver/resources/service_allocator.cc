@@ -455,4 +455,62 @@ Awaitable<void> ServiceAllocator::release(ServiceClaims claims) const {
   }
 }
 
+Awaitable<std::set<std::int64_t>> ServiceAllocator::mark_ports(
+    std::set<std::int64_t> wanted) const {
+  std::set<std::int64_t> added;
+  storage::Interface::Update update = [&](const Object& present) {
+    PortMap ports(present ? present["data"].as_string() : std::string_view());
+    added.clear();
+    for (const std::int64_t port : wanted) {
+      if (!PortMap::covers(port) || ports.is_taken(port)) continue;
+      ports.set(port, true);
+      added.insert(port);
+    }
+    return added.empty() && present ? present : ports.object();
+  };
+  const Object present = co_await ranges_.get(kPortsKey);
+  update(present);
+  if (added.empty()) co_return added;
+  storage::Preconditions none;
+  co_await ranges_.guaranteed_update(kPortsKey, true, std::move(none), std::move(update));
+  co_return added;
+}
+
+Awaitable<void> ServiceAllocator::repair(ServedResourcePtr services) const {
+  std::string everywhere;
+  storage::ListOptions options;
+  storage::ListResult list =
+      co_await services->storage->list(std::move(everywhere), true, std::move(options));
+  const std::vector<Object> all = co_await storage::read_all(std::move(list));
+  std::set<std::int64_t> wanted;
+  for (const Object& service : all) wanted.merge(claims_of(service).ports);
+  const std::set<std::int64_t> ports = co_await mark_ports(std::move(wanted));
+  for (const Object& service : all) {
+    ServiceClaims taken;
+    const ServiceClaims claims = claims_of(service);
+    for (const std::int64_t port : claims.ports) {
+      if (ports.contains(port)) taken.ports.insert(port);
+    }
+    for (const std::string& address : claims.addresses) {
+      const auto number = parse_ipv4(address);
+      if (!number || !contains(*number)) continue;
+      const Object present = co_await addresses_->storage->get(address);
+      if (present) continue;
+      std::string ns(service.ns());
+      std::string name(service.name());
+      const bool created = co_await take_address(address, std::move(ns), std::move(name));
+      if (created) taken.addresses.insert(address);
+    }
+    if (taken.addresses.empty() && taken.ports.empty()) continue;
+    log::warn("allocated {} addresses and {} ports of the service {}, which were not allocated",
+              taken.addresses.size(), taken.ports.size(), service.key());
+    // Another server may have released them since the list.
+    const Object now = co_await services->storage->get(service.key());
+    const ServiceClaims kept = now ? claims_of(now) : ServiceClaims();
+    for (const std::string& address : kept.addresses) taken.addresses.erase(address);
+    for (const std::int64_t port : kept.ports) taken.ports.erase(port);
+    co_await release(std::move(taken));
+  }
+}
+
 }  // namespace lookout::apiserver::resources

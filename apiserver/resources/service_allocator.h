@@ -44,6 +44,10 @@ class ServiceAllocator {
 
   Awaitable<void> release(ServiceClaims claims) const;
 
+  /// Allocates what stored services have in this server's ranges and what is not allocated, so that no
+  /// other service gets it. It frees nothing.
+  Awaitable<void> repair(ServedResourcePtr services) const;
+
   const std::string& range() const { return range_; }
 
  private:
@@ -69,6 +73,8 @@ class ServiceAllocator {
   /// The requested port; 0: any.
   Awaitable<TakenPort> take_port(std::int64_t wanted, Operation& operation) const;
   bool contains(std::uint32_t address) const;
+  /// Allocates these and returns those of them that were not allocated.
+  Awaitable<std::set<std::int64_t>> mark_ports(std::set<std::int64_t> wanted) const;
 
   const Store& store_;
   const ServedResourcePtr addresses_;

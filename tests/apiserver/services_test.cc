@@ -546,6 +546,47 @@ TEST(ServicesOfOtherServers, MayHaveAnyAddressesAndPorts) {
   EXPECT_GE(node_ports_of(services.create(with_ports("new", R"({"port":80})")))[0], 30000);
 }
 
+/// For example after the deletion of an IPAddress, or in an etcd that another server has filled.
+TEST(ServicesOfAnEarlierServer, KeepWhatIsNotAllocated) {
+  ServerOptions options = small_range();
+  options.storage = std::make_shared<storage::MemoryBackend>();
+  storage::TestThread thread;
+  {
+    const Server server(options);
+    const rest::Client client{server.client_config()};
+    const rest::ResourceClient services = client.resource(kServices, "default");
+    services.create(service("a", R"(,"clusterIP":"10.9.0.5")"));
+    services.create(balancer("b", 30099, R"({"port":80,"nodePort":30080})"));
+    services.create(service("gone", R"(,"clusterIP":"10.9.0.6")"));
+    services.remove("gone");
+    client.resource(kAddresses).remove("10.9.0.5");
+    storage::Preconditions none;
+    storage::Interface::Validate anything;
+    thread.run(options.storage->resource("ranges").remove("servicenodeports", none, anything));
+  }
+  const Server server(options);
+  const rest::Client client{server.client_config()};
+  const rest::ResourceClient services = client.resource(kServices, "default");
+  const Object address = client.resource(kAddresses).get("10.9.0.5");
+  EXPECT_EQ(address["spec"]["parentRef"].to_json(),
+            R"({"name":"a","namespace":"default","resource":"services"})");
+  const auto code = [&](const Object& wanted) {
+    return status_of([&] { services.create(wanted); }).code;
+  };
+  EXPECT_EQ(code(service("c", R"(,"clusterIP":"10.9.0.5")")), 422);
+  EXPECT_EQ(code(with_ports("c", R"({"port":80,"nodePort":30080})")), 422);
+  EXPECT_EQ(code(with_ports("c", R"({"port":80,"nodePort":30099})")), 422);
+  EXPECT_EQ(code(service("d", R"(,"clusterIP":"10.9.0.6")")), 0);
+  EXPECT_EQ(code(with_ports("e", R"({"port":80,"nodePort":30081})")), 0);
+  // They are released with their services.
+  services.remove("a");
+  services.remove("b");
+  EXPECT_EQ(code(service("f", R"(,"clusterIP":"10.9.0.5")")), 0);
+  EXPECT_EQ(code(with_ports("g", R"({"name":"a","port":80,"nodePort":30080},)"
+                                 R"({"name":"b","port":81,"nodePort":30099})")),
+            0);
+}
+
 TEST(ServiceRange, MustBeValid) {
   for (const char* range : {"", "10.0.0.0", "10.0.0.0/8", "10.0.0.0/31", "x/24", "10.0.0.0/x"}) {
     ServerOptions options;
