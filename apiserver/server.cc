@@ -62,6 +62,8 @@ namespace asio = boost::asio;
 constexpr std::chrono::seconds kMaintenance{5};
 /// How often objects are counted, as in kube-apiserver.
 constexpr std::chrono::minutes kCounting{1};
+/// How often the allocations of services are repaired, as in kube-apiserver.
+constexpr std::chrono::minutes kRepair{3};
 /// The initial and the maximum delay before a task restarts.
 constexpr std::chrono::milliseconds kPause{500};
 constexpr std::chrono::milliseconds kLongestPause{8000};
@@ -217,6 +219,7 @@ class Server::Impl {
           [this] { return controllers::run_attributes_class_protection(context_); });
     quotas_.begin();
     spawn("owners", [this] { return controllers::run_garbage_collector(context_); });
+    spawn("services", [this] { return keep_repairing_services(); });
     spawn("maintenance", [this] { return maintain(); });
     spawn("counts of objects", [this] { return count_objects(); });
     follow_roles();
@@ -303,14 +306,23 @@ class Server::Impl {
     if (has_bootstrap()) co_await bootstrap();
   }
 
-  /// A fault in the storage, such as an unreadable service, does not keep the server from starting.
+  /// A fault in the storage, such as an unreadable service, does not keep the server from starting, and
+  /// releases nothing.
   Awaitable<void> repair_services() {
     try {
       auto services = resources_.table()->find("", "v1", "services");
-      co_await services_.repair(std::move(services));
+      co_await services_.repair(std::move(services), leaked_ports_);
     } catch (const Error& e) {
       if (is_temporary(e)) throw;
       log::warn("cannot check the allocations of services: {}", e.what());
+    }
+  }
+
+  Awaitable<void> keep_repairing_services() {
+    AsyncEvent bell(co_await asio::this_coro::executor);
+    for (;;) {
+      co_await bell.wait(std::chrono::steady_clock::now() + kRepair);
+      co_await repair_services();
     }
   }
 
@@ -501,6 +513,7 @@ class Server::Impl {
   resources::ResourceRegistry resources_;
   resources::Store store_;
   const resources::ServiceAllocator services_;
+  resources::ServiceAllocator::LeakedPorts leaked_ports_;
   const controllers::Spawn spawn_ = [this](std::string name, controllers::MakeTask make) {
     if (!ending_) spawn(std::move(name), std::move(make));
   };
