@@ -678,7 +678,7 @@ TEST_F(ServiceRepair, ReleasesPortsThatNoServiceHasAfterThreeRepairs) {
         R"({"type":"NodePort","clusterIP":"10.9.0.5","ports":[{"port":80,"nodePort":30001}]})");
   // 30000, 30001 and 30080.
   thread_.run(ranges_.create("servicenodeports", Object::parse(R"({"apiVersion":"v1",
-      "kind":"RangeAllocation","range":"30000-32767","data":"AQAAAAAAAAAAAAM="})")));
+      "kind":"RangeAllocation","metadata":{},"range":"30000-32767","data":"AQAAAAAAAAAAAAM="})")));
   for (int i = 0; i < 2; ++i) {
     repair();
     EXPECT_EQ(ports(), (std::set<std::int64_t>{30000, 30001, 30080}));
@@ -697,7 +697,7 @@ TEST(NodePorts, AreStoredAsByKubeApiserver) {
   storage::TestThread thread;
   storage::Interface& ranges = options.storage->resource("ranges");
   const auto data = [&] {
-    return std::string(thread.run(ranges.get("servicenodeports"))["data"].as_string());
+    return std::string(held(thread.run(ranges.get("servicenodeports")))["data"].as_string());
   };
   {
     const Server server(options);
@@ -715,7 +715,8 @@ TEST(NodePorts, AreStoredAsByKubeApiserver) {
   // The last port, in another range: 30100-30107.
   storage::Preconditions none;
   thread.run(ranges.guaranteed_update("servicenodeports", true, none, [](const Object&) {
-    return Object::parse(R"({"apiVersion":"v1","kind":"RangeAllocation","range":"30100-30107",
+    return Object::parse(
+        R"({"apiVersion":"v1","kind":"RangeAllocation","metadata":{},"range":"30100-30107",
         "data":"gA=="})");
   }));
   const Server server(options);
