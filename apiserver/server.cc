@@ -317,16 +317,17 @@ class Server::Impl {
                          R"("description":"Used for system critical pods that must not be moved )"
                          R"(from their current node."})");
     co_await bootstrap::settle_service_range(context_);
-    co_await repair_services();
+    resources::ServiceAllocator::LeakedPorts leaked;
+    co_await repair_services(leaked);
     if (has_bootstrap()) co_await bootstrap();
   }
 
   /// A fault in the storage, such as an unreadable service, does not keep the server from starting, and
   /// releases nothing.
-  Awaitable<void> repair_services() {
+  Awaitable<void> repair_services(resources::ServiceAllocator::LeakedPorts& leaked) {
     try {
       auto services = resources_.table()->find("", "v1", "services");
-      co_await services_.repair(std::move(services), leaked_ports_);
+      co_await services_.repair(std::move(services), leaked);
     } catch (const Error& e) {
       if (is_temporary(e)) throw;
       log::warn("cannot check the allocations of services: {}", e.what());
@@ -335,9 +336,10 @@ class Server::Impl {
 
   Awaitable<void> keep_repairing_services() {
     AsyncEvent bell(co_await asio::this_coro::executor);
+    resources::ServiceAllocator::LeakedPorts leaked;
     for (;;) {
       co_await bell.wait(std::chrono::steady_clock::now() + kRepair);
-      co_await repair_services();
+      co_await repair_services(leaked);
     }
   }
 
@@ -529,7 +531,6 @@ class Server::Impl {
   resources::ResourceRegistry resources_;
   resources::Store store_;
   const resources::ServiceAllocator services_;
-  resources::ServiceAllocator::LeakedPorts leaked_ports_;
   const controllers::Spawn spawn_ = [this](std::string name, controllers::MakeTask make) {
     if (!ending_) spawn(std::move(name), std::move(make));
   };
