@@ -122,37 +122,6 @@ TEST_F(SchemaChanges, AnUnchangedUpdateMigratesToTheStorageVersion) {
   EXPECT_EQ(spec_of(kThings), R"({"color":"blue"})");
 }
 
-// structured-merge-diff has no paths in values of another type than the schema's.
-TEST_F(SchemaChanges, AnObjectWithAnOldTypeIsShownAndLosesItsOwners) {
-  define(version_with("v1", true, R"("color":{"type":"string"},"size":{"type":"integer"})"));
-  in(kThings).create(thing_of("v1", R"({"color":"red","size":1})"));
-  redefine(version_with("v1", true, R"("color":{"type":"string"},"size":{"type":"string"})"));
-  const std::string spec = R"({"color":"red","size":1})";
-  EXPECT_EQ(spec_of(kThings), spec);
-  const auto apply = [&](const char* wanted) {
-    return http(
-        server_.port(), "PATCH", "/apis/example.com/v1/namespaces/default/things/t?fieldManager=x",
-        thing_of("v1", wanted).to_json(), {{"Content-Type", "application/apply-patch+yaml"}});
-  };
-  const auto message = [](const HttpAnswer& answer) {
-    EXPECT_EQ(answer.code, 500) << answer.body;
-    return std::string(held(from_json(answer.body))["message"].as_string());
-  };
-  const std::string about = "(default/t; example.com/v1, Kind=Thing)";
-  const std::string why = ".spec.size: expected string, got &value.valueUnstructured{Value:1}";
-  EXPECT_EQ(message(apply(R"({"color":"red"})")),
-            "failed to create typed live object " + about + ": " + why);
-  const Object labelled =
-      in(kThings).patch("t", rest::PatchType::kMerge, R"({"metadata":{"labels":{"a":"b"}}})");
-  EXPECT_EQ(labelled["spec"].to_json(), spec);
-  EXPECT_FALSE(labelled["metadata"]["managedFields"].exists());
-  EXPECT_EQ(message(apply(R"({"color":"red"})")),
-            "failed to create manager for existing fields: failed to convert new object " + about +
-                " to smd typed: " + why);
-  in(kThings).patch("t", rest::PatchType::kMerge, R"({"spec":{"size":"1"}})");
-  EXPECT_EQ(apply(R"({"color":"red"})").code, 200);
-}
-
 // -------------------------------------------------------------------------------- random schemas
 
 class RandomSchemas {
