@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "apiserver/admission/hook_registry.h"
+#include "apiserver/admission/plugins.h"
 #include "apiserver/admission/webhook_admission.h"
 #include "apiserver/audit/audit_log.h"
 #include "apiserver/auth/authenticator.h"
@@ -62,6 +63,8 @@ namespace asio = boost::asio;
 constexpr std::chrono::seconds kMaintenance{5};
 /// How often objects are counted, as in kube-apiserver.
 constexpr std::chrono::minutes kCounting{1};
+/// How often the allocations of services are repaired, as in kube-apiserver.
+constexpr std::chrono::minutes kRepair{3};
 /// The initial and the maximum delay before a task restarts.
 constexpr std::chrono::milliseconds kPause{500};
 constexpr std::chrono::milliseconds kLongestPause{8000};
@@ -115,6 +118,14 @@ auth::TokenObjects token_objects(const resources::ResourceTable& table) {
           table.find("", "v1", "secrets"), table.find("", "v1", "nodes")};
 }
 
+/// What clients in the cluster trust; empty without TLS.
+std::string own_certificates(const ServerOptions& options) {
+  std::string out;
+  if (options.tls_cert_file.empty()) return out;
+  for (const std::string& one : bootstrap::certificates_in(options.tls_cert_file)) out += one;
+  return out;
+}
+
 /// The first address of an IPv4 range such as 10.0.0.0/16 that a service may have.
 std::string first_address(const std::string& range) {
   const auto network = asio::ip::make_network_v4(range);
@@ -156,6 +167,8 @@ class Server::Impl {
  public:
   explicit Impl(ServerOptions options)
       : options_(std::move(options)),
+        plugins_(admission::choose_plugins(options_.enable_admission_plugins,
+                                           options_.disable_admission_plugins)),
         own_token_(resources::new_uid() + resources::new_uid()),
         backend_(backend_of(options_)),
         resources_(*backend_),
@@ -200,6 +213,8 @@ class Server::Impl {
         scheme(), fmt::format("{}:{}", http::host_for_clients(options_.address), http_.port()));
     store_.allocate_services(&services_);
     store_.admit_priorities(resources_.table()->find("scheduling.k8s.io", "v1", "priorityclasses"));
+    if (plugins_.service_account)
+      store_.admit_service_accounts(resources_.table()->find("", "v1", "serviceaccounts"));
     store_.limit_namespaces(&limits_);
     limits_.on_stale([this](const std::string& ns) { quotas_.mark(ns); });
     resources_.convert_with(&webhook_client_);
@@ -210,6 +225,8 @@ class Server::Impl {
     spawn("validating webhooks", [this] { return hooks_.follow_validating(); });
     controllers::begin_namespace_controller(context_);
     controllers::begin_definition_controller(context_);
+    if (plugins_.service_account)
+      controllers::begin_service_account_controllers(context_, own_certificates(options_));
     spawn("pods", [this] { return controllers::run_pod_reaper(context_); });
     spawn("claims", [this] { return controllers::run_claim_protection(context_); });
     spawn("volumes", [this] { return controllers::run_volume_protection(context_); });
@@ -217,6 +234,7 @@ class Server::Impl {
           [this] { return controllers::run_attributes_class_protection(context_); });
     quotas_.begin();
     spawn("owners", [this] { return controllers::run_garbage_collector(context_); });
+    spawn("services", [this] { return keep_repairing_services(); });
     spawn("maintenance", [this] { return maintain(); });
     spawn("counts of objects", [this] { return count_objects(); });
     follow_roles();
@@ -299,7 +317,30 @@ class Server::Impl {
                          R"("description":"Used for system critical pods that must not be moved )"
                          R"(from their current node."})");
     co_await bootstrap::settle_service_range(context_);
+    resources::ServiceAllocator::LeakedPorts leaked;
+    co_await repair_services(leaked);
     if (has_bootstrap()) co_await bootstrap();
+  }
+
+  /// A fault in the storage, such as an unreadable service, does not keep the server from starting, and
+  /// releases nothing.
+  Awaitable<void> repair_services(resources::ServiceAllocator::LeakedPorts& leaked) {
+    try {
+      auto services = resources_.table()->find("", "v1", "services");
+      co_await services_.repair(std::move(services), leaked);
+    } catch (const Error& e) {
+      if (is_temporary(e)) throw;
+      log::warn("cannot check the allocations of services: {}", e.what());
+    }
+  }
+
+  Awaitable<void> keep_repairing_services() {
+    AsyncEvent bell(co_await asio::this_coro::executor);
+    resources::ServiceAllocator::LeakedPorts leaked;
+    for (;;) {
+      co_await bell.wait(std::chrono::steady_clock::now() + kRepair);
+      co_await repair_services(leaked);
+    }
   }
 
   bool is_rbac() const { return options_.authorization == Authorization::kRbac; }
@@ -482,6 +523,7 @@ class Server::Impl {
   }
 
   const ServerOptions options_;
+  const admission::Plugins plugins_;
   const std::string own_token_;
   const std::shared_ptr<storage::Backend> backend_;
   const std::shared_ptr<Counters> counters_ =

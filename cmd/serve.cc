@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/split.hpp>
 #include <chrono>
@@ -128,12 +129,20 @@ void keep_freed_memory() {
 #endif
 }
 
+/// On, as in a cluster, unless it is explicitly disabled.
+void enable_service_accounts(apiserver::ServerOptions& options) {
+  const auto& disabled = options.disable_admission_plugins;
+  if (std::find(disabled.begin(), disabled.end(), "ServiceAccount") != disabled.end()) return;
+  options.enable_admission_plugins.emplace_back("ServiceAccount");
+}
+
 int run(const ServeFlags& flags) {
   keep_freed_memory();
   StopSignals signals;
   if (!flags.kubeconfig.empty()) check_kubeconfig(flags.kubeconfig);
   const bool etcd = flags.storage == "etcd";
   apiserver::ServerOptions options = flags.server;
+  if (flags.simulate_cluster) enable_service_accounts(options);
   options.bootstrap = flags.bootstrap;
   if (flags.authorization == "RBAC") options.authorization = apiserver::Authorization::kRbac;
   options.audit_level = flags.audit_level == "None"      ? apiserver::AuditLevel::kNone
@@ -252,6 +261,24 @@ void add_authorization(CLI::App& command, ServeFlags& flags) {
       ->capture_default_str();
 }
 
+void add_admission(CLI::App& command, ServeFlags& flags) {
+  command.option_defaults()->group("Admission");
+  command
+      .add_option(
+          "--enable-admission-plugins", flags.server.enable_admission_plugins,
+          "ServiceAccount: new pods need a service account, \"default\" unless they name one, "
+          "and get a volume with its token; the server keeps in each namespace the account "
+          "\"default\" and the config map kube-root-ca.crt. On with --simulate-cluster, off "
+          "otherwise. The other default plugins of kube-apiserver are always on")
+      ->type_name("NAME,...")
+      ->delimiter(',');
+  command
+      .add_option("--disable-admission-plugins", flags.server.disable_admission_plugins,
+                  "ServiceAccount: pods may name accounts that do not exist")
+      ->type_name("NAME,...")
+      ->delimiter(',');
+}
+
 void add_limits(CLI::App& command, ServeFlags& flags) {
   command.option_defaults()->group("Limits");
   const auto add = [&](const char* name, std::size_t& limit, const char* what) {
@@ -349,6 +376,7 @@ void add_serve(CLI::App& app, Action& action) {
   // Each of these sets the help group of the options that follow.
   add_etcd(*command, *flags);
   add_authorization(*command, *flags);
+  add_admission(*command, *flags);
   add_limits(*command, *flags);
   add_audit(*command, *flags);
   add_simulation(*command, *flags);

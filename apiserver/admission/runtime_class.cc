@@ -12,6 +12,7 @@
 #include "apiserver/json.h"
 #include "apiserver/names.h"
 #include "apiserver/quota/resource_list.h"
+#include "apiserver/resources/forbidden_pod.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/status.h"
@@ -19,19 +20,15 @@
 namespace lookout::apiserver::admission {
 namespace {
 
-StatusError refused(const Object& pod, std::string_view why) {
-  std::string_view name = pod.name();
-  if (name.empty()) name = pod["metadata"]["generateName"].as_string("Unknown");
-  return StatusError::forbidden("", "pods", name, why);
-}
-
 StatusError unknown_class(const Object& pod) {
-  return refused(pod, fmt::format("pod rejected: RuntimeClass {} not found",
-                                  api::detail::quote(pod["spec"]["runtimeClassName"].as_string())));
+  return resources::forbidden_pod(
+      pod, fmt::format("pod rejected: RuntimeClass {} not found",
+                       api::detail::quote(pod["spec"]["runtimeClassName"].as_string())));
 }
 
 StatusError other_overhead(const Object& pod) {
-  return refused(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
+  return resources::forbidden_pod(
+      pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
 }
 
 void set_overhead(const Object& pod, const Object& runtime_class, json::Value& spec,
@@ -55,9 +52,10 @@ void set_node_selector(const Object& pod, api::Value wanted, json::Value& spec,
   for (const auto& [key, value] : wanted.members()) {
     const api::Value own = pod["spec"]["nodeSelector"][key];
     if (own.exists() && own.as_string() != value.as_string()) {
-      throw refused(pod, fmt::format("conflict: runtimeClass.scheduling.nodeSelector[{}] = {}; "
-                                     "pod.spec.nodeSelector[{}] = {}",
-                                     key, value.as_string(), key, own.as_string()));
+      throw resources::forbidden_pod(
+          pod, fmt::format("conflict: runtimeClass.scheduling.nodeSelector[{}] = {}; "
+                           "pod.spec.nodeSelector[{}] = {}",
+                           key, value.as_string(), key, own.as_string()));
     }
     json::set(json::child(spec, "nodeSelector", allocator), key, value.as_string(), allocator);
   }
@@ -149,9 +147,10 @@ void check_runtime_class(const Object& pod, const Object& runtime_class) {
     if (quota::resource_list(own) != quota::resource_list(overhead["podFixed"]))
       throw other_overhead(pod);
   } else if (own.exists()) {
-    throw refused(pod,
-                  "pod rejected: Pod Overhead set without corresponding RuntimeClass defined "
-                  "Overhead");
+    throw resources::forbidden_pod(
+        pod,
+        "pod rejected: Pod Overhead set without corresponding RuntimeClass defined "
+        "Overhead");
   }
 }
 

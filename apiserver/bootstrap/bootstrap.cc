@@ -118,7 +118,8 @@ Awaitable<void> publish_address(const controllers::Context& context, Target targ
                                          kServerManager);
 }
 
-/// The certificates in a file, each in PEM. Ignores other content, such as keys.
+}  // namespace
+
 std::vector<std::string> certificates_in(const std::string& file) {
   using lookout::detail::FreeWith;
   const std::unique_ptr<BIO, FreeWith<BIO_free_all>> in(BIO_new_file(file.c_str(), "r"));
@@ -138,8 +139,6 @@ std::vector<std::string> certificates_in(const std::string& file) {
   if (out.empty()) throw Error(fmt::format("{}: expected certificates in PEM", file));
   return out;
 }
-
-}  // namespace
 
 Awaitable<void> publish_client_ca(const controllers::Context& context, std::string pem_file) {
   constexpr const char* kKey = "client-ca-file";

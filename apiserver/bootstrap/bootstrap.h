@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "apiserver/controllers/controllers.h"
 
@@ -10,6 +11,10 @@ namespace lookout::apiserver::bootstrap {
 /// Creates the roles and bindings of policy.txt. Adds missing rules and subjects to existing ones,
 /// unless they have the annotation rbac.authorization.kubernetes.io/autoupdate: "false".
 Awaitable<void> reconcile_policy(const controllers::Context& context);
+
+/// The certificates in a file, each in PEM. Ignores other content, such as keys. Throws Error for a file
+/// without certificates.
+std::vector<std::string> certificates_in(const std::string& file);
 
 /// Publishes the client CA certificates of a PEM file in the ConfigMap
 /// kube-system/extension-apiserver-authentication, which controllers and extension API servers use to

@@ -43,6 +43,10 @@ Awaitable<void> run_claim_protection(Context context);
 Awaitable<void> run_volume_protection(Context context);
 Awaitable<void> run_attributes_class_protection(Context context);
 
+/// Keeps in each namespace the service account "default" and the config map kube-root-ca.crt with these
+/// certificates (in PEM; empty without TLS), as kube-controller-manager does.
+void begin_service_account_controllers(const Context& context, const std::string& certificates);
+
 /// Removes pods at the end of their grace period, as a kubelet does.
 Awaitable<void> run_pod_reaper(Context context);
 

@@ -49,11 +49,38 @@ std::string_view go_type(const Value& value) {
                             : "<nil>";
 }
 
+bool scalar_fits(const Value& value, FieldSchema::Scalar scalar) {
+  switch (scalar) {
+    case FieldSchema::Scalar::kNumeric:
+      return value.IsNumber();
+    case FieldSchema::Scalar::kString:
+      return value.IsString();
+    case FieldSchema::Scalar::kBoolean:
+      return value.IsBool();
+    case FieldSchema::Scalar::kUntyped:
+      break;
+  }
+  return !value.IsObject() && !value.IsArray();
+}
+
+/// Whether the items of a list have the type of its elements, and paths if they are owned one by one.
+bool items_fit(const Value& list, const FieldSchema& schema) {
+  const bool by_element = !schema.is_atomic(Form::kList);
+  const bool is_set = by_element && schema.keys().empty();
+  const FieldSchema type = schema.element();
+  return std::all_of(list.Begin(), list.End(), [&](const Value& item) {
+    if (is_set && (item.IsObject() || item.IsArray() || item.IsNull())) return false;
+    if (by_element && !is_set && !element_of(schema, item)) return false;
+    return fits(item, type);
+  });
+}
+
 /// The problems that a check reports.
 enum class Problems {
   kAll,
-  /// Elements of sets and keyed lists that no path identifies.
-  kElements
+  /// All that structured-merge-diff does not tolerate in stored objects: not repeated elements. (Unknown
+  /// fields are pruned before.)
+  kOfStored
 };
 
 class Checker {
@@ -80,7 +107,7 @@ class Checker {
  private:
   template <class... Arguments>
   void fail(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    if (all_) report(fmt::format(format, std::forward<Arguments>(arguments)...));
+    report(fmt::format(format, std::forward<Arguments>(arguments)...));
   }
 
   void report(const std::string& message) {
@@ -96,7 +123,7 @@ class Checker {
       const auto type = schema.member(name);
       if (type) {
         look(member.value, type->schema);
-      } else {
+      } else if (all_) {
         fail("field not declared in schema");
       }
       path_.resize(here);
@@ -114,7 +141,7 @@ class Checker {
         std::string why;
         const auto element = element_of(schema, list[i], &why);
         if (!element) return report(fmt::format("element {}: {}", i, why));
-        if (!seen.insert(element->text).second)
+        if (!seen.insert(element->text).second && all_)
           fail("duplicate entries for key {}", element->to_string());
         path_ += element->to_string();
       } else {
@@ -126,23 +153,17 @@ class Checker {
   }
 
   void look_at_scalar(const Value& value, FieldSchema::Scalar scalar) {
-    if (value.IsNull()) return;
+    if (value.IsNull() || scalar_fits(value, scalar)) return;
     switch (scalar) {
       case FieldSchema::Scalar::kNumeric:
-        if (!value.IsNumber()) fail("expected numeric (int or float), got {}", go_type(value));
-        return;
+        return fail("expected numeric (int or float), got {}", go_type(value));
       case FieldSchema::Scalar::kString:
-        if (!value.IsString()) {
-          fail("expected string, got &value.valueUnstructured{{Value:{}}}", go_value(value, true));
-        }
-        return;
+        return fail("expected string, got &value.valueUnstructured{{Value:{}}}",
+                    go_value(value, true));
       case FieldSchema::Scalar::kBoolean:
-        if (!value.IsBool()) fail("expected boolean, got &{{{}}}", go_value(value, false));
-        return;
+        return fail("expected boolean, got &{{{}}}", go_value(value, false));
       case FieldSchema::Scalar::kUntyped:
-        if (value.IsObject() || value.IsArray())
-          fail("expected any scalar, got &{{{}}}", go_value(value, false));
-        return;
+        return fail("expected any scalar, got &{{{}}}", go_value(value, false));
     }
   }
 
@@ -163,25 +184,25 @@ std::vector<std::string> check(const Value& value, const FieldSchema& schema) {
   return problems_of(value, schema, Problems::kAll);
 }
 
-bool has_unidentified_elements(const Value& value, const FieldSchema& schema) {
-  if (value.IsObject() && schema.form_of(value) == Form::kMap) {
-    return std::any_of(value.MemberBegin(), value.MemberEnd(), [&](const auto& member) {
-      if (!member.value.IsObject() && !member.value.IsArray()) return false;
-      const auto type = schema.member(json::text_of(member.name));
-      return type && has_unidentified_elements(member.value, type->schema);
-    });
+bool fits(const Value& value, const FieldSchema& schema) {
+  if (value.IsNull()) return true;
+  switch (schema.form_of(value)) {
+    case Form::kMap:
+      return value.IsObject() &&
+             std::all_of(value.MemberBegin(), value.MemberEnd(), [&](const auto& member) {
+               const auto type = schema.member(json::text_of(member.name));
+               return !type || fits(member.value, type->schema);
+             });
+    case Form::kList:
+      return value.IsArray() && items_fit(value, schema);
+    case Form::kScalar:
+      break;
   }
-  if (!value.IsArray() || schema.form_of(value) != Form::kList) return false;
-  const bool is_set = !schema.is_atomic(Form::kList) && schema.keys().empty();
-  const FieldSchema type = schema.element();
-  return std::any_of(value.Begin(), value.End(), [&](const Value& item) {
-    if (is_set) return item.IsObject() || item.IsArray() || item.IsNull();
-    return has_unidentified_elements(item, type);
-  });
+  return scalar_fits(value, schema.scalar());
 }
 
-std::vector<std::string> check_elements(const Value& value, const FieldSchema& schema) {
-  return problems_of(value, schema, Problems::kElements);
+std::vector<std::string> check_stored(const Value& value, const FieldSchema& schema) {
+  return problems_of(value, schema, Problems::kOfStored);
 }
 
 }  // namespace lookout::apiserver::fields

@@ -194,19 +194,19 @@ void FieldManager::track(const Comparison& changes, const std::string& manager,
   managed.cap_updaters(kMaxUpdaters);
 }
 
-bool FieldManager::has_unidentified_elements(const Value& object) const {
-  if (!type_.schema.can_change() || !object.IsObject()) return false;
-  return std::any_of(object.MemberBegin(), object.MemberEnd(), [this](const auto& member) {
+bool FieldManager::fits_schema(const Value& object) const {
+  if (!type_.schema.can_change() || !object.IsObject()) return true;
+  return std::all_of(object.MemberBegin(), object.MemberEnd(), [this](const auto& member) {
     const std::string_view name = json::text_of(member.name);
-    // Metadata has no such sets, and large managedFields.
+    // Metadata is typed, and has large managedFields.
     const auto type = name == "metadata" ? std::nullopt : type_.schema.member(name);
-    return type && fields::has_unidentified_elements(member.value, type->schema);
+    return !type || fits(member.value, type->schema);
   });
 }
 
 void FieldManager::update(Value& object, const Value* live, json::Allocator& allocator) const {
   // kube-apiserver fails to record the owners, and drops all that were recorded before.
-  if (has_unidentified_elements(object) || (live != nullptr && has_unidentified_elements(*live)))
+  if (!fits_schema(object) || (live != nullptr && !fits_schema(*live)))
     return set_managed_fields(object, Value(), allocator);
   const Comparison changes = changes_from(live, object);
   if (live != nullptr && renew_owners(changes, object, *live, allocator)) return;
@@ -307,8 +307,7 @@ FieldManager::Applied FieldManager::try_apply(const Value& live, const Value& co
 json::Document FieldManager::apply(const Value* live, const Value& config, bool force) const {
   check_version(config);
   std::vector<std::string> problems;
-  if (live != nullptr && has_unidentified_elements(*live))
-    problems = check_elements(*live, type_.schema);
+  if (live != nullptr && !fits_schema(*live)) problems = check_stored(*live, type_.schema);
   // The first apply begins with an owner for the existing fields.
   if (!problems.empty() && managed_before(*live).empty()) {
     throw failure(

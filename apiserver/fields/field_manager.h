@@ -72,8 +72,9 @@ class FieldManager {
   ManagedFields managed_before(const json::Value& live) const;
   void check_version(const json::Value& config) const;
   void check_config(const json::Value& config) const;
-  /// Whether no paths identify some elements. Built-in types have no such sets.
-  bool has_unidentified_elements(const json::Value& object) const;
+  /// Whether the values have the types of the schema, which may have changed, and paths identify the
+  /// elements of sets. Objects of built-in types always fit.
+  bool fits_schema(const json::Value& object) const;
   Applied try_apply(const json::Value& live, const json::Value& config, bool force) const;
   json::Value pruned(json::Value merged, const FieldSet& last, const ManagedFields& managed,
                      json::Allocator& allocator) const;

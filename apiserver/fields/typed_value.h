@@ -18,10 +18,10 @@ namespace lookout::apiserver::fields {
 /// with the path of the field; none if the value fits.
 std::vector<std::string> check(const json::Value& value, const FieldSchema& schema);
 
-/// Whether a set has elements that no path can identify: maps, lists and nulls.
-bool has_unidentified_elements(const json::Value& value, const FieldSchema& schema);
-/// Only the messages about elements of sets and keyed lists that no path can identify.
-std::vector<std::string> check_elements(const json::Value& value, const FieldSchema& schema);
+/// Whether check_stored() returns nothing.
+bool fits(const json::Value& value, const FieldSchema& schema);
+/// The same for a stored object, which may repeat elements, and may have unknown fields.
+std::vector<std::string> check_stored(const json::Value& value, const FieldSchema& schema);
 
 /// The leaves of a value, and the elements of its lists and maps.
 FieldSet field_set(const json::Value& value, const FieldSchema& schema);

@@ -9,6 +9,7 @@
 
 #include "apiserver/json.h"
 #include "apiserver/names.h"
+#include "apiserver/resources/forbidden_pod.h"
 #include "lookout/api/status.h"
 
 namespace lookout::apiserver::resources {
@@ -32,10 +33,6 @@ Awaitable<Object> default_class(ServedResourcePtr classes) {
   co_return out;
 }
 
-StatusError refused(const Object& pod, const std::string& why) {
-  return StatusError::forbidden("", "pods", pod.name(), why);
-}
-
 }  // namespace
 
 Awaitable<Object> admit_priority(ServedResourcePtr classes, Object pod) {
@@ -48,20 +45,22 @@ Awaitable<Object> admit_priority(ServedResourcePtr classes, Object pod) {
     // The object may come from a cache, as in kube-apiserver.
     chosen = co_await classes->storage->get(name, 1);
     if (!chosen) chosen = co_await classes->storage->get(name);
-    if (!chosen) throw refused(pod, fmt::format("no PriorityClass with name {} was found", name));
+    if (!chosen)
+      throw forbidden_pod(pod, fmt::format("no PriorityClass with name {} was found", name));
   }
   const std::int64_t priority = chosen ? chosen["value"].as_int() : 0;
   std::string policy(chosen["preemptionPolicy"].as_string());
   if (policy.empty()) policy = "PreemptLowerPriority";
   const auto spec = pod["spec"];
   if (spec["priority"].exists() && spec["priority"].as_int() != priority) {
-    throw refused(pod, fmt::format("the integer value of priority ({}) must not be provided in pod "
-                                   "spec; priority admission controller computed {} from the given "
-                                   "PriorityClass name",
-                                   spec["priority"].as_int(), priority));
+    throw forbidden_pod(
+        pod, fmt::format("the integer value of priority ({}) must not be provided in pod "
+                         "spec; priority admission controller computed {} from the given "
+                         "PriorityClass name",
+                         spec["priority"].as_int(), priority));
   }
   if (spec["preemptionPolicy"].exists() && spec["preemptionPolicy"].as_string() != policy) {
-    throw refused(
+    throw forbidden_pod(
         pod, fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod "
                          "spec; priority admission controller computed {} from the given "
                          "PriorityClass name",

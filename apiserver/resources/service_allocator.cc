@@ -12,19 +12,15 @@
 #include "apiserver/names.h"
 #include "apiserver/resources/field_owners.h"
 #include "apiserver/resources/ip_address.h"
+#include "apiserver/resources/node_port_map.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/error.h"
 #include "lookout/api/validation.h"
-#include "lookout/base/base64.h"
 #include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::resources {
 namespace {
 
-constexpr int kFirstPort = 30000;
-constexpr int kPorts = 2768;
-constexpr std::string_view kPortRange = "30000-32767";
-constexpr const char* kPortsKey = "servicenodeports";
 /// The number of random attempts before a search for free addresses.
 constexpr int kRandomTries = 16;
 
@@ -96,51 +92,6 @@ bool has_elements(const json::Value& object, std::string_view name) {
          ((value->IsArray() && !value->Empty()) || (value->IsObject() && !value->ObjectEmpty()));
 }
 
-/// The bitmap of allocated ports.
-class PortMap {
- public:
-  static bool covers(std::int64_t port) { return port >= kFirstPort && port < kFirstPort + kPorts; }
-
-  explicit PortMap(std::string_view base64) : bits_(decode_base64(base64).value_or(std::string())) {
-    bits_.resize((kPorts + 7) / 8);
-  }
-  bool is_taken(std::int64_t port) const {
-    return covers(port) && (byte(port) >> bit(port) & 1) != 0;
-  }
-  /// Does nothing for a port that the map does not cover.
-  void set(std::int64_t port, bool taken) {
-    if (!covers(port)) return;
-    const auto mask = static_cast<unsigned char>(1u << bit(port));
-    const auto old = byte(port);
-    bits_[index(port)] = static_cast<char>(taken ? old | mask : old & ~mask);
-  }
-  int any_free() const {
-    const auto start = static_cast<int>(random_number(kPorts));
-    for (int i = 0; i < kPorts; ++i) {
-      const int port = kFirstPort + (start + i) % kPorts;
-      if (!is_taken(port)) return port;
-    }
-    return 0;
-  }
-  Object object() const {
-    return Object::parse(fmt::format(
-        R"({{"kind":"RangeAllocation","apiVersion":"v1","metadata":{{"name":"{}"}},"range":"{}",)"
-        R"("data":"{}"}})",
-        kPortsKey, kPortRange, encode_base64(bits_)));
-  }
-
- private:
-  static std::size_t index(std::int64_t port) {
-    return static_cast<std::size_t>(port - kFirstPort) / 8;
-  }
-  static unsigned bit(std::int64_t port) { return static_cast<unsigned>(port - kFirstPort) % 8; }
-  unsigned char byte(std::int64_t port) const {
-    return static_cast<unsigned char>(bits_[index(port)]);
-  }
-
-  std::string bits_;
-};
-
 /// The requested node port of a port with this number, or 0.
 std::int64_t requested_node_port(const json::Value& ports, std::int64_t number) {
   for (const json::Value& port : ports.GetArray()) {
@@ -206,6 +157,11 @@ bool ServiceAllocator::contains(std::uint32_t address) const {
   return address > base_ && address - base_ < size_ - 1;
 }
 
+bool ServiceAllocator::contains(const std::string& address) const {
+  const auto number = parse_ipv4(address);
+  return number && contains(*number);
+}
+
 Awaitable<bool> ServiceAllocator::take_address(std::string address, std::string ns,
                                                std::string name) const {
   Object object = Object::parse(fmt::format(
@@ -265,25 +221,27 @@ Awaitable<std::string> ServiceAllocator::take_any_address(Document& service, boo
 Awaitable<ServiceAllocator::TakenPort> ServiceAllocator::take_port(std::int64_t wanted,
                                                                    Operation& operation) const {
   TakenPort out;
-  if (wanted != 0 && !PortMap::covers(wanted)) {
-    out.fault = fmt::format(
-        "provided port is not in the valid range. The range of valid ports is {}", kPortRange);
+  if (wanted != 0 && !NodePortMap::covers(wanted)) {
+    out.fault =
+        fmt::format("provided port is not in the valid range. The range of valid ports is {}",
+                    NodePortMap::kRange);
     co_return out;
   }
   storage::Interface::Update update = [&](const Object& present) {
-    PortMap ports(present ? present["data"].as_string() : std::string_view());
+    NodePortMap ports(present);
     for (const std::int64_t own : operation.ports) ports.set(own, true);
-    const int port = wanted != 0 ? static_cast<int>(wanted) : ports.any_free();
+    const int port = wanted != 0 ? static_cast<int>(wanted)
+                                 : ports.free_from(random_number(NodePortMap::kCount));
     out.number = ports.is_taken(port) ? 0 : port;
     ports.set(out.number, true);
     return ports.object();
   };
   if (operation.dry_run) {
-    const Object present = co_await ranges_.get(kPortsKey);
+    const Object present = co_await ranges_.get(NodePortMap::kKey);
     update(present);
   } else {
     storage::Preconditions none;
-    co_await ranges_.guaranteed_update(kPortsKey, true, std::move(none), std::move(update));
+    co_await ranges_.guaranteed_update(NodePortMap::kKey, true, std::move(none), std::move(update));
   }
   if (out.number != 0) {
     operation.ports.insert(out.number);
@@ -357,8 +315,7 @@ Awaitable<void> ServiceAllocator::complete_addresses(Document& service,
             name, "spec.clusterIPs",
             fmt::format("Invalid value: [\"{0}\"]: failed to allocate IP {0}: {1}", address, why));
       };
-      if (!contains(*parse_ipv4(address)))
-        throw refuse("the provided network does not match the current range");
+      if (!contains(address)) throw refuse("the provided network does not match the current range");
       bool free = false;
       if (operation.dry_run) {
         const Object present = co_await addresses_->storage->get(address);
@@ -443,13 +400,13 @@ Awaitable<void> ServiceAllocator::release(ServiceClaims claims) const {
   }
   if (claims.ports.empty()) co_return;
   storage::Interface::Update update = [&](const Object& present) {
-    PortMap ports(present ? present["data"].as_string() : std::string_view());
+    NodePortMap ports(present);
     for (const std::int64_t port : claims.ports) ports.set(port, false);
     return ports.object();
   };
   try {
     storage::Preconditions none;
-    co_await ranges_.guaranteed_update(kPortsKey, true, std::move(none), std::move(update));
+    co_await ranges_.guaranteed_update(NodePortMap::kKey, true, std::move(none), std::move(update));
   } catch (const storage::StorageError& e) {
     log::warn("cannot release node ports: {}", e.what());
   }

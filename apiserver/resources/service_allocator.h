@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -44,6 +45,14 @@ class ServiceAllocator {
 
   Awaitable<void> release(ServiceClaims claims) const;
 
+  /// For each node port that no service has, the number of consecutive repairs that have found it
+  /// allocated.
+  using LeakedPorts = std::map<std::int64_t, int>;
+  /// Allocates what stored services have in this server's ranges, so that no other service gets it, and
+  /// releases what no service has: addresses after a minute, ports in the third repair, because a
+  /// service may be about to be created. Call it periodically, with the same `leaked`.
+  Awaitable<void> repair(ServedResourcePtr services, LeakedPorts& leaked) const;
+
   const std::string& range() const { return range_; }
 
  private:
@@ -69,6 +78,19 @@ class ServiceAllocator {
   /// The requested port; 0: any.
   Awaitable<TakenPort> take_port(std::int64_t wanted, Operation& operation) const;
   bool contains(std::uint32_t address) const;
+  bool contains(const std::string& address) const;
+
+  // service_repair.cc
+  struct Stored;
+  Awaitable<Stored> read_stored(ServedResourcePtr services) const;
+  /// Allocates the addresses that the service should have. Returns those that were not allocated.
+  Awaitable<std::set<std::string>> mark_addresses(const Stored& stored, std::string key) const;
+  /// Allocates these and returns those of them that were not allocated.
+  Awaitable<std::set<std::int64_t>> mark_ports(std::set<std::int64_t> wanted) const;
+  Awaitable<void> release_addresses(const Stored& stored, ServedResourcePtr services) const;
+  Awaitable<void> release_ports(const Stored& stored, LeakedPorts& leaked) const;
+  /// Deletes an IPAddress. False if it has been deleted or replaced.
+  Awaitable<bool> remove_address(api::Object address) const;
 
   const Store& store_;
   const ServedResourcePtr addresses_;

@@ -12,6 +12,7 @@
 #include "apiserver/resources/gated_fields.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/priority_admission.h"
+#include "apiserver/resources/service_account_admission.h"
 #include "apiserver/resources/service_allocator.h"
 #include "apiserver/resources/structural_schema.h"
 #include "apiserver/resources/write_steps.h"
@@ -133,7 +134,7 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     // Fields that admission sets have no owner.
     object = owned(target, object, Object());
     target.fields = nullptr;
-    object = co_await complete_pod(target, std::move(object));
+    object = co_await complete_pod(target, std::move(object), true);
   }
   const bool asked = asks(target, Write::Operation::kCreate);
   if (asked) {
@@ -166,6 +167,8 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
         stored = resource.to_storage(prepared);
       }
       if (limited) co_await limits_->check(target.resource, target.ns, prepared, Object());
+      if (asked && service_accounts_ != nullptr && stores_pods(resource))
+        co_await check_service_account(service_accounts_, target.ns, prepared);
       if (asked) {
         Write write{Write::Operation::kCreate, prepared, Object()};
         co_await target.admission->validate(std::move(write));
@@ -245,10 +248,15 @@ bool Store::is_limited(const Target& target) const {
   return limits_ != nullptr && target.resource->type.namespaced && !target.ns.empty();
 }
 
-Awaitable<Object> Store::complete_pod(Target target, Object pod) const {
+Awaitable<Object> Store::complete_pod(Target target, Object pod, bool is_new) const {
   if (is_limited(target)) {
     std::string ns = target.ns;
     pod = co_await limits_->complete_pod(std::move(ns), std::move(pod));
+  }
+  if (is_new && service_accounts_ != nullptr) {
+    ServedResourcePtr accounts = service_accounts_;
+    std::string ns = target.ns;
+    pod = co_await admit_service_account(std::move(accounts), std::move(ns), std::move(pod));
   }
   if (priority_classes_ == nullptr) co_return pod;
   ServedResourcePtr classes = priority_classes_;
@@ -263,7 +271,7 @@ Awaitable<Object> Store::admit_new(Target target, Object object) const {
   };
   // A webhook may change the priority class, or add a container.
   if (stores_pods(*target.resource))
-    write.again = [this, target](Object pod) { return complete_pod(target, std::move(pod)); };
+    write.again = [this, target](Object pod) { return complete_pod(target, std::move(pod), true); };
   Object after = co_await target.admission->mutate(std::move(write), std::move(normalize));
   co_return after.same(before) ? object : after;
 }

@@ -98,6 +98,12 @@ class Store {
   /// The PriorityClasses for new pods. Call it before the first request.
   void admit_priorities(ServedResourcePtr classes) { priority_classes_ = std::move(classes); }
 
+  /// The service accounts of new pods, if the admission plugin ServiceAccount is on. Call it before the
+  /// first request.
+  void admit_service_accounts(ServedResourcePtr accounts) {
+    service_accounts_ = std::move(accounts);
+  }
+
   /// Applies LimitRanges and ResourceQuotas. It must outlive the store's use. Call it before the first
   /// request.
   void limit_namespaces(quota::NamespaceLimits* limits) { limits_ = limits; }
@@ -144,8 +150,8 @@ class Store {
   bool allocates(const Target& target) const;
   /// Whether there may be limits for the objects of a namespace.
   bool is_limited(const Target& target) const;
-  /// A new pod with admission's defaults.
-  Awaitable<api::Object> complete_pod(Target target, api::Object pod) const;
+  /// A new or resized pod with admission's defaults.
+  Awaitable<api::Object> complete_pod(Target target, api::Object pod, bool is_new) const;
   /// Update and removal without admission.
   Awaitable<Updated> update_unasked(Target target, Change change, Part part,
                                     storage::Preconditions preconditions, bool dry_run) const;
@@ -153,6 +159,9 @@ class Store {
   /// Calls admission for a new object. Returns the object to create: the same one, unless admission
   /// has changed it.
   Awaitable<api::Object> admit_new(Target target, api::Object object) const;
+  /// Changes the ephemeral containers of a pod if the admission plugin ServiceAccount is on.
+  Awaitable<Updated> update_ephemeral(Target target, Change change,
+                                      storage::Preconditions preconditions, bool dry_run) const;
   Awaitable<Updated> update_admitted(Target target, Change change, Part part,
                                      storage::Preconditions preconditions, bool dry_run) const;
   Awaitable<Deleted> remove_admitted(Target target, DeleteOptions options) const;
@@ -190,6 +199,7 @@ class Store {
   const ServedResourcePtr namespaces_;
   const ServiceAllocator* services_ = nullptr;
   ServedResourcePtr priority_classes_;
+  ServedResourcePtr service_accounts_;
   quota::NamespaceLimits* limits_ = nullptr;
 };
 

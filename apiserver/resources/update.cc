@@ -15,6 +15,7 @@
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/part_rules.h"
 #include "apiserver/resources/ratcheting.h"
+#include "apiserver/resources/service_account_admission.h"
 #include "apiserver/resources/service_allocator.h"
 #include "apiserver/resources/structural_schema.h"
 #include "apiserver/resources/write_steps.h"
@@ -308,12 +309,24 @@ class Store::ChangeOfObject {
 
 Awaitable<Store::Updated> Store::update(Target target, Change change, Part part,
                                         storage::Preconditions preconditions, bool dry_run) const {
+  if (part == Part::kEphemeralContainers && service_accounts_ != nullptr)
+    return update_ephemeral(std::move(target), std::move(change), std::move(preconditions),
+                            dry_run);
   if (asks(target, Write::Operation::kUpdate)) {
     return update_admitted(std::move(target), std::move(change), part, std::move(preconditions),
                            dry_run);
   }
   return update_unasked(std::move(target), std::move(change), part, std::move(preconditions),
                         dry_run);
+}
+
+Awaitable<Store::Updated> Store::update_ephemeral(Target target, Change change,
+                                                  storage::Preconditions preconditions,
+                                                  bool dry_run) const {
+  EphemeralSecrets admission(service_accounts_, target.ns, target.admission);
+  target.admission = &admission;
+  co_return co_await update_admitted(std::move(target), std::move(change),
+                                     Part::kEphemeralContainers, std::move(preconditions), dry_run);
 }
 
 Awaitable<bool> Store::has_moved(Target target, Object present) const {
@@ -341,11 +354,13 @@ Awaitable<Store::Updated> Store::update_admitted(Target target, Change change, P
     const ChangeOfObject change_of_object(target, change, part);
     Object wanted = change_of_object.wish(present);
     // LimitRanger precedes webhooks.
-    if (part == Part::kResources) wanted = co_await complete_pod(target, std::move(wanted));
+    if (part == Part::kResources) wanted = co_await complete_pod(target, std::move(wanted), false);
     const Object before = owned(target, wanted, present);
     Write first{Write::Operation::kUpdate, before, present};
     if (part == Part::kResources)
-      first.again = [this, target](Object pod) { return complete_pod(target, std::move(pod)); };
+      first.again = [this, target](Object pod) {
+        return complete_pod(target, std::move(pod), false);
+      };
     Admission::Normalize normalize = [target](const Object& changed) {
       return decoded(target, changed, false);
     };
@@ -488,7 +503,7 @@ Awaitable<Store::Updated> Store::update_limited(Target target, Change change, Pa
     if (part == Part::kResources) {
       const ChangeOfObject asked(target, change, part);
       Object pod = asked.wish(present);
-      pod = co_await complete_pod(target, std::move(pod));
+      pod = co_await complete_pod(target, std::move(pod), false);
       settled = [pod](const Object& /*present*/) { return pod; };
     }
     const ChangeOfObject change_of_object(target, settled, part);

@@ -18,8 +18,14 @@ void add_service_account_controller(controller::Manager& manager) {
       .reconcile([](const Request& request, Context& context) {
         const auto ns = context.find<Namespace>(request);
         const bool stays = ns && !controller::is_being_deleted(*ns);
-        if (stays && !context.find<ServiceAccount>(request.name, "default"))
+        if (!stays || context.find<ServiceAccount>(request.name, "default"))
+          return controller::done();
+        try {
           context.create(ServiceAccount::draft("default", request.name));
+        } catch (const api::StatusError& e) {
+          // A server with the admission plugin ServiceAccount creates it, too.
+          if (!api::is_already_exists(e)) throw;
+        }
         return controller::done();
       });
 }

@@ -362,6 +362,47 @@ TEST_F(ManagedFields, AreLostByAnObjectWithASetOfObjects) {
   EXPECT_EQ(patch(path + "?fieldManager=x&force=true", thing(R"(,"size":5)")).code, 200);
 }
 
+// The schema may have changed since an object was stored.
+TEST_F(ManagedFields, AreLostByAnObjectWithAValueOfAnotherType) {
+  all(kDefinitions)
+      .create(from_json(std::string(kThingDefinition) +
+                        R"("schema":{"openAPIV3Schema":{"type":"object","properties":{
+             "color":{"type":"string"},"size":{"type":"integer"}}}}}]}})"));
+  const std::string path = "/apis/example.com/v1/namespaces/default/things/t";
+  const auto apply = [&](const char* members) {
+    return patch(path + "?fieldManager=x&force=true",
+                 fmt::format(R"({{"apiVersion":"example.com/v1","kind":"Thing",)"
+                             R"("metadata":{{"name":"t"}}{}}})",
+                             members));
+  };
+  const auto message = [](const HttpAnswer& answer) {
+    EXPECT_EQ(answer.code, 500) << answer.body;
+    return std::string(held(from_json(answer.body))["message"].as_string());
+  };
+  ASSERT_EQ(apply(R"(,"color":"red","size":1)").code, 201);
+  ASSERT_EQ(patch("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com",
+                  R"([{"op":"replace","value":"string",)"
+                  R"("path":"/spec/versions/0/schema/openAPIV3Schema/properties/size/type"}])",
+                  "application/json-patch+json")
+                .code,
+            200);
+  // It is shown as it is.
+  EXPECT_EQ(held(in(kThings).get("t"))["size"].to_json(), "1");
+  const std::string about = "(default/t; example.com/v1, Kind=Thing)";
+  const std::string why = ".size: expected string, got &value.valueUnstructured{Value:1}";
+  EXPECT_EQ(message(apply(R"(,"color":"blue")")),
+            "failed to create typed live object " + about + ": " + why);
+  const HttpAnswer labelled =
+      patch(path, R"({"metadata":{"labels":{"a":"b"}}})", "application/merge-patch+json");
+  EXPECT_EQ(labelled.code, 200) << labelled.body;
+  EXPECT_THAT(owners(from_json(labelled.body)), testing::IsEmpty());
+  EXPECT_EQ(message(apply(R"(,"color":"blue")")),
+            "failed to create manager for existing fields: failed to convert new object " + about +
+                " to smd typed: " + why);
+  EXPECT_EQ(patch(path, R"({"size":"1"})", "application/merge-patch+json").code, 200);
+  EXPECT_EQ(apply(R"(,"color":"blue")").code, 200);
+}
+
 class WithoutManagedFields : public ClientTest {
  protected:
   static ServerOptions options() {

@@ -83,6 +83,11 @@ TEST_F(Priorities, ContradictionsAreRejected) {
       "pods \"a\" is forbidden: the integer value of priority (7) must not be provided in pod "
       "spec; priority admission controller computed 1000 from the given PriorityClass name");
   EXPECT_EQ(refusal(R"(,"priority":7)").code, 403);
+  const auto unnamed = status_of([&] {
+    pods().create(from_json(R"({"metadata":{"generateName":"a-"},"spec":{"priority":7,
+        "containers":[{"name":"main","image":"nginx:1"}]}})"));
+  });
+  EXPECT_THAT(unnamed.message, testing::StartsWith("pods \"a-\" is forbidden: "));
   EXPECT_EQ(
       refusal(R"(,"priorityClassName":"high","preemptionPolicy":"Never")").message,
       "pods \"a\" is forbidden: the string value of PreemptionPolicy (Never) must not be "

@@ -1,6 +1,7 @@
 // Cluster IPs and node ports: allocated, kept, rejected and released.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <future>
 #include <memory>
@@ -8,6 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "apiserver/resources/node_port_map.h"
+#include "apiserver/resources/resource_registry.h"
+#include "apiserver/resources/service_allocator.h"
+#include "apiserver/resources/store.h"
+#include "lookout/api/time.h"
 #include "lookout/apiserver/storage/memory.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
@@ -544,6 +550,182 @@ TEST(ServicesOfOtherServers, MayHaveAnyAddressesAndPorts) {
   EXPECT_FALSE(plain["spec"]["healthCheckNodePort"].exists());
   services.remove("old");
   EXPECT_GE(node_ports_of(services.create(with_ports("new", R"({"port":80})")))[0], 30000);
+}
+
+/// For example after the deletion of an IPAddress, or in an etcd that another server has filled.
+TEST(ServicesOfAnEarlierServer, KeepWhatIsNotAllocated) {
+  ServerOptions options = small_range();
+  options.storage = std::make_shared<storage::MemoryBackend>();
+  storage::TestThread thread;
+  {
+    const Server server(options);
+    const rest::Client client{server.client_config()};
+    const rest::ResourceClient services = client.resource(kServices, "default");
+    services.create(service("a", R"(,"clusterIP":"10.9.0.5")"));
+    services.create(balancer("b", 30099, R"({"port":80,"nodePort":30080})"));
+    services.create(service("gone", R"(,"clusterIP":"10.9.0.6")"));
+    services.remove("gone");
+    client.resource(kAddresses).remove("10.9.0.5");
+    storage::Preconditions none;
+    storage::Interface::Validate anything;
+    thread.run(options.storage->resource("ranges").remove("servicenodeports", none, anything));
+  }
+  const Server server(options);
+  const rest::Client client{server.client_config()};
+  const rest::ResourceClient services = client.resource(kServices, "default");
+  const Object address = client.resource(kAddresses).get("10.9.0.5");
+  EXPECT_EQ(address["spec"]["parentRef"].to_json(),
+            R"({"name":"a","namespace":"default","resource":"services"})");
+  const auto code = [&](const Object& wanted) {
+    return status_of([&] { services.create(wanted); }).code;
+  };
+  EXPECT_EQ(code(service("c", R"(,"clusterIP":"10.9.0.5")")), 422);
+  EXPECT_EQ(code(with_ports("c", R"({"port":80,"nodePort":30080})")), 422);
+  EXPECT_EQ(code(with_ports("c", R"({"port":80,"nodePort":30099})")), 422);
+  EXPECT_EQ(code(service("d", R"(,"clusterIP":"10.9.0.6")")), 0);
+  EXPECT_EQ(code(with_ports("e", R"({"port":80,"nodePort":30081})")), 0);
+  // They are released with their services.
+  services.remove("a");
+  services.remove("b");
+  EXPECT_EQ(code(service("f", R"(,"clusterIP":"10.9.0.5")")), 0);
+  EXPECT_EQ(code(with_ports("g", R"({"name":"a","port":80,"nodePort":30080},)"
+                                 R"({"name":"b","port":81,"nodePort":30099})")),
+            0);
+}
+
+// Lookout's allocator without a server.
+class ServiceRepair : public testing::Test {
+ protected:
+  static Object allocated(const std::string& address, const std::string& service,
+                          const char* created) {
+    return Object::parse(
+        R"({"apiVersion":"networking.k8s.io/v1","kind":"IPAddress","metadata":{"name":")" +
+        address + R"(","uid":"u","creationTimestamp":")" + created +
+        R"(","labels":{"ipaddress.kubernetes.io/managed-by":"ipallocator.k8s.io"}},)" +
+        R"("spec":{"parentRef":{"resource":"services","namespace":"default","name":")" + service +
+        "\"}}}");
+  }
+  /// Stores a service and nothing else.
+  void store(const std::string& name, const std::string& spec) {
+    thread_.run(services_->storage->create(
+        "default/" + name,
+        Object::parse(
+            R"({"apiVersion":"v1","kind":"Service","metadata":{"namespace":"default","name":")" +
+            name + R"("},"spec":)" + spec + "}")));
+  }
+  void store(const Object& address) {
+    thread_.run(addresses_->storage->create(std::string(address.name()), address));
+  }
+  void repair() { thread_.run(allocator_.repair(services_, leaked_)); }
+  /// The service that has the address.
+  std::string owner(const std::string& address) {
+    const Object found = thread_.run(addresses_->storage->get(address));
+    return found ? std::string(found["spec"]["parentRef"]["name"].as_string()) : "";
+  }
+  std::set<std::int64_t> ports() {
+    return resources::NodePortMap(thread_.run(ranges_.get("servicenodeports"))).taken();
+  }
+
+  storage::MemoryBackend backend_;
+  storage::TestThread thread_;
+  resources::ResourceRegistry registry_{backend_};
+  const resources::Store store_{registry_.table()->find("", "v1", "namespaces")};
+  const resources::ServedResourcePtr services_ = registry_.table()->find("", "v1", "services");
+  const resources::ServedResourcePtr addresses_ =
+      registry_.table()->find("networking.k8s.io", "v1", "ipaddresses");
+  storage::Interface& ranges_ = backend_.resource("ranges");
+  const resources::ServiceAllocator allocator_{store_, addresses_, ranges_, "10.9.0.0/28", false};
+  resources::ServiceAllocator::LeakedPorts leaked_;
+};
+
+constexpr const char* kLongAgo = "2020-01-01T00:00:00Z";
+
+TEST_F(ServiceRepair, ReleasesAddressesThatNoServiceHas) {
+  store("a", R"({"clusterIP":"10.9.0.5","clusterIPs":["10.9.0.5"]})");
+  store(allocated("10.9.0.5", "a", kLongAgo));
+  store(allocated("10.9.0.6", "a", kLongAgo));
+  store(allocated("10.9.0.7", "gone", kLongAgo));
+  const std::string now = api::format_time(
+      std::chrono::time_point_cast<api::Time::duration>(std::chrono::system_clock::now()));
+  store(allocated("10.9.0.8", "coming", now.c_str()));
+  // Somebody else's.
+  store(allocated("10.10.0.9", "gone", kLongAgo));
+  repair();
+  EXPECT_EQ(owner("10.9.0.5"), "a");
+  EXPECT_EQ(owner("10.9.0.6"), "");
+  EXPECT_EQ(owner("10.9.0.7"), "");
+  EXPECT_EQ(owner("10.9.0.8"), "coming");
+  EXPECT_EQ(owner("10.10.0.9"), "gone");
+}
+
+TEST_F(ServiceRepair, GivesAnAddressToTheServiceThatHasIt) {
+  store("a", R"({"clusterIP":"10.9.0.5","clusterIPs":["10.9.0.5"]})");
+  store("b", R"({"clusterIP":"10.9.0.6","clusterIPs":["10.9.0.6"]})");
+  store("twin", R"({"clusterIP":"10.9.0.6","clusterIPs":["10.9.0.6"]})");
+  store("c", R"({"clusterIP":"10.9.0.7","clusterIPs":["10.9.0.7"]})");
+  store("d", R"({"clusterIP":"192.168.7.7","clusterIPs":["192.168.7.7"]})");
+  store(allocated("10.9.0.5", "gone", kLongAgo));
+  store(allocated("10.9.0.6", "twin", kLongAgo));
+  repair();
+  EXPECT_EQ(owner("10.9.0.5"), "a");
+  EXPECT_EQ(owner("10.9.0.6"), "twin");
+  EXPECT_EQ(owner("10.9.0.7"), "c");
+  EXPECT_EQ(owner("192.168.7.7"), "");
+}
+
+TEST_F(ServiceRepair, ReleasesPortsThatNoServiceHasAfterThreeRepairs) {
+  store("a",
+        R"({"type":"NodePort","clusterIP":"10.9.0.5","ports":[{"port":80,"nodePort":30001}]})");
+  // 30000, 30001 and 30080.
+  thread_.run(ranges_.create("servicenodeports", Object::parse(R"({"apiVersion":"v1",
+      "kind":"RangeAllocation","metadata":{},"range":"30000-32767","data":"AQAAAAAAAAAAAAM="})")));
+  for (int i = 0; i < 2; ++i) {
+    repair();
+    EXPECT_EQ(ports(), (std::set<std::int64_t>{30000, 30001, 30080}));
+  }
+  // Its service has been created meanwhile.
+  store("b",
+        R"({"type":"NodePort","clusterIP":"10.9.0.6","ports":[{"port":80,"nodePort":30080}]})");
+  repair();
+  EXPECT_EQ(ports(), (std::set<std::int64_t>{30001, 30080}));
+}
+
+/// The bytes are those of a Go big.Int.
+TEST(NodePorts, AreStoredAsByKubeApiserver) {
+  ServerOptions options;
+  options.storage = std::make_shared<storage::MemoryBackend>();
+  storage::TestThread thread;
+  storage::Interface& ranges = options.storage->resource("ranges");
+  const auto data = [&] {
+    return std::string(held(thread.run(ranges.get("servicenodeports")))["data"].as_string());
+  };
+  {
+    const Server server(options);
+    const rest::Client client{server.client_config()};
+    const rest::ResourceClient services = client.resource(kServices, "default");
+    services.create(with_ports("a", R"({"port":80,"nodePort":30080})"));
+    EXPECT_EQ(data(), "AQAAAAAAAAAAAAA=");
+    services.create(with_ports("b", R"({"port":80,"nodePort":30000})"));
+    EXPECT_EQ(data(), "AQAAAAAAAAAAAAE=");
+    services.remove("a");
+    EXPECT_EQ(data(), "AQ==");
+    services.remove("b");
+    EXPECT_EQ(data(), "");
+  }
+  // The last port, in another range: 30100-30107.
+  storage::Preconditions none;
+  thread.run(ranges.guaranteed_update("servicenodeports", true, none, [](const Object&) {
+    return Object::parse(
+        R"({"apiVersion":"v1","kind":"RangeAllocation","metadata":{},"range":"30100-30107",
+        "data":"gA=="})");
+  }));
+  const Server server(options);
+  const rest::Client client{server.client_config()};
+  const rest::ResourceClient services = client.resource(kServices, "default");
+  EXPECT_EQ(
+      status_of([&] { services.create(with_ports("c", R"({"port":80,"nodePort":30107})")); }).code,
+      422);
+  services.create(with_ports("d", R"({"port":80,"nodePort":30007})"));
 }
 
 TEST(ServiceRange, MustBeValid) {

@@ -227,6 +227,10 @@ INSTANTIATE_TEST_SUITE_P(
         WrongFlags{
             "ClientsWithoutTls", {"--client-ca", "/none.crt"}, 1, "client certificates need TLS"},
         WrongFlags{"NoTokensThere", {"--token-file", "/none.csv"}, 1, "/none.csv"},
+        WrongFlags{"NoSuchPlugin",
+                   {"--enable-admission-plugins", "ServiceAccount,Other"},
+                   1,
+                   "there is no admission plugin \"Other\""},
         WrongFlags{"NoSuchMode", {"--authorization-mode", "ABAC"}, 2, "--authorization-mode"},
         WrongFlags{"NoKeyThere", {"--service-account-key-file", "/none.pem"}, 1, "/none.pem"}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
@@ -243,6 +247,29 @@ TEST_F(Serve, ReportsAnUnreachableEtcd) {
                     HasSubstr("lookout: cannot reach etcd at " + url),
                     HasSubstr("Connection refused; is it running? (--etcd-endpoints)\n"),
                     Not(HasSubstr("StorageError")), Not(HasSubstr("watch cache"))));
+}
+
+TEST_F(Serve, GivesServiceAccountsToPods) {
+  struct Case {
+    std::vector<std::string> flags;
+    const char* account;
+  };
+  const std::vector<Case> cases = {
+      {{}, ""},
+      {{"--enable-admission-plugins=LimitRanger,ServiceAccount"}, "default"},
+      {{"--simulate-cluster"}, "default"},
+      {{"--simulate-cluster", "--disable-admission-plugins=ServiceAccount"}, ""}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.flags.empty() ? "no flags" : one.flags.back());
+    test::ServeProcess serve(environment_, one.flags);
+    rest::Config config;
+    config.server = serve.url();
+    const rest::Client client(config);
+    const api::Object made =
+        client.resource(kPods, "default").create(api::Object::parse(pod("a", "")));
+    EXPECT_EQ(made["spec"]["serviceAccountName"].as_string(), one.account);
+    EXPECT_EQ(serve.terminate(), 0);
+  }
 }
 
 TEST_F(Serve, AuthorizesByRolesAndWritesAnAuditLog) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <exception>
+#include <memory>
+#include <string>
 #include <thread>
 
 #include "lookout/informer/shared_informer_factory.h"
@@ -103,6 +105,53 @@ TEST_F(EtcdServeTest, AnInformerOfOneServerSeesWritesThroughAnother) {
               testing::AllOf(HasSubstr("/registry/configmaps/default/m1\n"),
                              HasSubstr("/registry/namespaces/default\n"),
                              HasSubstr("/registry/example.com/tabs/default/t\n")));
+}
+
+/// The informer's version is in the future of the restored etcd. A server that was running knows which
+/// versions are lost (410); one that has just started does not (504).
+TEST_F(EtcdServeTest, AnInformerSeesTheStateOfARestoredEtcd) {
+  for (const bool restarts : {false, true}) {
+    SCOPED_TRACE(restarts ? "the server restarts" : "the server keeps running");
+    test::EtcdCluster etcd;
+    const std::string listen = fmt::format("127.0.0.1:{}", test::free_port());
+    const auto start = [&] {
+      return std::make_unique<test::ServeProcess>(environment_, flags(etcd), listen);
+    };
+    std::unique_ptr<test::ServeProcess> serve = start();
+    const rest::Client client = client_of(*serve);
+    const auto maps = client.resource<ConfigMap>("default");
+    maps.create(map("kept", 1));
+    maps.create(map("changed", 1));
+    const std::string snapshot = etcd.save_snapshot(0);
+    informer::SharedInformerFactory factory(client, {.ns = "default"});
+    const auto informer = factory.informer<ConfigMap>();
+    factory.start();
+    ASSERT_TRUE(factory.wait_for_cache_sync());
+    for (int i = 0; i < 20; ++i) maps.create(map(fmt::format("lost-{}", i), i));
+    maps.patch("changed", rest::PatchType::kMerge, R"({"data":{"k":"2"}})");
+    maps.remove("kept");
+    ASSERT_TRUE(eventually([&] { return same(maps, informer); }));
+    if (restarts) serve.reset();
+    etcd.restore(snapshot);
+    if (restarts) serve = start();
+    EXPECT_TRUE(eventually([&] {
+      const auto now = informer.untyped_informer().store().snapshot();
+      const auto changed = now.get("default", "changed");
+      return now.size() == 2 && now.get("default", "kept") && changed &&
+             changed["data"]["k"].as_string() == "1";
+    }));
+    EXPECT_TRUE(eventually([&] {
+      try {
+        maps.create(map("new", 1));
+        return true;
+      } catch (const api::StatusError& e) {
+        return api::is_already_exists(e);
+      } catch (const Error&) {
+        return false;
+      }
+    }));
+    EXPECT_TRUE(eventually([&] { return same(maps, informer); }));
+  }
 }
 
 TEST_F(EtcdServeTest, ServersMayStartTogether) {

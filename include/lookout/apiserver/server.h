@@ -92,6 +92,14 @@ struct ServerOptions {
   LOOKOUT_OPTION std::string service_account_issuer =
       "https://kubernetes.default.svc.cluster.local";
 
+  /// Names of admission plugins, as for kube-apiserver. "ServiceAccount" is the only one that can be
+  /// switched on and off. It is off by default: then pods may name accounts that do not exist, as with
+  /// controller-runtime's envtest. If it is on, new pods need an account, "default" unless they name
+  /// one, and get a volume with its token; and the server keeps in each namespace the account "default"
+  /// and the config map kube-root-ca.crt.
+  LOOKOUT_OPTION std::vector<std::string> enable_admission_plugins = {};
+  LOOKOUT_OPTION std::vector<std::string> disable_admission_plugins = {};
+
   /// Host names that clients may use, besides IP addresses and "localhost", if the server requires
   /// no authentication (see Server).
   LOOKOUT_OPTION std::vector<std::string> allowed_hosts = {};
