@@ -17,6 +17,7 @@
 #include "controller/controller_core.h"
 #include "controller/http_pages.h"
 #include "controller/lease_events.h"
+#include "controller/own_run.h"
 #include "controller/stages.h"
 #include "controller/waiting.h"
 #include "lookout/base/detail/log.h"
@@ -230,6 +231,8 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   Cache& cache() { return cache_; }
   Stages& stages() { return *stages_; }
   const rest::Client& client() const { return client_; }
+  EventLoop& loop() const { return client_.loop(); }
+  const std::shared_ptr<detail::OwnRun>& own_run() const { return own_run_; }
   const ManagerOptions& options() const { return options_; }
 
   Awaitable<void> run(std::stop_token stop) {
@@ -597,6 +600,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   const rest::Client client_;
   const ManagerOptions options_;
   const std::shared_ptr<Clock> clock_;
+  const std::shared_ptr<detail::OwnRun> own_run_ = std::make_shared<detail::OwnRun>();
   Cache cache_;
   const std::shared_ptr<Stages> stages_;
   std::unique_ptr<leaderelection::LeaderElector> elector_;
@@ -630,7 +634,10 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
 
 Manager::Manager(rest::Client client, ManagerOptions options)
     : impl_(std::make_shared<Impl>(std::move(client), std::move(options))) {}
-Manager::~Manager() = default;
+Manager::~Manager() {
+  const auto own = impl_->own_run();
+  own->end(impl_->loop());
+}
 
 const rest::Client& Manager::client() const { return impl_->client(); }
 Cache& Manager::cache() const { return impl_->cache(); }
@@ -654,7 +661,7 @@ void Manager::add_ready_check(std::string name, HealthCheck check) {
 void Manager::add_metrics(std::shared_ptr<const metrics::Source> source) {
   impl_->add_metrics(std::move(source));
 }
-void Manager::run(std::stop_token stop) { impl_->client().loop().run(impl_->run(std::move(stop))); }
+void Manager::run(std::stop_token stop) { detail::OwnRun::run(impl_, std::move(stop)); }
 Awaitable<void> Manager::async_run(std::stop_token stop) {
   return detail::cancel_as_stop(
       [impl = impl_](std::stop_token either) { return impl->run(std::move(either)); },

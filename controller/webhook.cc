@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "controller/certificate_watcher.h"
+#include "controller/own_run.h"
 #include "controller/waiting.h"
 #include "controller/webhook_conversion.h"
 #include "controller/webhook_review.h"
@@ -229,6 +230,7 @@ class WebhookServer::Impl : public metrics::Source {
 
   std::uint16_t port() const { return server_->port(); }
   EventLoop& loop() const { return *loop_; }
+  const std::shared_ptr<detail::OwnRun>& own_run() const { return own_run_; }
 
   std::optional<std::string> check() const {
     if (!started_) return "webhook server has not been started yet";
@@ -595,6 +597,7 @@ class WebhookServer::Impl : public metrics::Source {
   const WebhookOptions options_;
   const TimeLeft time_left_;
   const std::shared_ptr<EventLoop> loop_;
+  const std::shared_ptr<detail::OwnRun> own_run_ = std::make_shared<detail::OwnRun>();
   Conversions conversions_;
   std::stop_source stop_;  // ends running requests
   std::atomic<bool> begun_{false};
@@ -626,7 +629,10 @@ WebhookServer::WebhookServer(Manager& manager, WebhookOptions options)
 WebhookServer::WebhookServer(std::shared_ptr<EventLoop> loop, WebhookOptions options)
     : impl_(std::make_shared<Impl>(std::move(loop), std::move(options),
                                    [] { return std::nullopt; })) {}
-WebhookServer::~WebhookServer() = default;
+WebhookServer::~WebhookServer() {
+  const auto own = impl_->own_run();
+  own->end(impl_->loop());
+}
 
 void WebhookServer::add(std::string path, detail::AdmissionHook hook) {
   impl_->add(std::move(path), std::move(hook));
@@ -642,7 +648,7 @@ std::uint16_t WebhookServer::port() const { return impl_->port(); }
 HealthCheck WebhookServer::started_checker() const {
   return [impl = impl_] { return impl->check(); };
 }
-void WebhookServer::run(std::stop_token stop) { impl_->loop().run(impl_->run(std::move(stop))); }
+void WebhookServer::run(std::stop_token stop) { detail::OwnRun::run(impl_, std::move(stop)); }
 Awaitable<void> WebhookServer::async_run(std::stop_token stop) {
   return detail::cancel_as_stop(
       [impl = impl_](std::stop_token either) { return impl->run(std::move(either)); },

@@ -45,6 +45,23 @@ k8s::autoscaling::v1::Scale set_scale(const ResourceClient& client, std::string_
   return client.loop().run(async_set_scale(client, name, replicas, std::move(call)));
 }
 
+Awaitable<api::Object> async_apply_status(const ResourceClient& client,
+                                          const api::ObjectDraft& draft, ApplyOptions options,
+                                          CallOptions call) {
+  PatchOptions patch;
+  patch.dry_run = options.dry_run;
+  patch.field_manager = std::move(options.field_manager);
+  patch.field_validation = std::move(options.field_validation);
+  patch.force = options.force;
+  return client.async_patch(draft.name(), PatchType::kApply, draft.build().to_json(),
+                            std::move(patch), "status", std::move(call));
+}
+
+api::Object apply_status(const ResourceClient& client, const api::ObjectDraft& draft,
+                         ApplyOptions options, CallOptions call) {
+  return client.loop().run(async_apply_status(client, draft, std::move(options), std::move(call)));
+}
+
 Awaitable<void> async_evict(const ResourceClient& pods, std::string_view name,
                             DeleteOptions options, CallOptions call) {
   const auto eviction = k8s::policy::v1::Eviction::draft(name, pods.ns());

@@ -184,6 +184,40 @@ TEST_F(ManagerLifecycleTest, AsioCancellationEndsARunLikeAStop) {
   EXPECT_EQ(reconciles, before);
 }
 
+TEST_F(ManagerLifecycleTest, ItsDestructorEndsARunOnAnotherThread) {
+  std::atomic<bool> begun{false};
+  std::atomic<bool> ended{false};
+  std::future<void> run;
+  {
+    Manager manager{client_, elected("a")};
+    manager.add("slow", [&](std::stop_token stop) {
+      begun = true;
+      EXPECT_TRUE(stopped(stop));
+      std::this_thread::sleep_for(20ms);
+      ended = true;
+    });
+    run = std::async(std::launch::async, [&manager] { manager.run({}); });
+    EXPECT_TRUE(eventually([&] { return begun.load(); }));
+  }
+  EXPECT_TRUE(ended) << "no code of the program runs any more";
+  const auto lease = client_.resource<k8s::coordination::v1::Lease>("default").get("website");
+  EXPECT_EQ(lease.spec().holder_identity(), "") << "the lease is released";
+  EXPECT_NO_THROW(test::get(std::move(run)));
+}
+
+TEST_F(ManagerLifecycleTest, ItsDestructorOnTheEventLoopEndsARunToo) {
+  auto manager = std::make_unique<Manager>(client_);
+  std::atomic<bool> begun{false};
+  manager->add("runs", [&](std::stop_token stop) {
+    begun = true;
+    EXPECT_TRUE(stopped(stop));
+  });
+  auto run = std::async(std::launch::async, [running = manager.get()] { running->run({}); });
+  EXPECT_TRUE(eventually([&] { return begun.load(); }));
+  boost::asio::post(client_.loop().context(), [&] { manager.reset(); });
+  EXPECT_NO_THROW(test::get(std::move(run)));
+}
+
 TEST_F(ManagerLifecycleTest, StartsNothingAfterStop) {
   std::atomic<int> started{0};
   Manager manager{client_};

@@ -15,6 +15,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <future>
@@ -603,6 +604,19 @@ TEST_F(WebhookTest, AsioCancellationEndsARunLikeAStop) {
   leave.open();
   EXPECT_EQ(test::get(answer).status, 200);
   test::wait_for(ended.get_future());
+}
+
+TEST_F(WebhookTest, ItsDestructorEndsARunOnAnotherThread) {
+  std::future<void> run;
+  std::uint16_t port = 0;
+  {
+    WebhookServer server(loop_, options());
+    port = server.port();
+    run = std::async(std::launch::async, [&server] { server.run({}); });
+    EXPECT_TRUE(test::eventually([check = server.started_checker()] { return !check(); }));
+  }
+  EXPECT_EQ(HttpsCaller(port, authority_->certificate())({.path = "/"}).status, 0);
+  EXPECT_NO_THROW(test::get(std::move(run)));
 }
 
 TEST_F(WebhookTest, AFrozenClientDoesNotBlockOthers) {

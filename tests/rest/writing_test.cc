@@ -147,6 +147,26 @@ TEST_F(WritingTest, ApplySetsTheFieldManager) {
   EXPECT_THROW(deployments_.dynamic().apply(read, ApplyOptions{"me"}), InvalidArgument);
 }
 
+TEST_F(WritingTest, TheStatusIsApplied) {
+  deployments_.apply(web(), {.field_manager = "deployer"});
+  const auto status = Deployment::draft("web", "default");
+  status.spec().set_replicas(9);
+  status.status().set_replicas(3);
+  const Deployment applied = apply_status(deployments_, status, {.field_manager = "counter"});
+  EXPECT_EQ(applied.status().replicas(), 3);
+  EXPECT_EQ(applied.spec().replicas(), 1) << "only the status is written";
+
+  status.status().set_replicas(4);
+  const auto refused = lookout::test::thrown<api::StatusError>(
+      [&] { apply_status(deployments_, status, {.field_manager = "other"}); });
+  ASSERT_TRUE(refused);
+  EXPECT_TRUE(api::is_conflict(*refused)) << refused->what();
+  const ApplyOptions force{.field_manager = "other", .force = true};
+  const Deployment forced(
+      client_.loop().run(async_apply_status(deployments_.dynamic(), status, force)));
+  EXPECT_EQ(forced.status().replicas(), 4);
+}
+
 TEST_F(WritingTest, ScaleIsReadAndSet) {
   deployments_.create(web());
   EXPECT_EQ(lookout::test::held(get_scale(deployments_.dynamic(), "web")).spec().replicas(), 1);

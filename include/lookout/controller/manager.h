@@ -104,7 +104,8 @@ enum class RunnableGroup {
   kLeader,    ///< only while this process leads; always, without leader election
 };
 
-/// The result of a health or readiness check: the reason for a failure; empty if healthy.
+/// The result of a health or readiness check: the reason for a failure; std::nullopt if healthy. (An
+/// empty text is a failure, too.)
 using HealthCheck = std::function<std::optional<std::string>()>;
 
 /// run() ended because leadership was lost. The process must exit and start again.
@@ -141,7 +142,8 @@ class Manager {
   /// Opens the listeners, but serves only while it runs. Throws lookout::Error if an address cannot
   /// be bound, and InvalidArgument for invalid options.
   explicit Manager(rest::Client client, ManagerOptions options = {});
-  /// run() must have returned.
+  /// Ends a run() on another thread and waits for it, so the thread may be declared before the manager.
+  /// A function that the manager itself calls must not destroy it; async_run() must have ended.
   ~Manager();
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;

@@ -90,7 +90,7 @@ class WebhookServer {
   explicit WebhookServer(Manager& manager, WebhookOptions options = {});
   /// Without a manager: see run().
   explicit WebhookServer(std::shared_ptr<EventLoop> loop, WebhookOptions options = {});
-  /// Requires that neither run() nor the manager is running.
+  /// Ends a run() on another thread and waits for it. The manager or async_run() must have ended.
   ~WebhookServer();
   WebhookServer(const WebhookServer&) = delete;
   WebhookServer& operator=(const WebhookServer&) = delete;

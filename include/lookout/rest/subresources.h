@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "lookout/api/draft.h"
 #include "lookout/base/attributes.h"
 #include "lookout/k8s/authentication/v1.h"
 #include "lookout/k8s/autoscaling/v1.h"
@@ -28,6 +30,19 @@ k8s::autoscaling::v1::Scale set_scale(const ResourceClient& client, std::string_
 Awaitable<k8s::autoscaling::v1::Scale> async_set_scale(const ResourceClient& client,
                                                        std::string_view name, std::int32_t replicas,
                                                        CallOptions call = CallOptions());
+
+/// "status": server-side apply of the fields of the status, as ResourceClient::apply() does it for all
+/// others; client-go's ApplyStatus(). The client needs the namespace of the object.
+api::Object apply_status(const ResourceClient& client, const api::ObjectDraft& draft,
+                         ApplyOptions options, CallOptions call = {});
+Awaitable<api::Object> async_apply_status(const ResourceClient& client,
+                                          const api::ObjectDraft& draft, ApplyOptions options,
+                                          CallOptions call = CallOptions());
+template <api::ResourceObject T>
+T apply_status(const TypedClient<T>& client, const api::ObjectDraft& draft, ApplyOptions options,
+               CallOptions call = {}) {
+  return T(apply_status(client.dynamic(), draft, std::move(options), std::move(call)));
+}
 
 /// "eviction": deletes a pod, unless a PodDisruptionBudget forbids it; then throws api::StatusError
 /// with 429.
