@@ -266,7 +266,7 @@ TEST_F(WebhookTest, AValidatorIgnoresConnect) {
 
 TEST_F(WebhookTest, AnInvalidRequestIsAnHttpError) {
   WebhookServer server(loop_, options());
-  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  allow_all(server);
   const Serving serving(server);
   const HttpsCaller call = caller(server);
   const std::string good = review("1", "CREATE", website(1));
@@ -293,7 +293,7 @@ TEST_F(WebhookTest, AnInvalidRequestIsAnHttpError) {
 
 TEST_F(WebhookTest, HugeBodiesAreRejected) {
   WebhookServer server(loop_, options());
-  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  allow_all(server);
   const Serving serving(server);
   const HttpsCaller call = caller(server);
   constexpr std::size_t kLimit = 7u << 20;
@@ -377,7 +377,7 @@ TEST_F(WebhookTest, ServesUntilItsEndpointIsRemoved) {
   WebhookOptions slow = options();
   slow.drain_delay = 1s;
   WebhookServer server(loop_, slow);
-  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  allow_all(server);
   Serving serving(server);
   const HttpsCaller call = caller(server);
   const HttpsRequest request{.path = "/validate", .body = review("1", "CREATE", website(1))};
@@ -387,7 +387,7 @@ TEST_F(WebhookTest, ServesUntilItsEndpointIsRemoved) {
   if (call(request).status != 200) {
     EXPECT_GT(std::chrono::steady_clock::now() - began, 1s) << "it has stopped at once";
   }
-  serving.end();
+  serving.stop();
   EXPECT_GE(std::chrono::steady_clock::now() - began, 1s);
   EXPECT_EQ(call(request).status, 0);
 }
@@ -415,7 +415,7 @@ TEST_F(WebhookTest, ARunningRequestIsAnsweredDuringTheShutdown) {
   EXPECT_FALSE(serving.ended());
   leave.open();
   EXPECT_EQ(test::get(answer).status, 200);
-  serving.end();
+  serving.stop();
 }
 
 Awaitable<AdmissionResponse> until_stopped(const Admission<Website>& request) {
@@ -447,7 +447,7 @@ TEST_F(WebhookTest, ASlowRequestIsStopped) {
     return metric(server, "controller_runtime_webhook_requests_in_flight",
                   {{"webhook", "/coroutine"}}) == 1;
   }));
-  serving.end();
+  serving.stop();
   EXPECT_EQ(test::get(function).status, 200);
   EXPECT_EQ(test::get(coroutine).status, 200);
 }
@@ -476,7 +476,7 @@ TEST_F(WebhookTest, ReplacesItsCertificateAndStopsWhileAllThreadsAreBlocked) {
   const double before = reads();
   write(authority_->issue_local());
   EXPECT_TRUE(test::eventually([&] { return reads() > before; }));
-  serving.end();
+  serving.stop();
   EXPECT_EQ(test::get(first).status, 200);
   EXPECT_EQ(test::get(second).status, 200);
 }
@@ -518,14 +518,14 @@ TEST_F(WebhookTest, ASilentClientDoesNotDelayTheStop) {
   WebhookOptions patient = options();
   patient.finish_timeout = 1h;
   WebhookServer server(loop_, patient);
-  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  allow_all(server);
   Serving serving(server);
   boost::asio::io_context context;
   boost::asio::ip::tcp::socket silent(context);
   silent.connect({boost::asio::ip::make_address("127.0.0.1"), server.port()});
   // This connection is accepted after the silent one.
   EXPECT_EQ(ask(server, "/validate", review("1", "CREATE", website(1))).status, 200);
-  serving.end();
+  serving.stop();
 }
 
 TEST_F(WebhookTest, AsioCancellationEndsARunLikeAStop) {
@@ -564,7 +564,7 @@ TEST_F(WebhookTest, AFrozenClientDoesNotBlockOthers) {
   plain.plain_http = true;
   plain.finish_timeout = 50ms;
   WebhookServer server(loop_, plain);
-  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  allow_all(server);
   Serving serving(server);
   boost::asio::io_context context;
   std::vector<boost::asio::ip::tcp::socket> frozen;
@@ -581,7 +581,7 @@ TEST_F(WebhookTest, AFrozenClientDoesNotBlockOthers) {
   const HttpsCaller call(server.port(), {});
   EXPECT_EQ(call({.path = "/validate", .body = review("1", "CREATE", website(1))}).status, 200);
   const auto began = std::chrono::steady_clock::now();
-  serving.end();
+  serving.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - began, 20s);
 }
 
@@ -600,7 +600,7 @@ TEST_F(WebhookTest, ServesUntilLeaderRunnablesHaveEnded) {
   Manager manager(client, manager_options);
   WebhookServer server(manager, options());
   manager.add_ready_check("webhook", server.started_checker());
-  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  allow_all(server);
   test::Gate working;
   std::atomic<long> last{0};
   manager.add("work", [&](std::stop_token stop) {
