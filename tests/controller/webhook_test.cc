@@ -27,6 +27,7 @@
 #include "tests/controller/webhook_testing.h"
 #include "tests/support/eventually.h"
 #include "tests/support/gate.h"
+#include "tests/support/hold_up.h"
 #include "tests/support/matchers.h"
 #include "tests/support/thrown.h"
 
@@ -394,11 +395,9 @@ TEST_F(WebhookTest, ServesUntilItsEndpointIsRemoved) {
 
 TEST_F(WebhookTest, ARunningRequestIsAnsweredDuringTheShutdown) {
   WebhookServer server(loop_, options());
-  test::Gate entered;
-  test::Gate leave;
+  test::HoldUp hold;
   server.validate<Website>("/slow", [&](const Admission<Website>& request) {
-    entered.open();
-    EXPECT_TRUE(leave.wait());
+    hold.pass();
     EXPECT_FALSE(request.stop.stop_requested());
     return allowed();
   });
@@ -406,14 +405,14 @@ TEST_F(WebhookTest, ARunningRequestIsAnsweredDuringTheShutdown) {
   Serving serving(server);
   auto answer = std::async(std::launch::async,
                            [&] { return ask(server, "/slow", review("1", "CREATE", website(1))); });
-  EXPECT_TRUE(entered.wait());
+  EXPECT_TRUE(hold.reached());
   serving.request_stop();
   // New requests are rejected after a moment. Until the server has noticed its stop, it answers
   // them.
   EXPECT_TRUE(test::eventually(
       [&] { return ask(server, "/quick", review("2", "CREATE", website(1))).status == 0; }));
   EXPECT_FALSE(serving.ended());
-  leave.open();
+  hold.release();
   EXPECT_EQ(test::get(answer).status, 200);
   serving.stop();
 }
@@ -530,11 +529,9 @@ TEST_F(WebhookTest, ASilentClientDoesNotDelayTheStop) {
 
 TEST_F(WebhookTest, AsioCancellationEndsARunLikeAStop) {
   WebhookServer server(loop_, options());
-  test::Gate entered;
-  test::Gate leave;
+  test::HoldUp hold;
   server.validate<Website>("/validate", [&](const Admission<Website>&) {
-    entered.open();
-    EXPECT_TRUE(leave.wait());
+    hold.pass();
     return allowed();
   });
   boost::asio::cancellation_signal cancel;
@@ -544,17 +541,17 @@ TEST_F(WebhookTest, AsioCancellationEndsARunLikeAStop) {
       strand, server.async_run(std::stop_token()),
       boost::asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& error) {
         EXPECT_FALSE(error);
-        EXPECT_TRUE(leave.is_open());
+        EXPECT_TRUE(hold.is_released());
         ended.set_value();
       }));
   auto answer = std::async(std::launch::async, [&] {
     return ask(server, "/validate", review("1", "CREATE", website(1)));
   });
-  EXPECT_TRUE(entered.wait());
+  EXPECT_TRUE(hold.reached());
   boost::asio::post(strand, [&] { cancel.emit(boost::asio::cancellation_type::terminal); });
   // New requests are rejected; the running one is not aborted.
   EXPECT_TRUE(test::eventually([&] { return server.started_checker()().has_value(); }));
-  leave.open();
+  hold.release();
   EXPECT_EQ(test::get(answer).status, 200);
   test::wait_for(ended.get_future());
 }
