@@ -54,16 +54,9 @@ class ConversionTest : public WebhookFixture {
           if (at == "renamed") to["metadata"]["name"].set("other");
           to["spec"]["deferredAt"].set(at);
         },
-        [](const JobV3& from, api::ObjectDraft& to) {
-          to["spec"]["runAt"].set(from["spec"]["deferredAt"]);
-        });
-    server_.convert<JobV3, JobV2>(
-        [](const JobV2& from, api::ObjectDraft& to) {
-          to["spec"]["deferredAt"].set(from["spec"]["scheduleAt"]);
-        },
-        [](const JobV3& from, api::ObjectDraft& to) {
-          to["spec"]["scheduleAt"].set(from["spec"]["deferredAt"]);
-        });
+        moving("deferredAt", "runAt"));
+    server_.convert<JobV3, JobV2>(moving("scheduleAt", "deferredAt"),
+                                  moving("deferredAt", "scheduleAt"));
   }
 
   WebhookOptions plain() const {

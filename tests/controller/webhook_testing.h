@@ -123,6 +123,13 @@ inline std::string website(int replicas) {
 
 using Serving = RunningOf<WebhookServer>;
 
+/// A conversion that moves a member of the spec.
+inline auto moving(const char* from, const char* to) {
+  return [from, to](const auto& source, api::ObjectDraft& target) {
+    target["spec"][to].set(source["spec"][from]);
+  };
+}
+
 /// A certificate authority, and a folder with a certificate that it signed.
 class WebhookFixture : public testing::Test {
  protected:
