@@ -580,6 +580,14 @@ TEST_F(CoreEventsTest, RejectsInvalidOptions) {
 class SeriesEventsTest : public EventBroadcasterTest {
  protected:
   SeriesEventsTest() { options_.api = EventsApi::kEvents; }
+
+  /// Records an event twice: it is created, and then becomes a series.
+  void begin_series() {
+    recorder()->record(make_event());
+    call(1);
+    recorder()->record(make_event());
+    call(2);
+  }
 };
 
 TEST_F(SeriesEventsTest, AnEventIsCreatedWithAllFields) {
@@ -629,10 +637,7 @@ TEST_F(SeriesEventsTest, TheActionDefaultsToTheReason) {
 }
 
 TEST_F(SeriesEventsTest, AnEndedSeriesIsWrittenOnceMore) {
-  recorder()->record(make_event());
-  call(1);
-  recorder()->record(make_event());
-  call(2);
+  begin_series();
   for (int i = 0; i < 5; ++i) recorder()->record(make_event());
   ASSERT_TRUE(eventually([&] { return metric("event_recorder_queue_length") == 0; }));
   ASSERT_TRUE(eventually([&] {
@@ -705,10 +710,7 @@ TEST_F(SeriesEventsTest, EvictedObservationsAreCounted) {
 }
 
 TEST_F(SeriesEventsTest, AShutdownWritesTheLastCount) {
-  recorder()->record(make_event());
-  call(1);
-  recorder()->record(make_event());
-  call(2);
+  begin_series();
   for (int i = 0; i < 8; ++i) recorder()->record(make_event());
   EXPECT_TRUE(broadcaster().shutdown(1h));
   EXPECT_THAT(call(3).patch, HasSubstr("\"count\":10"));
