@@ -46,6 +46,23 @@ inline void copy(std::uint8_t* out, const char* in, std::size_t n) {
   }
 }
 
+/// Writes a text after its head: `short_head` plus the size or, for more than `max_short` bytes,
+/// `long_head` and the size. Returns the number of bytes, at most text.size() + 11. (Inline: most
+/// names and values come here.)
+[[gnu::always_inline]] inline std::size_t write_text(std::uint8_t* out, std::uint8_t short_head,
+                                                     std::size_t max_short, std::uint8_t long_head,
+                                                     std::string_view text) {
+  std::size_t n = 1;
+  if (text.size() <= max_short) {
+    out[0] = static_cast<std::uint8_t>(short_head + text.size());
+  } else {
+    out[0] = long_head;
+    n += write_varint(out + 1, text.size());
+  }
+  copy(out + n, text.data(), text.size());
+  return n + text.size();
+}
+
 /// The first eight bytes, padded with zeroes, as a number with the same order. Equal numbers do not
 /// imply equal texts.
 inline std::uint64_t prefix_of(std::string_view text) {
@@ -263,16 +280,7 @@ void FlatWriter::key(std::string_view name) {
   }
   innermost().has_field_set_key |= is_field_set_name(name);
   note_key(kInlineOrder, name, at);
-  std::uint8_t* out = reserve(11 + name.size());
-  std::size_t n = 1;
-  if (name.size() <= kMaxShortKey) {
-    out[0] = static_cast<std::uint8_t>(kKeyInline + name.size());
-  } else {
-    out[0] = kKeyLong;
-    n += write_varint(out + 1, name.size());
-  }
-  copy(out + n, name.data(), name.size());
-  size_ += n + name.size();
+  size_ += write_text(reserve(11 + name.size()), kKeyInline, kMaxShortKey, kKeyLong, name);
 }
 
 void FlatWriter::null() { put(std::uint8_t{kTagNull}); }
@@ -345,16 +353,8 @@ void FlatWriter::string(std::string_view value) {
 }
 
 void FlatWriter::plain_string(std::string_view value) {
-  std::uint8_t* out = reserve(11 + value.size());
-  std::size_t n = 1;
-  if (value.size() <= kMaxShortString) {
-    out[0] = static_cast<std::uint8_t>(kTagShortString + value.size());
-  } else {
-    out[0] = kTagString;
-    n += write_varint(out + 1, value.size());
-  }
-  copy(out + n, value.data(), value.size());
-  size_ += n + value.size();
+  size_ +=
+      write_text(reserve(11 + value.size()), kTagShortString, kMaxShortString, kTagString, value);
 }
 
 void FlatWriter::value(Value copied) {
@@ -461,6 +461,16 @@ std::uint16_t offset_of(Value value, const std::uint8_t* body) {
   return offset < ObjectHeader::kFar ? static_cast<std::uint16_t>(offset) : ObjectHeader::kFar;
 }
 
+/// Calls visit(symbol, value) for the members whose names are symbols.
+template <class Visit>
+void visit_symbols(Range members, const Visit& visit) {
+  for (const std::uint8_t* p = members.begin; p < members.end;) {
+    const Key key = read_key(p);
+    if (key.symbol != kNoSymbol) visit(key.symbol, Value(key.end));
+    p = skip_value(key.end);
+  }
+}
+
 }  // namespace
 
 Object FlatWriter::finish() {
@@ -480,47 +490,35 @@ Object FlatWriter::finish() {
   // Find the header's offsets by iterating over the fields of the object and of its metadata.
   const std::uint8_t* body = header->body();
   Value metadata;
-  const Range fields = object_contents(body);
-  for (const std::uint8_t* p = fields.begin; p < fields.end;) {
-    const Key key = read_key(p);
-    const Value value(key.end);
-    if (key.symbol != kNoSymbol) {
-      if (key.symbol == sym::kMetadata.id) {
-        header->metadata = offset_of(value, body);
-        metadata = value;
-      } else if (key.symbol == sym::kSpec.id) {
-        header->spec = offset_of(value, body);
-        header->node_name = offset_of(value[sym::kNodeName], body);
-      } else if (key.symbol == sym::kStatus.id) {
-        header->status = offset_of(value, body);
-        header->pod_ip = offset_of(value[sym::kPodIP], body);
-      }
+  visit_symbols(object_contents(body), [&](std::uint16_t symbol, Value value) {
+    if (symbol == sym::kMetadata.id) {
+      header->metadata = offset_of(value, body);
+      metadata = value;
+    } else if (symbol == sym::kSpec.id) {
+      header->spec = offset_of(value, body);
+      header->node_name = offset_of(value[sym::kNodeName], body);
+    } else if (symbol == sym::kStatus.id) {
+      header->status = offset_of(value, body);
+      header->pod_ip = offset_of(value[sym::kPodIP], body);
     }
-    p = skip_value(key.end);
-  }
+  });
   std::string_view ns;
   std::string_view name;
-  const Range range = object_contents(metadata.data());
-  for (const std::uint8_t* p = range.begin; p < range.end;) {
-    const Key key = read_key(p);
-    const Value value(key.end);
-    if (key.symbol != kNoSymbol) {
-      if (key.symbol == sym::kName.id) {
-        header->name = offset_of(value, body);
-        name = value.as_string();
-      } else if (key.symbol == sym::kNamespace.id) {
-        header->ns = offset_of(value, body);
-        ns = value.as_string();
-      } else if (key.symbol == sym::kUid.id) {
-        header->uid = offset_of(value, body);
-      } else if (key.symbol == sym::kResourceVersion.id) {
-        header->resource_version = offset_of(value, body);
-      } else if (key.symbol == sym::kLabels.id) {
-        header->labels = offset_of(value, body);
-      }
+  visit_symbols(object_contents(metadata.data()), [&](std::uint16_t symbol, Value value) {
+    if (symbol == sym::kName.id) {
+      header->name = offset_of(value, body);
+      name = value.as_string();
+    } else if (symbol == sym::kNamespace.id) {
+      header->ns = offset_of(value, body);
+      ns = value.as_string();
+    } else if (symbol == sym::kUid.id) {
+      header->uid = offset_of(value, body);
+    } else if (symbol == sym::kResourceVersion.id) {
+      header->resource_version = offset_of(value, body);
+    } else if (symbol == sym::kLabels.id) {
+      header->labels = offset_of(value, body);
     }
-    p = skip_value(key.end);
-  }
+  });
   header->key_hash = api::key_hash(ns, name);
   if (projection_ != nullptr) note_projected(header, std::exchange(projection_, nullptr));
   return Object::adopt(header);

@@ -103,21 +103,11 @@ std::string print(const JsonValue& value, bool as_text) {
 }  // namespace
 
 GoType go_type(const JsonValue& value) {
-  switch (value.GetType()) {
-    case rapidjson::kNullType:
-      return GoType::kNil;
-    case rapidjson::kFalseType:
-    case rapidjson::kTrueType:
-      return GoType::kBool;
-    case rapidjson::kObjectType:
-      return GoType::kMap;
-    case rapidjson::kArrayType:
-      return GoType::kSlice;
-    case rapidjson::kStringType:
-      return GoType::kString;
-    case rapidjson::kNumberType:
-      break;
-  }
+  if (value.IsNull()) return GoType::kNil;
+  if (value.IsBool()) return GoType::kBool;
+  if (value.IsString()) return GoType::kString;
+  if (value.IsObject()) return GoType::kMap;
+  if (value.IsArray()) return GoType::kSlice;
   return value.IsInt64() ? GoType::kInt64 : GoType::kFloat64;
 }
 

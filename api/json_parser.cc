@@ -161,24 +161,7 @@ class Handler {
       return true;
     }
     const ProjectionNode* node = nodes_.back();
-    if (node != nullptr) {
-      const auto member = node->members.find(name);
-      if (member == node->members.end()) {
-        if (!node->keep_others) return skip();
-        next_ = nullptr;
-      } else {
-        switch (member->second.action) {
-          case ProjectionNode::Action::kDrop:
-            return skip();
-          case ProjectionNode::Action::kKeep:
-            next_ = nullptr;
-            break;
-          case ProjectionNode::Action::kDescend:
-            next_ = &member->second;
-            break;
-        }
-      }
-    }
+    if (node != nullptr && !node->keeps(name, next_)) return skip();
     writer_.key(name);
     in_fields_ = name == "fieldsV1";
     return true;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "lookout/api/detail/encoding.h"
 #include "lookout/api/detail/go_text.h"
@@ -119,6 +120,17 @@ enum class Token {
   kNotIn,
   kOpen,
 };
+
+/// The tokens between a key and its values.
+constexpr std::array<std::pair<Token, Operator>, 7> kOperators = {{
+    {Token::kIn, Operator::kIn},
+    {Token::kNotIn, Operator::kNotIn},
+    {Token::kEquals, Operator::kEquals},
+    {Token::kDoubleEquals, Operator::kDoubleEquals},
+    {Token::kNotEquals, Operator::kNotEquals},
+    {Token::kGreaterThan, Operator::kGreaterThan},
+    {Token::kLessThan, Operator::kLessThan},
+}};
 
 struct Item {
   Token token = Token::kEnd;
@@ -262,25 +274,10 @@ class Parser {
 
   Operator parse_operator() {
     const Item item = take_operator();
-    switch (item.token) {
-      case Token::kIn:
-        return Operator::kIn;
-      case Token::kNotIn:
-        return Operator::kNotIn;
-      case Token::kEquals:
-        return Operator::kEquals;
-      case Token::kDoubleEquals:
-        return Operator::kDoubleEquals;
-      case Token::kNotEquals:
-        return Operator::kNotEquals;
-      case Token::kGreaterThan:
-        return Operator::kGreaterThan;
-      case Token::kLessThan:
-        return Operator::kLessThan;
-      default:
-        fail_requirement(item,
-                         fmt::format("found '{}', expected: {}", item.text, kBinaryOperators));
+    for (const auto& [token, op] : kOperators) {
+      if (token == item.token) return op;
     }
+    fail_requirement(item, fmt::format("found '{}', expected: {}", item.text, kBinaryOperators));
   }
 
   std::string parse_exact_value() {

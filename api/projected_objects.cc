@@ -74,10 +74,9 @@ bool descend(Place& place, const std::uint8_t* data) {
   }
   for (const auto& [name, value] : Value(place.value).members()) {
     if (data < value.data() || data >= skip_value(value.data())) continue;
-    const auto member = place.node->members.find(name);
-    if (member == place.node->members.end()) return false;
-    if (member->second.action != ProjectionNode::Action::kDescend) return false;
-    place = {&member->second, value.data(), place.path + "." + std::string(name)};
+    const ProjectionNode* below = nullptr;
+    if (!place.node->keeps(name, below) || below == nullptr) return false;
+    place = {below, value.data(), place.path + "." + std::string(name)};
     return true;
   }
   return false;
@@ -89,11 +88,8 @@ std::string left_out(const Entry& entry, const std::uint8_t* data, std::string_v
   while (place.value != data) {
     if (!descend(place, data)) return {};
   }
-  const auto member = place.node->members.find(name);
-  const bool dropped = member == place.node->members.end()
-                           ? !place.node->keep_others
-                           : member->second.action == ProjectionNode::Action::kDrop;
-  return dropped ? place.path + "." + std::string(name) : "";
+  const ProjectionNode* below = nullptr;
+  return place.node->keeps(name, below) ? "" : place.path + "." + std::string(name);
 }
 
 }  // namespace

@@ -385,16 +385,7 @@ bool ProtobufParser::member(std::uint16_t id, const WireSlot& slot, const Slot* 
                             const ProjectionNode* node) {
   const Place place{id, slot.symbol};
   const ProjectionNode* below = nullptr;
-  if (node != nullptr) {
-    const auto entry = node->members.find(symbol_text(slot.symbol));
-    if (entry == node->members.end()) {
-      if (!node->keep_others) return true;
-    } else if (entry->second.action == ProjectionNode::Action::kDrop) {
-      return true;
-    } else if (entry->second.action == ProjectionNode::Action::kDescend) {
-      below = &entry->second;
-    }
-  }
+  if (node != nullptr && !node->keeps(symbol_text(slot.symbol), below)) return true;
   if (found == nullptr) return absent(place, slot, below);
   const Symbol key{slot.symbol};
   if (slot.has(wire_flag::kMap)) {
@@ -483,16 +474,7 @@ bool ProtobufParser::map(Place place, const WireSlot& slot, Slot found,
     };
     if (!each_field(place, entry.bytes, visit)) return false;
     const ProjectionNode* below = nullptr;
-    if (node != nullptr) {
-      const auto member = node->members.find(name);
-      if (member == node->members.end()) {
-        if (!node->keep_others) return true;
-      } else if (member->second.action == ProjectionNode::Action::kDrop) {
-        return true;
-      } else if (member->second.action == ProjectionNode::Action::kDescend) {
-        below = &member->second;
-      }
-    }
+    if (node != nullptr && !node->keeps(name, below)) return true;
     key_text(name);
     if (!given && (slot.kind == WireKind::kBytes || slot.kind == WireKind::kStrings)) {
       writer_.null();

@@ -181,22 +181,8 @@ void MetricVec<Metric>::collect(std::vector<Sample>& out) const {
 template class MetricVec<Counter>;
 template class MetricVec<Gauge>;
 template class MetricVec<Observer>;
-
-CounterVec::CounterVec(std::string name, std::string help, std::vector<std::string> labels)
-    : MetricVec(std::move(name), std::move(help), std::move(labels)) {}
-
-std::shared_ptr<CounterVec> CounterVec::create(std::string name, std::string help,
-                                               std::vector<std::string> labels) {
-  return std::make_shared<CounterVec>(std::move(name), std::move(help), std::move(labels));
-}
-
-GaugeVec::GaugeVec(std::string name, std::string help, std::vector<std::string> labels)
-    : MetricVec(std::move(name), std::move(help), std::move(labels)) {}
-
-std::shared_ptr<GaugeVec> GaugeVec::create(std::string name, std::string help,
-                                           std::vector<std::string> labels) {
-  return std::make_shared<GaugeVec>(std::move(name), std::move(help), std::move(labels));
-}
+template class NumberVec<Counter>;
+template class NumberVec<Gauge>;
 
 HistogramVec::HistogramVec(std::string name, std::string help, std::vector<std::string> labels,
                            std::vector<double> buckets)

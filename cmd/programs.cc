@@ -48,4 +48,12 @@ void add_program(CLI::App& app, const ProgramCommand& command, const CommonFlags
   });
 }
 
+CLI::App* add_group(CLI::App& app, const ProgramCommand& command) {
+  CLI::App* const group = app.add_subcommand(command.command, command.description);
+  // run_program() checks for a missing command: CLI11 would report a misspelt one as missing.
+  group->require_subcommand(0, 1);
+  group->fallthrough();
+  return group;
+}
+
 }  // namespace lookout::cmd

@@ -41,4 +41,7 @@ std::string program_path(const std::string& name);
 void add_program(CLI::App& app, const ProgramCommand& command, const CommonFlags& flags,
                  Action& action);
 
+/// Adds the command of this program, to which it adds commands of its own.
+CLI::App* add_group(CLI::App& app, const ProgramCommand& command);
+
 }  // namespace lookout::cmd

@@ -190,28 +190,20 @@ void add_etcd(CLI::App& command, ServeFlags& flags) {
   const auto add_file = [&](const char* name, std::string& path, const char* what) {
     command.add_option(name, path, what)->type_name("FILE");
   };
+  const auto add_number = [&](const char* name, auto& number, const char* unit,
+                              const CLI::Validator& check, const char* what) {
+    command.add_option(name, number, what)->type_name(unit)->check(check)->capture_default_str();
+  };
   command.add_option("--etcd-endpoints", flags.etcd_endpoints, "The members of the etcd cluster")
       ->type_name("URL,...")
       ->capture_default_str();
-  command
-      .add_option("--etcd-sync-interval", flags.etcd_sync_minutes,
-                  "How often to replace the endpoints with the URLs that the cluster's members "
-                  "advertise, in minutes; 0: never")
-      ->type_name("MINUTES")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command
-      .add_option("--etcd-max-send-bytes", etcd.max_send_bytes,
-                  "The largest request to etcd; etcd has its own limit (--max-request-bytes)")
-      ->type_name("BYTES")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command
-      .add_option("--etcd-max-receive-bytes", etcd.max_receive_bytes,
-                  "The largest response that is accepted from etcd")
-      ->type_name("BYTES")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_number("--etcd-sync-interval", flags.etcd_sync_minutes, "MINUTES", CLI::NonNegativeNumber,
+             "How often to replace the endpoints with the URLs that the cluster's members "
+             "advertise, in minutes; 0: never");
+  add_number("--etcd-max-send-bytes", etcd.max_send_bytes, "BYTES", CLI::PositiveNumber,
+             "The largest request to etcd; etcd has its own limit (--max-request-bytes)");
+  add_number("--etcd-max-receive-bytes", etcd.max_receive_bytes, "BYTES", CLI::PositiveNumber,
+             "The largest response that is accepted from etcd");
   command.add_option("--etcd-prefix", etcd.prefix, "The prefix of every key")
       ->capture_default_str();
   add_file("--etcd-cafile", etcd.ca_file, "The CA of etcd's certificates (PEM)");
@@ -221,12 +213,8 @@ void add_etcd(CLI::App& command, ServeFlags& flags) {
       ->type_name("NAME");
   add_file("--etcd-password-file", flags.etcd_password_file,
            "A file whose first line is the user's password");
-  command
-      .add_option("--etcd-compaction-interval", flags.etcd_compaction_minutes,
-                  "How often to compact etcd's history, in minutes; 0: never")
-      ->type_name("MINUTES")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_number("--etcd-compaction-interval", flags.etcd_compaction_minutes, "MINUTES",
+             CLI::NonNegativeNumber, "How often to compact etcd's history, in minutes; 0: never");
   command
       .add_flag("--watch-cache,!--no-watch-cache", etcd.watch_cache,
                 "Serve lists and watches from a cache (--watch-cache=false: each goes to etcd)")

@@ -16,6 +16,7 @@
 #include "lookout/base/enum_names.h"
 #include "lookout/rest/error.h"
 #include "registry/pod_state.h"
+#include "registry/user_calls.h"
 
 namespace lookout::registry {
 
@@ -197,14 +198,8 @@ struct Registration::Core {
       log::warn("registry: {}", why);
       return;
     }
-    try {
-      options.on_error(why);
-    } catch (const std::exception& e) {
-      log::error("registry: on_error of the registration of {} threw: {}", options.instance.name,
-                 e.what());
-    } catch (...) {
-      log::error("registry: on_error of the registration of {} threw", options.instance.name);
-    }
+    detail::call_user("on_error of the registration of " + options.instance.name,
+                      [&] { options.on_error(why); });
   }
 
   void sleep(const std::stop_token& stop) {

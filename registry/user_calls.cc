@@ -6,6 +6,10 @@
 
 namespace lookout::registry::detail {
 
+void log_thrown(std::string_view what, std::string_view thrown) {
+  log::error("registry: {} threw: {}", what, thrown);
+}
+
 bool UserCalls::enter() {
   const std::lock_guard lock(mutex_);
   if (forbidden_) return false;
@@ -28,10 +32,6 @@ void UserCalls::wait() {
   std::unique_lock lock(mutex_);
   if (std::ranges::find(running_, std::this_thread::get_id()) != running_.end()) return;
   changed_.wait(lock, [this] { return running_.empty(); });
-}
-
-void UserCalls::log(std::string_view what, std::string_view thrown) {
-  log::error("registry: {} threw: {}", what, thrown);
 }
 
 }  // namespace lookout::registry::detail

@@ -10,22 +10,30 @@
 
 namespace lookout::registry::detail {
 
+/// For call_user().
+void log_thrown(std::string_view what, std::string_view thrown);
+
+/// Calls a function of the program, and logs exceptions as thrown by `what`.
+template <class Call>
+void call_user(std::string_view what, const Call& call) {
+  try {
+    call();
+  } catch (const std::exception& e) {
+    log_thrown(what, e.what());
+  } catch (...) {
+    log_thrown(what, "something that is not a std::exception");
+  }
+}
+
 /// Tracks a registry's calls of user code, so that its shutdown can wait for them.
 class UserCalls {
  public:
-  /// Calls the function without a lock, and logs exceptions as thrown by `what`. Does nothing after
-  /// forbid().
+  /// call_user(), without a lock. Does nothing after forbid().
   template <class Call>
   void run(std::string_view what, const Call& call) {
     if (!enter()) return;
     const Leave leave{*this};
-    try {
-      call();
-    } catch (const std::exception& e) {
-      log(what, e.what());
-    } catch (...) {
-      log(what, "something that is not a std::exception");
-    }
+    call_user(what, call);
   }
 
   /// Prevents further calls.
@@ -40,7 +48,6 @@ class UserCalls {
   };
   bool enter();
   void leave();
-  static void log(std::string_view what, std::string_view thrown);
 
   std::mutex mutex_;
   std::condition_variable changed_;

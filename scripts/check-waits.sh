@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Finds unbounded waits in the tests, which would hang instead of failing. Prints them and fails if there are any.
-# tests/support/bounded_wait.h, gate.h and eventually.h have bounded waits.
+# tests/support/bounded_wait.h, eventually.h, gate.h, hold_up.h and stopped.h have bounded waits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -19,13 +19,14 @@ enum class Needs {
   kSameValue,  ///< the same error, at any place
 };
 
-/// An error that is tolerated: by its resource, parts of its field, and a part of its message.
+/// An error that is tolerated: by its resource, parts of its field, and a part of its message. An empty
+/// part fits any text.
 struct Rule {
   std::string_view plural;
   std::string_view part;
-  std::string_view last;
-  std::string_view message;
-  Needs needs;
+  std::string_view last = {};
+  std::string_view message = {};
+  Needs needs = Needs::kOne;
 
   bool covers(const StatusCause& cause) const {
     const auto has = [](std::string_view text, std::string_view wanted) {
@@ -39,57 +40,55 @@ struct Rule {
 
 /// The rules for pods and for pod templates.
 constexpr Rule kPodRules[] = {
-    {"", "odAffinity.", "].values[", "", Needs::kOne},
-    {"", "odAntiAffinity.", "].values[", "", Needs::kOne},
-    {"", "nodeAffinity.required", "].values[", "", Needs::kOne},
-    {"", "topologySpreadConstraints[", ".labelSelector.", "", Needs::kOne},
-    {"", "volumes[", ".projected.path", "'..'", Needs::kOne},
-    {"", "initContainers[", ".restartPolicy", "non-sidecar initContainers", Needs::kOne},
-    {"", "[controller.kubernetes.io/pod-deletion-cost]", "", "", Needs::kOne},
-    {"", ".sysctls[", ".name", "may not be specified when 'host", Needs::kOne},
-    {"", ".resources.", "[hugepages-", "is not positive integer multiple of", Needs::kOne},
-    {"", "tolerations[", ".operator", "Unsupported value: \"Lt\"", Needs::kOne},
-    {"", "tolerations[", ".operator", "Unsupported value: \"Gt\"", Needs::kOne},
+    {"", "odAffinity.", "].values["},
+    {"", "odAntiAffinity.", "].values["},
+    {"", "nodeAffinity.required", "].values["},
+    {"", "topologySpreadConstraints[", ".labelSelector."},
+    {"", "volumes[", ".projected.path", "'..'"},
+    {"", "initContainers[", ".restartPolicy", "non-sidecar initContainers"},
+    {"", "[controller.kubernetes.io/pod-deletion-cost]"},
+    {"", ".sysctls[", ".name", "may not be specified when 'host"},
+    {"", ".resources.", "[hugepages-", "is not positive integer multiple of"},
+    {"", "tolerations[", ".operator", "Unsupported value: \"Lt\""},
+    {"", "tolerations[", ".operator", "Unsupported value: \"Gt\""},
 };
 
 constexpr Rule kRules[] = {
     {"statefulsets", "spec.serviceName", "", "", Needs::kNothing},
     {"statefulsets", "spec.volumeClaimTemplates", "", "", Needs::kNothing},
-    {"daemonsets", "spec.selector.", "].values[", "", Needs::kOne},
+    {"daemonsets", "spec.selector.", "].values["},
     {"cronjobs", "spec.timeZone", "", "unknown time zone", Needs::kSameValue},
-    {"horizontalpodautoscalers", "spec.metrics[", ".describedObject.apiVersion", "", Needs::kOne},
-    {"poddisruptionbudgets", "spec.selector.", "].values[", "", Needs::kOne},
+    {"horizontalpodautoscalers", "spec.metrics[", ".describedObject.apiVersion"},
+    {"poddisruptionbudgets", "spec.selector.", "].values["},
     {"networkpolicies", "ipBlock.cidr", "", "", Needs::kSameValue},
     {"networkpolicies", "ipBlock.except[", "", "", Needs::kSameValue},
-    {"ingresses", "spec.tls[", "].secretName", "", Needs::kOne},
+    {"ingresses", "spec.tls[", "].secretName"},
     {"services", "spec.externalIPs[", "", "", Needs::kSameValue},
     {"services", "spec.LoadBalancerSourceRanges[", "", "", Needs::kSameValue},
     {"services", "[service.beta.kubernetes.io/load-balancer-source-ranges]", "", "Invalid value",
      Needs::kSameValue},
-    {"persistentvolumes", "nodeAffinity.required", "].values[", "", Needs::kOne},
-    {"persistentvolumeclaims", "spec.dataSource", ".apiGroup", "", Needs::kOne},
-    {"persistentvolumeclaims", "spec.selector.", "].values[", "", Needs::kOne},
-    {"clusterroles", "aggregationRule.", "].values[", "", Needs::kOne},
-    {"csistoragecapacities", "nodeTopology.", "].values[", "", Needs::kOne},
-    {"validatingwebhookconfigurations", "Selector.", "].values[", "", Needs::kOne},
-    {"validatingwebhookconfigurations", ".admissionReviewVersions", "", "at least one of",
-     Needs::kOne},
-    {"validatingwebhookconfigurations", ".sideEffects", "", "Unsupported value", Needs::kOne},
-    {"validatingwebhookconfigurations", "].name", "", "Duplicate value", Needs::kOne},
-    {"mutatingwebhookconfigurations", "Selector.", "].values[", "", Needs::kOne},
-    {"mutatingwebhookconfigurations", ".admissionReviewVersions", "", "at least one of",
-     Needs::kOne},
-    {"mutatingwebhookconfigurations", ".sideEffects", "", "Unsupported value", Needs::kOne},
-    {"mutatingwebhookconfigurations", "].name", "", "Duplicate value", Needs::kOne},
-    {"certificatesigningrequests", "spec.signerName", "", "legacy signerName", Needs::kOne},
-    {"certificatesigningrequests", "spec.usages[", "", "Duplicate value", Needs::kOne},
-    {"certificatesigningrequests", "spec.usages[", "", "Unsupported value", Needs::kOne},
+    {"persistentvolumes", "nodeAffinity.required", "].values["},
+    {"persistentvolumeclaims", "spec.dataSource", ".apiGroup"},
+    {"persistentvolumeclaims", "spec.selector.", "].values["},
+    {"clusterroles", "aggregationRule.", "].values["},
+    {"csistoragecapacities", "nodeTopology.", "].values["},
+    {"validatingwebhookconfigurations", "Selector.", "].values["},
+    {"validatingwebhookconfigurations", ".admissionReviewVersions", "", "at least one of"},
+    {"validatingwebhookconfigurations", ".sideEffects", "", "Unsupported value"},
+    {"validatingwebhookconfigurations", "].name", "", "Duplicate value"},
+    {"mutatingwebhookconfigurations", "Selector.", "].values["},
+    {"mutatingwebhookconfigurations", ".admissionReviewVersions", "", "at least one of"},
+    {"mutatingwebhookconfigurations", ".sideEffects", "", "Unsupported value"},
+    {"mutatingwebhookconfigurations", "].name", "", "Duplicate value"},
+    {"certificatesigningrequests", "spec.signerName", "", "legacy signerName"},
+    {"certificatesigningrequests", "spec.usages[", "", "Duplicate value"},
+    {"certificatesigningrequests", "spec.usages[", "", "Unsupported value"},
     {"customresourcedefinitions", "metadata.name", "", "must be spec.names.plural",
      Needs::kNothing},
-    {"customresourcedefinitions", "metadata.annotations[api-approved", "", "", Needs::kOne},
-    {"customresourcedefinitions", "spec.preserveUnknownFields", "", "", Needs::kOne},
-    {"customresourcedefinitions", ".conversionReviewVersions", "", "at least one of", Needs::kOne},
-    {"customresourcedefinitions", ".default", "", "x-kubernetes-list-map-keys", Needs::kOne},
+    {"customresourcedefinitions", "metadata.annotations[api-approved"},
+    {"customresourcedefinitions", "spec.preserveUnknownFields"},
+    {"customresourcedefinitions", ".conversionReviewVersions", "", "at least one of"},
+    {"customresourcedefinitions", ".default", "", "x-kubernetes-list-map-keys"},
 };
 
 constexpr std::array<std::string_view, 9> kOfPods = {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "apiserver/tables/rows.h"
@@ -13,17 +12,6 @@ namespace {
 
 using api::Object;
 using api::Value;
-
-void name_and_age_row(const Object& object, Cells& cells) {
-  cells.text(object.name());
-  cells.age(created(object));
-}
-
-void namespace_row(const Object& object, Cells& cells) {
-  cells.text(object.name());
-  cells.text(object["status"]["phase"].as_string());
-  cells.age(created(object));
-}
 
 std::string node_status(const Object& node) {
   std::string status = "Unknown";
@@ -53,6 +41,19 @@ std::string_view node_address(const Object& node, std::string_view type) {
     if (address["type"].as_string() == type) return address["address"].as_string();
   }
   return "<none>";
+}
+
+}  // namespace
+
+void name_and_age_row(const Object& object, Cells& cells) {
+  cells.text(object.name());
+  cells.age(created(object));
+}
+
+void namespace_row(const Object& object, Cells& cells) {
+  cells.text(object.name());
+  cells.text(object["status"]["phase"].as_string());
+  cells.age(created(object));
 }
 
 void node_row(const Object& node, Cells& cells) {
@@ -289,52 +290,6 @@ void api_service_row(const Object& object, Cells& cells) {
     status += fmt::format(" ({})", reason);
   cells.text(status);
   cells.age(created(object));
-}
-
-}  // namespace
-
-AppendRow find_cluster_row(std::string_view group, std::string_view plural) {
-  constexpr std::string_view kAdmission = "admissionregistration.k8s.io";
-  constexpr std::string_view kRoles = "rbac.authorization.k8s.io";
-  constexpr std::string_view kFlows = "flowcontrol.apiserver.k8s.io";
-  static constexpr auto kRows = std::to_array<ResourceRow>({
-      {"", "componentstatuses", component_status_row},
-      {"", "events", event_row},
-      {"", "namespaces", namespace_row},
-      {"", "nodes", node_row},
-      {"", "resourcequotas", quota_row},
-      {"", "serviceaccounts", name_and_age_row},
-      {kAdmission, "mutatingadmissionpolicies", policy_row},
-      {kAdmission, "mutatingadmissionpolicybindings", policy_binding_row},
-      {kAdmission, "mutatingwebhookconfigurations", webhooks_row},
-      {kAdmission, "validatingadmissionpolicies", policy_row},
-      {kAdmission, "validatingadmissionpolicybindings", policy_binding_row},
-      {kAdmission, "validatingwebhookconfigurations", webhooks_row},
-      {"apiregistration.k8s.io", "apiservices", api_service_row},
-      {"certificates.k8s.io", "certificatesigningrequests", signing_request_row},
-      {"coordination.k8s.io", "leases", lease_row},
-      {kFlows, "flowschemas", flow_schema_row},
-      {kFlows, "prioritylevelconfigurations", priority_level_row},
-      {"node.k8s.io", "runtimeclasses", runtime_class_row},
-      {kRoles, "clusterrolebindings", binding_row},
-      {kRoles, "rolebindings", binding_row},
-      {"resource.k8s.io", "deviceclasses", name_and_age_row},
-      {"resource.k8s.io", "resourceclaims", resource_claim_row},
-      {"resource.k8s.io", "resourceclaimtemplates", name_and_age_row},
-      {"resource.k8s.io", "resourceslices", resource_slice_row},
-      {"scheduling.k8s.io", "priorityclasses", priority_class_row},
-  });
-  return find_in(kRows, group, plural);
-}
-
-AppendRow find_row(std::string_view group, std::string_view plural) {
-  // The same objects in two groups.
-  if (group == "events.k8s.io") group = "";
-  for (const auto find :
-       {find_workload_row, find_network_row, find_storage_row, find_cluster_row}) {
-    if (const AppendRow row = find(group, plural)) return row;
-  }
-  return nullptr;
 }
 
 }  // namespace lookout::apiserver::tables

@@ -1,7 +1,6 @@
 // The rows of services and networking.
 #include <fmt/format.h>
 
-#include <array>
 #include <set>
 
 #include "apiserver/tables/rows.h"
@@ -36,6 +35,27 @@ std::string external_ip(const Object& service) {
   return balancer.empty() ? external : balancer + "," + external;
 }
 
+std::string host_and_port(std::string_view host, std::int64_t port) {
+  const bool in_brackets = host.find(':') != std::string_view::npos;
+  return in_brackets ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+/// The hosts of the first rules, and the number of the others.
+std::string ingress_hosts(Value rules) {
+  std::vector<std::string> hosts;
+  bool more = false;
+  for (const Value rule : rules.elements()) {
+    if (hosts.size() == kMost) more = true;
+    const auto host = rule["host"].as_string();
+    if (!more && !host.empty()) hosts.emplace_back(host);
+  }
+  if (hosts.empty()) return "*";
+  const std::string shown = join(hosts, ",");
+  return more ? fmt::format("{} + {} more...", shown, rules.size() - kMost) : shown;
+}
+
+}  // namespace
+
 void service_row(const Object& service, Cells& cells) {
   const Value spec = service["spec"];
   cells.text(service.name());
@@ -52,11 +72,6 @@ void service_row(const Object& service, Cells& cells) {
   cells.text(ports.empty() ? "<none>" : join(ports, ","));
   cells.age(created(service));
   cells.text(format_labels(spec["selector"]));
-}
-
-std::string host_and_port(std::string_view host, std::int64_t port) {
-  const bool in_brackets = host.find(':') != std::string_view::npos;
-  return in_brackets ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
 void endpoints_row(const Object& endpoints, Cells& cells) {
@@ -94,20 +109,6 @@ void endpoint_slice_row(const Object& slice, Cells& cells) {
   }
   cells.text(addresses.text("<unset>"));
   cells.age(created(slice));
-}
-
-/// The hosts of the first rules, and the number of the others.
-std::string ingress_hosts(Value rules) {
-  std::vector<std::string> hosts;
-  bool more = false;
-  for (const Value rule : rules.elements()) {
-    if (hosts.size() == kMost) more = true;
-    const auto host = rule["host"].as_string();
-    if (!more && !host.empty()) hosts.emplace_back(host);
-  }
-  if (hosts.empty()) return "*";
-  const std::string shown = join(hosts, ",");
-  return more ? fmt::format("{} + {} more...", shown, rules.size() - kMost) : shown;
 }
 
 void ingress_row(const Object& ingress, Cells& cells) {
@@ -160,22 +161,6 @@ void ip_address_row(const Object& object, Cells& cells) {
     parent += fmt::format("/{}", reference["name"].as_string());
   }
   cells.text(parent);
-}
-
-}  // namespace
-
-AppendRow find_network_row(std::string_view group, std::string_view plural) {
-  static constexpr auto kRows = std::to_array<ResourceRow>({
-      {"", "endpoints", endpoints_row},
-      {"", "services", service_row},
-      {"discovery.k8s.io", "endpointslices", endpoint_slice_row},
-      {"networking.k8s.io", "ingressclasses", ingress_class_row},
-      {"networking.k8s.io", "ingresses", ingress_row},
-      {"networking.k8s.io", "ipaddresses", ip_address_row},
-      {"networking.k8s.io", "networkpolicies", network_policy_row},
-      {"networking.k8s.io", "servicecidrs", service_cidr_row},
-  });
-  return find_in(kRows, group, plural);
 }
 
 }  // namespace lookout::apiserver::tables

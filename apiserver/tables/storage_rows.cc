@@ -1,8 +1,6 @@
 // The rows of volumes, ConfigMaps and Secrets.
 #include <fmt/format.h>
 
-#include <array>
-
 #include "apiserver/tables/rows.h"
 
 namespace lookout::apiserver::tables {
@@ -21,6 +19,8 @@ std::string_view phase(const Object& object) {
   if (object["metadata"]["deletionTimestamp"].exists()) return "Terminating";
   return object["status"]["phase"].as_string();
 }
+
+}  // namespace
 
 void volume_row(const Object& volume, Cells& cells) {
   const Value spec = volume["spec"];
@@ -118,23 +118,6 @@ void secret_row(const Object& object, Cells& cells) {
   cells.text(object["type"].as_string());
   cells.number(static_cast<std::int64_t>(object["data"].size()));
   cells.age(created(object));
-}
-
-}  // namespace
-
-AppendRow find_storage_row(std::string_view group, std::string_view plural) {
-  static constexpr auto kRows = std::to_array<ResourceRow>({
-      {"", "configmaps", config_map_row},
-      {"", "persistentvolumeclaims", claim_row},
-      {"", "persistentvolumes", volume_row},
-      {"", "secrets", secret_row},
-      {"storage.k8s.io", "csidrivers", csi_driver_row},
-      {"storage.k8s.io", "csinodes", csi_node_row},
-      {"storage.k8s.io", "storageclasses", storage_class_row},
-      {"storage.k8s.io", "volumeattachments", attachment_row},
-      {"storage.k8s.io", "volumeattributesclasses", attributes_class_row},
-  });
-  return find_in(kRows, group, plural);
 }
 
 }  // namespace lookout::apiserver::tables

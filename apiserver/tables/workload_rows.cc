@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "apiserver/tables/rows.h"
@@ -161,34 +160,6 @@ std::string readiness_gates(const Object& pod) {
   return fmt::format("{}/{}", open, gates.size());
 }
 
-void pod_row(const Object& pod, Cells& cells) {
-  const PodSummary summary = summarize(pod);
-  const auto phase = pod["status"]["phase"].as_string();
-  cells.text(pod.name());
-  cells.text(fmt::format("{}/{}", summary.ready, summary.total));
-  cells.text(summary.status);
-  std::string restarts = std::to_string(summary.restarts);
-  if (summary.restarts != 0 && summary.last_restart) {
-    const auto since =
-        std::chrono::duration_cast<std::chrono::seconds>(cells.now() - *summary.last_restart);
-    restarts += fmt::format(" ({} ago)", api::format_age(since));
-  }
-  cells.text(restarts);
-  cells.age(created(pod));
-  const Value first_ip = pod["status"]["podIPs"][0]["ip"];
-  cells.text(or_else(first_ip, or_else(pod["status"]["podIP"], "<none>")));
-  cells.text(or_else(pod["spec"]["nodeName"], "<none>"));
-  cells.text(or_else(pod["status"]["nominatedNodeName"], "<none>"));
-  cells.text(readiness_gates(pod));
-  if (phase == "Succeeded") {
-    cells.set_conditions(R"([{"type":"Completed","status":"True","reason":"Succeeded",)"
-                         R"("message":"The pod has completed successfully."}])");
-  } else if (phase == "Failed") {
-    cells.set_conditions(
-        R"([{"type":"Completed","status":"True","reason":"Failed","message":"The pod failed."}])");
-  }
-}
-
 void containers_of(Value containers, Cells& cells) {
   cells.text(container_names(containers));
   cells.text(container_images(containers));
@@ -196,12 +167,6 @@ void containers_of(Value containers, Cells& cells) {
 
 Value template_containers(const Object& object) {
   return object["spec"]["template"]["spec"]["containers"];
-}
-
-void pod_template_row(const Object& object, Cells& cells) {
-  cells.text(object.name());
-  containers_of(object["template"]["spec"]["containers"], cells);
-  cells.text(format_labels(object["template"]["metadata"]["labels"]));
 }
 
 void replicas_of(const Object& object, Cells& cells) {
@@ -213,47 +178,9 @@ void replicas_of(const Object& object, Cells& cells) {
   containers_of(template_containers(object), cells);
 }
 
-void replication_controller_row(const Object& object, Cells& cells) {
-  replicas_of(object, cells);
-  cells.text(format_labels(object["spec"]["selector"]));
-}
-
-void replica_set_row(const Object& object, Cells& cells) {
-  replicas_of(object, cells);
-  cells.text(format_selector(object["spec"]["selector"]));
-}
-
 std::string ready_of_desired(const Object& object) {
   return fmt::format("{}/{}", object["status"]["readyReplicas"].as_int(),
                      object["spec"]["replicas"].as_int());
-}
-
-void deployment_row(const Object& object, Cells& cells) {
-  cells.text(object.name());
-  cells.text(ready_of_desired(object));
-  cells.number(object["status"]["updatedReplicas"].as_int());
-  cells.number(object["status"]["availableReplicas"].as_int());
-  cells.age(created(object));
-  containers_of(template_containers(object), cells);
-  cells.text(selector_text(object["spec"]["selector"]));
-}
-
-void stateful_set_row(const Object& object, Cells& cells) {
-  cells.text(object.name());
-  cells.text(ready_of_desired(object));
-  cells.age(created(object));
-  containers_of(template_containers(object), cells);
-}
-
-void daemon_set_row(const Object& object, Cells& cells) {
-  cells.text(object.name());
-  for (const char* count : {"desiredNumberScheduled", "currentNumberScheduled", "numberReady",
-                            "updatedNumberScheduled", "numberAvailable"})
-    cells.number(object["status"][count].as_int());
-  cells.text(format_labels(object["spec"]["template"]["spec"]["nodeSelector"]));
-  cells.age(created(object));
-  containers_of(template_containers(object), cells);
-  cells.text(format_selector(object["spec"]["selector"]));
 }
 
 std::string job_status(const Object& job) {
@@ -281,43 +208,6 @@ std::string job_duration(const Object& job, api::Time now) {
   if (!start) return "";
   const auto end = api::parse_time(job["status"]["completionTime"].as_string()).value_or(now);
   return api::format_age(std::chrono::duration_cast<std::chrono::seconds>(end - *start));
-}
-
-void job_row(const Object& job, Cells& cells) {
-  cells.text(job.name());
-  cells.text(job_status(job));
-  cells.text(job_completions(job));
-  cells.text(job_duration(job, cells.now()));
-  cells.age(created(job));
-  containers_of(template_containers(job), cells);
-  cells.text(format_selector(job["spec"]["selector"]));
-}
-
-void cron_job_row(const Object& object, Cells& cells) {
-  const Value spec = object["spec"];
-  const Value job = spec["jobTemplate"]["spec"];
-  cells.text(object.name());
-  cells.text(spec["schedule"].as_string());
-  cells.text(spec["timeZone"].as_string("<none>"));
-  // A boolean as text, or "<unset>".
-  cells.text(spec["suspend"].is_bool() ? (spec["suspend"].as_bool() ? "True" : "False")
-                                       : "<unset>");
-  cells.number(static_cast<std::int64_t>(object["status"]["active"].size()));
-  const Value last = object["status"]["lastScheduleTime"];
-  cells.text(last.is_string() ? cells.age_text(last) : "<none>");
-  cells.age(created(object));
-  containers_of(job["template"]["spec"]["containers"], cells);
-  cells.text(format_selector(job["selector"]));
-}
-
-void disruption_budget_row(const Object& object, Cells& cells) {
-  cells.text(object.name());
-  for (const char* limit : {"minAvailable", "maxUnavailable"}) {
-    const Value value = object["spec"][limit];
-    cells.text(value.exists() && !value.is_null() ? int_or_text(value) : "N/A");
-  }
-  cells.number(object["status"]["disruptionsAllowed"].as_int());
-  cells.age(created(object));
 }
 
 /// The current value and the target of a metric.
@@ -361,6 +251,117 @@ std::string metric_text(Value spec, Value status) {
   return fmt::format("{}: {}/{}", name, percent(current, "<unknown>"), percent(target, "<auto>"));
 }
 
+}  // namespace
+
+void pod_row(const Object& pod, Cells& cells) {
+  const PodSummary summary = summarize(pod);
+  const auto phase = pod["status"]["phase"].as_string();
+  cells.text(pod.name());
+  cells.text(fmt::format("{}/{}", summary.ready, summary.total));
+  cells.text(summary.status);
+  std::string restarts = std::to_string(summary.restarts);
+  if (summary.restarts != 0 && summary.last_restart) {
+    const auto since =
+        std::chrono::duration_cast<std::chrono::seconds>(cells.now() - *summary.last_restart);
+    restarts += fmt::format(" ({} ago)", api::format_age(since));
+  }
+  cells.text(restarts);
+  cells.age(created(pod));
+  const Value first_ip = pod["status"]["podIPs"][0]["ip"];
+  cells.text(or_else(first_ip, or_else(pod["status"]["podIP"], "<none>")));
+  cells.text(or_else(pod["spec"]["nodeName"], "<none>"));
+  cells.text(or_else(pod["status"]["nominatedNodeName"], "<none>"));
+  cells.text(readiness_gates(pod));
+  if (phase == "Succeeded") {
+    cells.set_conditions(R"([{"type":"Completed","status":"True","reason":"Succeeded",)"
+                         R"("message":"The pod has completed successfully."}])");
+  } else if (phase == "Failed") {
+    cells.set_conditions(
+        R"([{"type":"Completed","status":"True","reason":"Failed","message":"The pod failed."}])");
+  }
+}
+
+void pod_template_row(const Object& object, Cells& cells) {
+  cells.text(object.name());
+  containers_of(object["template"]["spec"]["containers"], cells);
+  cells.text(format_labels(object["template"]["metadata"]["labels"]));
+}
+
+void replication_controller_row(const Object& object, Cells& cells) {
+  replicas_of(object, cells);
+  cells.text(format_labels(object["spec"]["selector"]));
+}
+
+void replica_set_row(const Object& object, Cells& cells) {
+  replicas_of(object, cells);
+  cells.text(format_selector(object["spec"]["selector"]));
+}
+
+void deployment_row(const Object& object, Cells& cells) {
+  cells.text(object.name());
+  cells.text(ready_of_desired(object));
+  cells.number(object["status"]["updatedReplicas"].as_int());
+  cells.number(object["status"]["availableReplicas"].as_int());
+  cells.age(created(object));
+  containers_of(template_containers(object), cells);
+  cells.text(selector_text(object["spec"]["selector"]));
+}
+
+void stateful_set_row(const Object& object, Cells& cells) {
+  cells.text(object.name());
+  cells.text(ready_of_desired(object));
+  cells.age(created(object));
+  containers_of(template_containers(object), cells);
+}
+
+void daemon_set_row(const Object& object, Cells& cells) {
+  cells.text(object.name());
+  for (const char* count : {"desiredNumberScheduled", "currentNumberScheduled", "numberReady",
+                            "updatedNumberScheduled", "numberAvailable"})
+    cells.number(object["status"][count].as_int());
+  cells.text(format_labels(object["spec"]["template"]["spec"]["nodeSelector"]));
+  cells.age(created(object));
+  containers_of(template_containers(object), cells);
+  cells.text(format_selector(object["spec"]["selector"]));
+}
+
+void job_row(const Object& job, Cells& cells) {
+  cells.text(job.name());
+  cells.text(job_status(job));
+  cells.text(job_completions(job));
+  cells.text(job_duration(job, cells.now()));
+  cells.age(created(job));
+  containers_of(template_containers(job), cells);
+  cells.text(format_selector(job["spec"]["selector"]));
+}
+
+void cron_job_row(const Object& object, Cells& cells) {
+  const Value spec = object["spec"];
+  const Value job = spec["jobTemplate"]["spec"];
+  cells.text(object.name());
+  cells.text(spec["schedule"].as_string());
+  cells.text(spec["timeZone"].as_string("<none>"));
+  // A boolean as text, or "<unset>".
+  cells.text(spec["suspend"].is_bool() ? (spec["suspend"].as_bool() ? "True" : "False")
+                                       : "<unset>");
+  cells.number(static_cast<std::int64_t>(object["status"]["active"].size()));
+  const Value last = object["status"]["lastScheduleTime"];
+  cells.text(last.is_string() ? cells.age_text(last) : "<none>");
+  cells.age(created(object));
+  containers_of(job["template"]["spec"]["containers"], cells);
+  cells.text(format_selector(job["selector"]));
+}
+
+void disruption_budget_row(const Object& object, Cells& cells) {
+  cells.text(object.name());
+  for (const char* limit : {"minAvailable", "maxUnavailable"}) {
+    const Value value = object["spec"][limit];
+    cells.text(value.exists() && !value.is_null() ? int_or_text(value) : "N/A");
+  }
+  cells.number(object["status"]["disruptionsAllowed"].as_int());
+  cells.age(created(object));
+}
+
 void autoscaler_row(const Object& object, Cells& cells) {
   const Value spec = object["spec"];
   const Value reference = spec["scaleTargetRef"];
@@ -402,27 +403,6 @@ void scale_row(const Object& object, Cells& cells) {
   cells.number(object["spec"]["replicas"].as_int());
   cells.number(object["status"]["replicas"].as_int());
   cells.age(created(object));
-}
-
-}  // namespace
-
-AppendRow find_workload_row(std::string_view group, std::string_view plural) {
-  static constexpr auto kRows = std::to_array<ResourceRow>({
-      {"", "pods", pod_row},
-      {"", "podtemplates", pod_template_row},
-      {"", "replicationcontrollers", replication_controller_row},
-      {"apps", "controllerrevisions", controller_revision_row},
-      {"apps", "daemonsets", daemon_set_row},
-      {"apps", "deployments", deployment_row},
-      {"apps", "replicasets", replica_set_row},
-      {"apps", "statefulsets", stateful_set_row},
-      {"autoscaling", "horizontalpodautoscalers", autoscaler_row},
-      {"autoscaling", "scale", scale_row},
-      {"batch", "cronjobs", cron_job_row},
-      {"batch", "jobs", job_row},
-      {"policy", "poddisruptionbudgets", disruption_budget_row},
-  });
-  return find_in(kRows, group, plural);
 }
 
 }  // namespace lookout::apiserver::tables

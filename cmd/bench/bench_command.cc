@@ -39,6 +39,12 @@ constexpr std::int64_t kMostInformers = 1'000'000;
 
 using Job = bench::Result (*)(const bench::JobOptions&, std::stop_token);
 
+template <class Number>
+void add_number(CLI::App& command, const char* name, Number& number, const CLI::Range& range,
+                const char* what) {
+  command.add_option(name, number, what)->check(range)->capture_default_str();
+}
+
 /// The number of changes that the server sends.
 std::uint64_t events_of(const BenchFlags& flags, Job job) {
   if (job == bench::events_job) return flags.job.events;
@@ -89,10 +95,7 @@ int serve(BenchFlags flags) {
 }  // namespace
 
 void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action) {
-  CLI::App* group = app.add_subcommand(kBench.command, kBench.description);
-  // run_program() checks for a missing command: CLI11 would report a misspelt one as missing.
-  group->require_subcommand(0, 1);
-  group->fallthrough();
+  CLI::App* group = add_group(app, kBench);
   const auto flags = std::make_shared<BenchFlags>();
   flags->job.duration = std::chrono::hours(1);
   flags->job.events = 100'000;
@@ -128,12 +131,10 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
                      "The fields to keep: all, unmanaged (no managedFields), registry")
         ->check(CLI::IsMember({"all", "unmanaged", "registry"}))
         ->capture_default_str();
-    command->add_option("--objects", flags->load.count, "The number of objects")
-        ->check(positive(kMostObjects))
-        ->capture_default_str();
-    command->add_option("--bytes", flags->load.bytes, "The JSON size of each pod or config map")
-        ->check(up_to(kMostBytes))
-        ->capture_default_str();
+    add_number(*command, "--objects", flags->load.count, positive(kMostObjects),
+               "The number of objects");
+    add_number(*command, "--bytes", flags->load.bytes, up_to(kMostBytes),
+               "The JSON size of each pod or config map");
     command->add_option("--ca", flags->ca_file, "The CA of the server's certificate (PEM)")
         ->type_name("FILE");
     return command;
@@ -143,46 +144,35 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
       "--objects 20000 --mode list -o json");
   CLI::App* events = add("events", "Watch events: throughput and latency", bench::events_job,
                          "--events 100000 --rate 5000");
-  events->add_option("--events", flags->job.events, "The number of changes")
-      ->check(positive(kMostEvents))
-      ->capture_default_str();
-  events->add_option("--rate", flags->load.rate, "Changes per second; 0: as fast as possible")
-      ->check(up_to(kMostEvents))
-      ->capture_default_str();
-  add("informers", "A thousand informers", bench::informers_job, "--informers 1000")
-      ->add_option("--informers", flags->job.informers, "The number of informers")
-      ->check(positive(kMostInformers))
-      ->capture_default_str();
+  add_number(*events, "--events", flags->job.events, positive(kMostEvents),
+             "The number of changes");
+  add_number(*events, "--rate", flags->load.rate, up_to(kMostEvents),
+             "Changes per second; 0: as fast as possible");
+  CLI::App* informers =
+      add("informers", "A thousand informers", bench::informers_job, "--informers 1000");
+  add_number(*informers, "--informers", flags->job.informers, positive(kMostInformers),
+             "The number of informers");
   CLI::App* soak =
       add("soak", "One informer for a long time", bench::soak_job, "--for 8h --rate 100");
-  soak->add_option("--rate", flags->load.rate, "Changes per second; 0: none")
-      ->check(up_to(kMostEvents))
-      ->capture_default_str();
+  add_number(*soak, "--rate", flags->load.rate, up_to(kMostEvents), "Changes per second; 0: none");
   add_duration(*soak, "--for", flags->job.duration, "How long: 1h");
-  add("store", "The store alone", bench::store_job, "--objects 1000000", false)
-      ->add_option("--objects", flags->job.objects, "The number of objects in the store")
-      ->check(CLI::Range(bench::kFewestStored, kMostObjects))
-      ->capture_default_str();
+  CLI::App* store = add("store", "The store alone", bench::store_job, "--objects 1000000", false);
+  add_number(*store, "--objects", flags->job.objects,
+             CLI::Range(bench::kFewestStored, kMostObjects), "The number of objects in the store");
 
   CLI::App* storage = add("storage", "A server on etcd: many watchers of one changing resource",
                           bench::storage_job, "--watchers 200 --rate 2000", false);
-  storage
-      ->add_option("--watchers", flags->storage.watchers, "The number of watchers, each over HTTP")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  storage->add_option("--rate", flags->storage.rate, "Writes per second; 0: as fast as possible")
-      ->check(up_to(kMostEvents))
-      ->capture_default_str();
+  add_number(*storage, "--watchers", flags->storage.watchers, CLI::Range(1, 10000),
+             "The number of watchers, each over HTTP");
+  add_number(*storage, "--rate", flags->storage.rate, up_to(kMostEvents),
+             "Writes per second; 0: as fast as possible");
   add_duration(*storage, "--for", flags->storage.load_time, "The duration of the load: 20s");
-  storage->add_option("--objects", flags->storage.objects, "The number of objects")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  storage->add_option("--bytes", flags->storage.object_bytes, "The JSON size of each object")
-      ->check(up_to(kMostBytes))
-      ->capture_default_str();
-  storage->add_option("--writers", flags->storage.writers, "The number of connections that write")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  add_number(*storage, "--objects", flags->storage.objects, CLI::Range(1, 100000),
+             "The number of objects");
+  add_number(*storage, "--bytes", flags->storage.object_bytes, up_to(kMostBytes),
+             "The JSON size of each object");
+  add_number(*storage, "--writers", flags->storage.writers, CLI::Range(1, 1000),
+             "The number of connections that write");
   storage->add_option("--resource", flags->storage.resource, "The resource of the objects")
       ->check(CLI::IsMember({"pods", "endpointslices", "configmaps"}))
       ->capture_default_str();
@@ -195,15 +185,12 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   CLI::App* controller =
       add("controller", "A controller: reconciles per second, and latency of changes",
           bench::controller_job, "--objects 10000 -o json", false);
-  controller->add_option("--objects", flags->controller.objects, "The number of objects")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  controller->add_option("--bytes", flags->controller.object_bytes, "The data size of each object")
-      ->check(up_to(kMostBytes))
-      ->capture_default_str();
-  controller->add_option("--rate", flags->controller.rate, "Changes per second")
-      ->check(CLI::Range(1, 100'000))
-      ->capture_default_str();
+  add_number(*controller, "--objects", flags->controller.objects, CLI::Range(1, 1'000'000),
+             "The number of objects");
+  add_number(*controller, "--bytes", flags->controller.object_bytes, up_to(kMostBytes),
+             "The data size of each object");
+  add_number(*controller, "--rate", flags->controller.rate, CLI::Range(1, 100'000),
+             "Changes per second");
   add_duration(*controller, "--for", flags->controller.load_time,
                "How long objects are changed: 5s");
 

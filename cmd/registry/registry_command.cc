@@ -101,10 +101,7 @@ void refuse_for_a_key(const CLI::App& command) {
 }  // namespace
 
 void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
-  CLI::App* group = app.add_subcommand(kRegistry.command, kRegistry.description);
-  // The callback checks for a missing command: CLI11 would report a misspelt one as missing.
-  group->require_subcommand(0, 1);
-  group->fallthrough();
+  CLI::App* group = add_group(app, kRegistry);
   const auto flags = std::make_shared<Flags>();
   using Command = int (*)(const ConnectionFlags&, const Flags&);
   const auto choose = [&common, &action, flags](Command command) {

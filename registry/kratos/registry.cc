@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "registry/hub.h"
 #include "registry/kratos/pod_reader.h"
 #include "registry/pod_state.h"
+#include "registry/user_calls.h"
 
 namespace lookout::registry::kratos {
 namespace {
@@ -131,13 +131,7 @@ void Registry::warn_of(const ServiceInstance& instance, const api::Object& pod) 
       log::warn("registry: {}", reason);
       continue;
     }
-    try {
-      options_.on_warning(reason);
-    } catch (const std::exception& e) {
-      log::error("registry: on_warning threw: {}", e.what());
-    } catch (...) {
-      log::error("registry: on_warning threw");
-    }
+    detail::call_user("on_warning", [&] { options_.on_warning(reason); });
   }
 }
 

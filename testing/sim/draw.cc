@@ -75,6 +75,22 @@ bool fits_both(FaultKind kind, const Request& request) {
   }
 }
 
+/// Draws whether a fault strikes the request, and its kind.
+template <class Request>
+std::optional<Fault> draw_kind(const FaultOptions& options, const Request& request,
+                               Random& random) {
+  if (!random.chance(options.per_request)) return std::nullopt;
+  std::vector<FaultKind> possible;
+  for (const FaultKind kind : options.kinds) {
+    if (fits(kind, request)) possible.push_back(kind);
+  }
+  if (possible.empty()) return std::nullopt;
+  Fault out;
+  out.kind = possible[random.below(possible.size())];
+  out.at = request.number;
+  return out;
+}
+
 }  // namespace
 
 bool fits(FaultKind kind, const RequestNote& request) {
@@ -98,37 +114,23 @@ bool fits(FaultKind kind, const EtcdCall& call) { return fits_both(kind, call); 
 
 std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed, const EtcdCall& call) {
   Random random(mix(seed ^ hash_of(call.who())) ^ mix(call.number));
-  if (!random.chance(options.per_request)) return std::nullopt;
-  std::vector<FaultKind> possible;
-  for (const FaultKind kind : options.kinds) {
-    if (fits(kind, call)) possible.push_back(kind);
-  }
-  if (possible.empty()) return std::nullopt;
-  Fault out;
-  out.kind = possible[random.below(possible.size())];
-  out.process = kEtcd;
-  out.call = call.who();
-  out.at = call.number;
-  if (out.kind == FaultKind::kRefuse) out.status = static_cast<int>(random.below(kEtcdRefusals));
-  out.duration = duration_of(out.kind, options, random);
+  std::optional<Fault> out = draw_kind(options, call, random);
+  if (!out) return out;
+  out->process = kEtcd;
+  out->call = call.who();
+  if (out->kind == FaultKind::kRefuse) out->status = static_cast<int>(random.below(kEtcdRefusals));
+  out->duration = duration_of(out->kind, options, random);
   return out;
 }
 
 std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed,
                           const RequestNote& request) {
   Random random(mix(seed ^ hash_of(request.process)) ^ mix(request.number));
-  if (!random.chance(options.per_request)) return std::nullopt;
-  std::vector<FaultKind> possible;
-  for (const FaultKind kind : options.kinds) {
-    if (fits(kind, request)) possible.push_back(kind);
-  }
-  if (possible.empty()) return std::nullopt;
-  Fault out;
-  out.kind = possible[random.below(possible.size())];
-  out.process = request.process;
-  out.at = request.number;
-  if (out.kind == FaultKind::kRefuse) out.status = status_for(request, random);
-  out.duration = duration_of(out.kind, options, random);
+  std::optional<Fault> out = draw_kind(options, request, random);
+  if (!out) return out;
+  out->process = request.process;
+  if (out->kind == FaultKind::kRefuse) out->status = status_for(request, random);
+  out->duration = duration_of(out->kind, options, random);
   return out;
 }
 

@@ -121,14 +121,13 @@ TEST(RunningRequests, AListCountsUntilItHasBeenSent) {
   options.max_requests_per_address = 1;
   Server server(options);
   create_large_objects(server);
-  const auto answer = [&](const char* user) { return code_for(server, user); };
-  EXPECT_EQ(answer("bob"), 404);
+  EXPECT_EQ(code_for(server, "bob"), 404);
   HttpClient slow(server.port());
   begin_to_read(slow, kConfigMapsPath);
-  EXPECT_EQ(answer("bob"), 429);
+  EXPECT_EQ(code_for(server, "bob"), 429);
   EXPECT_EQ(running_reads(server), "2");
   slow.close();
-  EXPECT_TRUE(eventually([&] { return answer("bob") == 404; }));
+  EXPECT_TRUE(eventually([&] { return code_for(server, "bob") == 404; }));
   EXPECT_TRUE(eventually([&] { return running_reads(server) == "1"; }));
 }
 
@@ -137,13 +136,12 @@ TEST(RunningRequests, AListOfAUserCountsUntilItHasBeenSent) {
   options.max_requests_per_user = 1;
   Server server(options);
   create_large_objects(server);
-  const auto answer = [&](const char* user) { return code_for(server, user); };
   HttpClient slow(server.port());
   begin_to_read(slow, kConfigMapsPath);
-  EXPECT_EQ(answer("ann"), 429);
-  EXPECT_EQ(answer("bob"), 404);
+  EXPECT_EQ(code_for(server, "ann"), 429);
+  EXPECT_EQ(code_for(server, "bob"), 404);
   slow.close();
-  EXPECT_TRUE(eventually([&] { return answer("ann") == 404; }));
+  EXPECT_TRUE(eventually([&] { return code_for(server, "ann") == 404; }));
 }
 
 TEST(RunningRequests, AnOpenWatchDoesNotCount) {

@@ -23,8 +23,10 @@ class CacheTest : public ManagerFixture {
   void make_namespace(const std::string& name) const {
     client_.resource<Namespace>().create(Namespace::draft(name));
   }
-  static bool synced(const Manager& manager) {
-    return eventually([&] { return manager.cache().unsynced().empty(); });
+  /// A view of the caches, once they have synced.
+  static auto synced_view(Manager& manager) {
+    EXPECT_TRUE(eventually([&] { return manager.cache().unsynced().empty(); }));
+    return manager.cache().view();
   }
 };
 
@@ -33,8 +35,7 @@ TEST_F(CacheTest, AnUndeclaredKindIsAClearError) {
   manager.cache().declare<ConfigMap>();
   manager.cache().declare_metadata<Secret>();
   const Running running(manager);
-  ASSERT_TRUE(synced(manager));
-  auto view = manager.cache().view();
+  auto view = synced_view(manager);
   EXPECT_TRUE(view.list<ConfigMap>().empty());
   EXPECT_THAT(refusal<NotCachedError>([&] { view.list<Node>(); }),
               HasSubstr("nodes are not cached"));
@@ -91,8 +92,7 @@ TEST_F(CacheTest, SeveralNamespacesAreReadAsOne) {
   manager.cache().add_index<ConfigMap>(
       "value", [](const ConfigMap& map) { return std::string(map.data()["value"]); });
   const Running running(manager);
-  ASSERT_TRUE(synced(manager));
-  auto view = manager.cache().view();
+  auto view = synced_view(manager);
   EXPECT_EQ(view.list<ConfigMap>().size(), 2u);
   EXPECT_EQ(view.list<ConfigMap>("b").size(), 1u);
   EXPECT_TRUE(view.find<ConfigMap>({"a", "m"}));
@@ -118,8 +118,7 @@ TEST_F(CacheTest, SelectorsFieldsAndLabelIndexes) {
   manager.cache().declare<ConfigMap>(options);
   manager.cache().add_label_index<ConfigMap>("app");
   const Running running(manager);
-  ASSERT_TRUE(synced(manager));
-  auto view = manager.cache().view();
+  auto view = synced_view(manager);
   ASSERT_EQ(view.list<ConfigMap>().size(), 1u);
   EXPECT_TRUE(view.list<ConfigMap>().front().data().empty());
   EXPECT_EQ(view.list<ConfigMap>("", api::labels::parse("app=web")).size(), 1u);
@@ -132,8 +131,7 @@ TEST_F(CacheTest, FindsByNamespaceAndNameOrByNameAlone) {
   manager.cache().declare<ConfigMap>();
   manager.cache().declare<Namespace>();
   const Running running(manager);
-  ASSERT_TRUE(synced(manager));
-  auto view = manager.cache().view();
+  auto view = synced_view(manager);
   EXPECT_TRUE(view.find<ConfigMap>({"default", "m"}));
   EXPECT_FALSE(view.find<ConfigMap>({"", "m"}));
   EXPECT_FALSE(view.find<ConfigMap>({"other", "m"}));
@@ -185,8 +183,7 @@ TEST_F(CacheTest, ClusterScopedKindsIgnoreDefaultNamespaces) {
   manager.cache().declare<ConfigMap>();
   manager.cache().declare<Namespace>();
   const Running running(manager);
-  ASSERT_TRUE(synced(manager));
-  auto view = manager.cache().view();
+  auto view = synced_view(manager);
   EXPECT_EQ(view.list<ConfigMap>().size(), 1u);
   EXPECT_TRUE(view.find<Namespace>({"", "a"}));
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "lookout/controller/builder.h"
 #include "lookout/controller/cache.h"
@@ -42,6 +43,16 @@ class LimitedRoleTest : public RbacFixture {
   }
 };
 
+/// A reconciler that creates five Secrets, one in each run, and counts them.
+auto creating_secrets(std::atomic<int>& writes, std::string ns) {
+  return [&writes, ns = std::move(ns)](Request, Context& context) -> Result {
+    if (writes == 5) return {};
+    context.create(Secret::draft(fmt::format("s{}", writes.load()), ns));
+    ++writes;
+    return requeue_after(1ms);
+  };
+}
+
 TEST_F(LimitedRoleTest, ASelectorOfOneNamespaceListsOnlyThat) {
   allow("a", R"("*")");
   const auto maps = admin_.resource<ConfigMap>("a");
@@ -71,12 +82,7 @@ TEST_F(LimitedRoleTest, AWriteToAForbiddenNamespaceDelaysNothing) {
   Manager manager{client, options};
   manager.cache().declare<Secret>();
   std::atomic<int> writes{0};
-  Builder<ConfigMap>(manager).reconcile([&](Request, Context& context) -> Result {
-    if (writes == 5) return {};
-    context.create(Secret::draft(fmt::format("s{}", writes.load()), "b"));
-    ++writes;
-    return requeue_after(1ms);
-  });
+  Builder<ConfigMap>(manager).reconcile(creating_secrets(writes, "b"));
   const Running running(manager);
   // Otherwise each would take write_timeout.
   EXPECT_TRUE(eventually([&] { return writes == 5; }));
@@ -92,12 +98,7 @@ TEST_F(LimitedRoleTest, AWriteToAKindThatMayNotBeListedDelaysNothing) {
   Manager manager{client, options};
   std::atomic<int> writes{0};
   const Controller controller =
-      Builder<ConfigMap>(manager).reconcile([&](Request, Context& context) -> Result {
-        if (writes == 5) return {};
-        context.create(Secret::draft(fmt::format("s{}", writes.load()), "a"));
-        ++writes;
-        return requeue_after(1ms);
-      });
+      Builder<ConfigMap>(manager).reconcile(creating_secrets(writes, "a"));
   const Running running(manager);
   ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
   controller.watch<Secret>([](const Secret&, Enqueue&) {}).release();

@@ -9,10 +9,8 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <future>
 #include <stop_token>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lookout/apiserver/server.h"
@@ -23,7 +21,7 @@
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/rest/client.h"
 #include "lookout/testing/fake_clock.h"
-#include "tests/support/bounded_wait.h"
+#include "tests/controller/running.h"
 #include "tests/support/eventually.h"
 
 namespace lookout::controller {
@@ -37,40 +35,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class Running {
- public:
-  explicit Running(Manager& manager)
-      : ended_(std::async(std::launch::async,
-                          [&manager, stop = stop_.get_token()] { manager.run(stop); })) {}
-  ~Running() {
-    stop_.request_stop();
-    if (!ended_.valid()) return;
-    try {
-      test::get(ended_);
-    } catch (const std::exception& e) {
-      ADD_FAILURE() << "run() threw: " << e.what();
-    }
-  }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-
-  /// Stops, and throws what run() throws.
-  void stop() {
-    stop_.request_stop();
-    end();
-  }
-  /// Requests the stop without waiting.
-  void request_stop() { stop_.request_stop(); }
-  /// Waits until run() returns, without a stop.
-  void end() { test::get(std::exchange(ended_, {})); }
-  bool ended() const {
-    return ended_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  }
-
- private:
-  std::stop_source stop_;
-  std::future<void> ended_;
-};
+using Running = RunningOf<Manager>;
 
 /// A runnable that ignores the stop until the manager reports that the shutdown takes too long.
 class DeafRunnable {

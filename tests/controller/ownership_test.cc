@@ -36,6 +36,16 @@ class OwnershipTest : public ManagerFixture {
     if (owner) set_controller_reference(owner, draft);
     return secrets_.create(draft);
   }
+  /// The map "site", and a Secret of this name that another map controls.
+  void put_site_with_foreign_secret() const {
+    put("site", "1");
+    secret_of(put("other", "1"), "site");
+  }
+  static WatchOptions any_owner() {
+    WatchOptions out;
+    out.match_any_owner = true;
+    return out;
+  }
   /// "kind/name" of the controller; "" if there is none.
   std::string controller_name(const std::string& name) const {
     const auto secret = secrets_.get(name);
@@ -136,8 +146,7 @@ TEST_F(OwnershipTest, WithoutAnOwnerEveryObjectIsWritten) {
 }
 
 TEST_F(OwnershipTest, AReconcileDoesNotWriteObjectsOfAnotherController) {
-  put("site", "1");
-  secret_of(put("other", "1"), "site");
+  put_site_with_foreign_secret();
   const auto message = reconciled("site", [](const Request& request, Context& context) {
     context.create_or_update<Secret>(request, fill);
   });
@@ -148,8 +157,7 @@ TEST_F(OwnershipTest, AReconcileDoesNotWriteObjectsOfAnotherController) {
 }
 
 TEST_F(OwnershipTest, ACoroutineDoesNotWriteObjectsOfAnotherController) {
-  put("site", "1");
-  secret_of(put("other", "1"), "site");
+  put_site_with_foreign_secret();
   const auto message = reconciled("site", [this](const Request& request, Context& context) {
     client_.loop().run(context.async_create_or_update<Secret>(request, fill));
   });
@@ -204,8 +212,7 @@ TEST_F(OwnershipTest, AReconcileAdoptsOrphansByDefault) {
 }
 
 TEST_F(OwnershipTest, AReconcileMayWriteObjectsOfAnotherControllerIfAllowed) {
-  put("site", "1");
-  secret_of(put("other", "1"), "site");
+  put_site_with_foreign_secret();
   EXPECT_EQ(reconciled("site",
                        [](const Request& request, Context& context) {
                          context.create_or_update<Secret>(request, owned_by_anyone(), fill);
@@ -216,10 +223,7 @@ TEST_F(OwnershipTest, AReconcileMayWriteObjectsOfAnotherControllerIfAllowed) {
 }
 
 TEST_F(OwnershipTest, ObjectsWithSeveralOwnersAreWrittenByEach) {
-  put("site", "1");
-  secret_of(put("other", "1"), "site");
-  WatchOptions options;
-  options.match_any_owner = true;
+  put_site_with_foreign_secret();
   EXPECT_EQ(reconciled(
                 "site",
                 [](const Request& request, Context& context) {
@@ -229,7 +233,7 @@ TEST_F(OwnershipTest, ObjectsWithSeveralOwnersAreWrittenByEach) {
                     set_owner_reference(owner, secret);
                   });
                 },
-                options),
+                any_owner()),
             "");
   EXPECT_EQ(controller_name("site"), "ConfigMap/other");
   EXPECT_TRUE(has_owner_reference(maps_.get("site"), held(secrets_.get("site"))));
@@ -237,8 +241,6 @@ TEST_F(OwnershipTest, ObjectsWithSeveralOwnersAreWrittenByEach) {
 
 TEST_F(OwnershipTest, CreatedObjectsWithSeveralOwnersGetNoController) {
   put("site", "1");
-  WatchOptions options;
-  options.match_any_owner = true;
   EXPECT_EQ(reconciled(
                 "site",
                 [](const Request& request, Context& context) {
@@ -246,17 +248,14 @@ TEST_F(OwnershipTest, CreatedObjectsWithSeveralOwnersGetNoController) {
                   set_owner_reference(context.get<ConfigMap>(request), draft);
                   context.create(draft);
                 },
-                options),
+                any_owner()),
             "");
   EXPECT_EQ(controller_name("made"), "");
   EXPECT_TRUE(has_owner_reference(maps_.get("site"), held(secrets_.get("made"))));
 }
 
 TEST_F(OwnershipTest, AppliedObjectsWithSeveralOwnersKeepTheirController) {
-  put("site", "1");
-  secret_of(put("other", "1"), "site");
-  WatchOptions options;
-  options.match_any_owner = true;
+  put_site_with_foreign_secret();
   EXPECT_EQ(reconciled(
                 "site",
                 [](const Request& request, Context& context) {
@@ -264,7 +263,7 @@ TEST_F(OwnershipTest, AppliedObjectsWithSeveralOwnersKeepTheirController) {
                   fill(draft);
                   context.apply(draft);
                 },
-                options),
+                any_owner()),
             "");
   EXPECT_TRUE(filled("site"));
   EXPECT_EQ(controller_name("site"), "ConfigMap/other");

@@ -16,6 +16,7 @@
 #include "lookout/testing/fake_clock.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
+#include "tests/support/stopped.h"
 
 namespace lookout::controller {
 namespace {
@@ -246,10 +247,7 @@ TEST_F(PriorityQueueTest, RetriesWaitLongerUntilForget) {
 
 TEST_F(PriorityQueueTest, AStopAndAShutdownWakeWaiters) {
   PriorityQueue queue(options());
-  std::stop_source stop;
-  auto stopped = std::async(std::launch::async, [&] { return queue.get(stop.get_token()); });
-  stop.request_stop();
-  EXPECT_FALSE(test::get(stopped));
+  EXPECT_FALSE(test::stopped([&](const std::stop_token& stop) { return queue.get(stop); }));
   auto ended = std::async(std::launch::async, [&] { return queue.get(); });
   queue.shut_down();
   EXPECT_FALSE(test::get(ended));

@@ -15,10 +15,6 @@ namespace {
 
 class WebhookCertificateTest : public WebhookFixture {
  protected:
-  static void add_to(WebhookServer& server) {
-    server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
-  }
-
   static bool answers(const HttpsCaller& caller) {
     const HttpsAnswer answer =
         caller({.path = "/validate", .body = review("1", "CREATE", website(1))});
@@ -40,7 +36,7 @@ TEST_F(WebhookCertificateTest, AreRequiredAtTheStart) {
 
 TEST_F(WebhookCertificateTest, AreReplacedWhileRequestsRun) {
   WebhookServer server(loop_, options());
-  add_to(server);
+  allow_all(server);
   const Serving serving(server);
   const HttpsCaller before = caller(server);
   const HttpsCaller after(server.port(), other_authority_->certificate());
@@ -69,7 +65,7 @@ TEST_F(WebhookCertificateTest, AreReplacedWhileRequestsRun) {
 
 TEST_F(WebhookCertificateTest, AreReplacedByARename) {
   WebhookServer server(loop_, options());
-  add_to(server);
+  allow_all(server);
   const Serving serving(server);
   const test::KeyPair pair = other_authority_->issue_local();
   test::write_file(dir_ / "new.crt", pair.certificate);
@@ -82,7 +78,7 @@ TEST_F(WebhookCertificateTest, AreReplacedByARename) {
 
 TEST_F(WebhookCertificateTest, TheLastValidPairStaysUntilAnotherIsValid) {
   WebhookServer server(loop_, options());
-  add_to(server);
+  allow_all(server);
   const Serving serving(server);
   const auto errors = [&] { return metric(server, "certwatcher_read_certificate_errors_total"); };
   const test::KeyPair pair = other_authority_->issue_local();
@@ -109,7 +105,7 @@ TEST_F(WebhookCertificateTest, ClientsNeedOneIfConfigured) {
   WebhookOptions with_clients = options();
   with_clients.client_ca_name = "ca.crt";
   WebhookServer server(loop_, with_clients);
-  add_to(server);
+  allow_all(server);
   const Serving serving(server);
   EXPECT_FALSE(answers(caller(server)));
   const auto with = [&](const test::KeyPair& pair) {

@@ -1,9 +1,12 @@
 // Conversion between versions, by ConversionReviews over plain HTTP.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "tests/controller/webhook_testing.h"
 #include "tests/support/matchers.h"
@@ -14,27 +17,18 @@ namespace {
 
 using api::Object;
 
-struct JobV1 : api::TypedObject {
+constexpr std::array<std::string_view, 4> kVersions = {"v1", "v2", "v3", "v4"};
+
+template <std::size_t number>
+struct Job : api::TypedObject {
   using TypedObject::TypedObject;
-  static constexpr api::ResourceType kResource{"jobs.example.com", "v1", "ExternalJob",
-                                               "externaljobs", true};
+  static constexpr api::ResourceType kResource{"jobs.example.com", kVersions[number - 1],
+                                               "ExternalJob", "externaljobs", true};
 };
-struct JobV2 : api::TypedObject {
-  using TypedObject::TypedObject;
-  static constexpr api::ResourceType kResource{"jobs.example.com", "v2", "ExternalJob",
-                                               "externaljobs", true};
-};
-struct JobV4 : api::TypedObject {
-  using TypedObject::TypedObject;
-  static constexpr api::ResourceType kResource{"jobs.example.com", "v4", "ExternalJob",
-                                               "externaljobs", true};
-};
-/// The hub.
-struct JobV3 : api::TypedObject {
-  using TypedObject::TypedObject;
-  static constexpr api::ResourceType kResource{"jobs.example.com", "v3", "ExternalJob",
-                                               "externaljobs", true};
-};
+using JobV1 = Job<1>;
+using JobV2 = Job<2>;
+using JobV3 = Job<3>;  // the hub
+using JobV4 = Job<4>;
 
 std::string job(const std::string& version, const std::string& field, const std::string& value) {
   return fmt::format(
@@ -60,16 +54,9 @@ class ConversionTest : public WebhookFixture {
           if (at == "renamed") to["metadata"]["name"].set("other");
           to["spec"]["deferredAt"].set(at);
         },
-        [](const JobV3& from, api::ObjectDraft& to) {
-          to["spec"]["runAt"].set(from["spec"]["deferredAt"]);
-        });
-    server_.convert<JobV3, JobV2>(
-        [](const JobV2& from, api::ObjectDraft& to) {
-          to["spec"]["deferredAt"].set(from["spec"]["scheduleAt"]);
-        },
-        [](const JobV3& from, api::ObjectDraft& to) {
-          to["spec"]["scheduleAt"].set(from["spec"]["deferredAt"]);
-        });
+        moving("deferredAt", "runAt"));
+    server_.convert<JobV3, JobV2>(moving("scheduleAt", "deferredAt"),
+                                  moving("deferredAt", "scheduleAt"));
   }
 
   WebhookOptions plain() const {

@@ -81,14 +81,8 @@ TEST_F(ServedConversionTest, ObjectsAreServedInAllVersions) {
         if (color == "ultraviolet") throw Error("nobody sees this colour");
         to["spec"]["color"].set(color);
       },
-      [](const Lamp& from, api::ObjectDraft& to) {
-        to["spec"]["colour"].set(from["spec"]["color"]);
-      });
-  webhooks.convert<Lamp, LampV1beta1>(
-      [](const LampV1beta1& from, api::ObjectDraft& to) {
-        to["spec"]["color"].set(from["spec"]["hue"]);
-      },
-      [](const Lamp& from, api::ObjectDraft& to) { to["spec"]["hue"].set(from["spec"]["color"]); });
+      moving("color", "colour"));
+  webhooks.convert<Lamp, LampV1beta1>(moving("hue", "color"), moving("color", "hue"));
   define(webhooks.port());
   std::optional<Running> running(manager);
   const auto healthy = webhooks.started_checker();

@@ -30,6 +30,7 @@
 #include "tests/controller/webhook_testing.h"
 #include "tests/support/eventually.h"
 #include "tests/support/gate.h"
+#include "tests/support/hold_up.h"
 #include "tests/support/matchers.h"
 #include "tests/support/thrown.h"
 
@@ -269,7 +270,7 @@ TEST_F(WebhookTest, AValidatorIgnoresConnect) {
 
 TEST_F(WebhookTest, AnInvalidRequestIsAnHttpError) {
   WebhookServer server(loop_, options());
-  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  allow_all(server);
   const Serving serving(server);
   const HttpsCaller call = caller(server);
   const std::string good = review("1", "CREATE", website(1));
@@ -296,7 +297,7 @@ TEST_F(WebhookTest, AnInvalidRequestIsAnHttpError) {
 
 TEST_F(WebhookTest, HugeBodiesAreRejected) {
   WebhookServer server(loop_, options());
-  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  allow_all(server);
   const Serving serving(server);
   const HttpsCaller call = caller(server);
   constexpr std::size_t kLimit = 7u << 20;
@@ -380,7 +381,7 @@ TEST_F(WebhookTest, ServesUntilItsEndpointIsRemoved) {
   WebhookOptions slow = options();
   slow.drain_delay = 1s;
   WebhookServer server(loop_, slow);
-  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  allow_all(server);
   Serving serving(server);
   const HttpsCaller call = caller(server);
   const HttpsRequest request{.path = "/validate", .body = review("1", "CREATE", website(1))};
@@ -390,18 +391,16 @@ TEST_F(WebhookTest, ServesUntilItsEndpointIsRemoved) {
   if (call(request).status != 200) {
     EXPECT_GT(std::chrono::steady_clock::now() - began, 1s) << "it has stopped at once";
   }
-  serving.end();
+  serving.stop();
   EXPECT_GE(std::chrono::steady_clock::now() - began, 1s);
   EXPECT_EQ(call(request).status, 0);
 }
 
 TEST_F(WebhookTest, ARunningRequestIsAnsweredDuringTheShutdown) {
   WebhookServer server(loop_, options());
-  test::Gate entered;
-  test::Gate leave;
+  test::HoldUp hold;
   server.validate<Website>("/slow", [&](const Admission<Website>& request) {
-    entered.open();
-    EXPECT_TRUE(leave.wait());
+    hold.pass();
     EXPECT_FALSE(request.stop.stop_requested());
     return allowed();
   });
@@ -409,16 +408,16 @@ TEST_F(WebhookTest, ARunningRequestIsAnsweredDuringTheShutdown) {
   Serving serving(server);
   auto answer = std::async(std::launch::async,
                            [&] { return ask(server, "/slow", review("1", "CREATE", website(1))); });
-  EXPECT_TRUE(entered.wait());
+  EXPECT_TRUE(hold.reached());
   serving.request_stop();
   // New requests are rejected after a moment. Until the server has noticed its stop, it answers
   // them.
   EXPECT_TRUE(test::eventually(
       [&] { return ask(server, "/quick", review("2", "CREATE", website(1))).status == 0; }));
   EXPECT_FALSE(serving.ended());
-  leave.open();
+  hold.release();
   EXPECT_EQ(test::get(answer).status, 200);
-  serving.end();
+  serving.stop();
 }
 
 Awaitable<AdmissionResponse> until_stopped(const Admission<Website>& request) {
@@ -450,7 +449,7 @@ TEST_F(WebhookTest, ASlowRequestIsStopped) {
     return metric(server, "controller_runtime_webhook_requests_in_flight",
                   {{"webhook", "/coroutine"}}) == 1;
   }));
-  serving.end();
+  serving.stop();
   EXPECT_EQ(test::get(function).status, 200);
   EXPECT_EQ(test::get(coroutine).status, 200);
 }
@@ -523,7 +522,7 @@ TEST_F(WebhookTest, ReplacesItsCertificateAndStopsWhileAllThreadsAreBlocked) {
   const double before = reads();
   write(authority_->issue_local());
   EXPECT_TRUE(test::eventually([&] { return reads() > before; }));
-  serving.end();
+  serving.stop();
   EXPECT_EQ(test::get(first).status, 200);
   EXPECT_EQ(test::get(second).status, 200);
 }
@@ -565,23 +564,21 @@ TEST_F(WebhookTest, ASilentClientDoesNotDelayTheStop) {
   WebhookOptions patient = options();
   patient.finish_timeout = 1h;
   WebhookServer server(loop_, patient);
-  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  allow_all(server);
   Serving serving(server);
   boost::asio::io_context context;
   boost::asio::ip::tcp::socket silent(context);
   silent.connect({boost::asio::ip::make_address("127.0.0.1"), server.port()});
   // This connection is accepted after the silent one.
   EXPECT_EQ(ask(server, "/validate", review("1", "CREATE", website(1))).status, 200);
-  serving.end();
+  serving.stop();
 }
 
 TEST_F(WebhookTest, AsioCancellationEndsARunLikeAStop) {
   WebhookServer server(loop_, options());
-  test::Gate entered;
-  test::Gate leave;
+  test::HoldUp hold;
   server.validate<Website>("/validate", [&](const Admission<Website>&) {
-    entered.open();
-    EXPECT_TRUE(leave.wait());
+    hold.pass();
     return allowed();
   });
   boost::asio::cancellation_signal cancel;
@@ -591,17 +588,17 @@ TEST_F(WebhookTest, AsioCancellationEndsARunLikeAStop) {
       strand, server.async_run(std::stop_token()),
       boost::asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& error) {
         EXPECT_FALSE(error);
-        EXPECT_TRUE(leave.is_open());
+        EXPECT_TRUE(hold.is_released());
         ended.set_value();
       }));
   auto answer = std::async(std::launch::async, [&] {
     return ask(server, "/validate", review("1", "CREATE", website(1)));
   });
-  EXPECT_TRUE(entered.wait());
+  EXPECT_TRUE(hold.reached());
   boost::asio::post(strand, [&] { cancel.emit(boost::asio::cancellation_type::terminal); });
   // New requests are rejected; the running one is not aborted.
   EXPECT_TRUE(test::eventually([&] { return server.started_checker()().has_value(); }));
-  leave.open();
+  hold.release();
   EXPECT_EQ(test::get(answer).status, 200);
   test::wait_for(ended.get_future());
 }
@@ -624,7 +621,7 @@ TEST_F(WebhookTest, AFrozenClientDoesNotBlockOthers) {
   plain.plain_http = true;
   plain.finish_timeout = 50ms;
   WebhookServer server(loop_, plain);
-  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  allow_all(server);
   Serving serving(server);
   boost::asio::io_context context;
   std::vector<boost::asio::ip::tcp::socket> frozen;
@@ -641,7 +638,7 @@ TEST_F(WebhookTest, AFrozenClientDoesNotBlockOthers) {
   const HttpsCaller call(server.port(), {});
   EXPECT_EQ(call({.path = "/validate", .body = review("1", "CREATE", website(1))}).status, 200);
   const auto began = std::chrono::steady_clock::now();
-  serving.end();
+  serving.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - began, 20s);
 }
 
@@ -660,7 +657,7 @@ TEST_F(WebhookTest, ServesUntilLeaderRunnablesHaveEnded) {
   Manager manager(client, manager_options);
   WebhookServer server(manager, options());
   manager.add_ready_check("webhook", server.started_checker());
-  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  allow_all(server);
   test::Gate working;
   std::atomic<long> last{0};
   manager.add("work", [&](std::stop_token stop) {

@@ -6,9 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <future>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +16,8 @@
 #include "lookout/api/typed_object.h"
 #include "lookout/base/event_loop.h"
 #include "lookout/controller/webhook.h"
+#include "tests/controller/running.h"
 #include "tests/rest/certificates.h"
-#include "tests/support/bounded_wait.h"
 #include "tests/support/files.h"
 
 namespace lookout::controller {
@@ -123,32 +121,14 @@ inline std::string website(int replicas) {
       replicas);
 }
 
-/// A server on another thread.
-class Serving {
- public:
-  explicit Serving(WebhookServer& server)
-      : ended_(std::async(std::launch::async,
-                          [&server, stop = stop_.get_token()] { server.run(stop); })) {}
-  ~Serving() {
-    if (ended_.valid()) end();
-  }
-  Serving(const Serving&) = delete;
-  Serving& operator=(const Serving&) = delete;
+using Serving = RunningOf<WebhookServer>;
 
-  void request_stop() { stop_.request_stop(); }
-  bool ended() const {
-    return ended_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  }
-  /// Stops the server and waits for its end.
-  void end() {
-    stop_.request_stop();
-    test::get(std::exchange(ended_, {}));
-  }
-
- private:
-  std::stop_source stop_;
-  std::future<void> ended_;
-};
+/// A conversion that moves a member of the spec.
+inline auto moving(const char* from, const char* to) {
+  return [from, to](const auto& source, api::ObjectDraft& target) {
+    target["spec"][to].set(source["spec"][from]);
+  };
+}
 
 /// A certificate authority, and a folder with a certificate that it signed.
 class WebhookFixture : public testing::Test {
@@ -175,6 +155,11 @@ class WebhookFixture : public testing::Test {
     out.port = 0;
     out.cert_dir = dir_.path().string();
     return out;
+  }
+
+  /// Lets the server allow every request for a Website at "/validate".
+  static void allow_all(WebhookServer& server) {
+    server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
   }
 
   HttpsCaller caller(const WebhookServer& server) const {

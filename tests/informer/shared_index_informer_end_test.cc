@@ -16,6 +16,7 @@
 #include "tests/informer/informer_fixture.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/own_resources.h"
+#include "tests/support/stopped.h"
 
 namespace lookout::informer {
 namespace {
@@ -83,11 +84,8 @@ TEST_F(SharedIndexInformerEndTest, AStopTokenEndsWaiting) {
   source_->pause();
   auto& informer = make();
   informer.start();
-  std::stop_source stop;
-  auto synced =
-      std::async(std::launch::async, [&] { return informer.wait_for_sync(stop.get_token()); });
-  stop.request_stop();
-  EXPECT_FALSE(lookout::test::get(synced));
+  EXPECT_FALSE(lookout::test::stopped(
+      [&](const std::stop_token& stop) { return informer.wait_for_sync(stop); }));
 }
 
 TEST_F(SharedIndexInformerEndTest, ShutsDownInEveryState) {

@@ -20,6 +20,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
 #include "tests/support/matchers.h"
+#include "tests/support/stopped.h"
 
 namespace lookout::informer {
 namespace {
@@ -231,11 +232,8 @@ TEST_F(SharedInformerFactoryTest, NamesInformersThatHaveNotSynced) {
   EXPECT_THAT(factory.unsynced(), IsEmpty()) << "they have not been started";
   factory.start();
   EXPECT_THAT(factory.unsynced(), UnorderedElementsAre("nodes", "deployments.apps"));
-  std::stop_source stop;
-  auto waiting =
-      std::async(std::launch::async, [&] { return factory.wait_for_cache_sync(stop.get_token()); });
-  stop.request_stop();
-  EXPECT_FALSE(lookout::test::get(waiting));
+  EXPECT_FALSE(lookout::test::stopped(
+      [&](const std::stop_token& stop) { return factory.wait_for_cache_sync(stop); }));
 }
 
 TEST_F(SharedInformerFactoryTest, WaitForSyncReturnsTheStateOfEachInformer) {

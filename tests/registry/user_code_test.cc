@@ -15,12 +15,14 @@
 #include "tests/registry/cluster.h"
 #include "tests/support/eventually.h"
 #include "tests/support/gate.h"
+#include "tests/support/hold_up.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::registry::kratos {
 namespace {
 
 using namespace registry::test;
+using lookout::test::HoldUp;
 
 class UserCodeTest : public testing::Test {
  protected:
@@ -143,9 +145,7 @@ TEST_F(UserCodeTest, SixtyFourOfTenThousandCallbacksMayNeverReturn) {
 
 TEST_F(UserCodeTest, WithAllThreadsBlockedOnlyCallbacksWait) {
   create("0");
-  Options options;
-  options.handlers = {.threads = 1, .max_threads = 2};
-  Registry registry(cluster_.client(), options);
+  Registry registry(cluster_.client(), {.handlers = {.threads = 1, .max_threads = 2}});
   Gate hold;
   std::atomic<int> blocked{0};
   std::vector<Subscription> subscriptions;
@@ -167,8 +167,7 @@ TEST_F(UserCodeTest, WithAllThreadsBlockedOnlyCallbacksWait) {
 }
 
 TEST_F(UserCodeTest, ABlockedReportOfMalformedObjectsDoesNotDelayOthers) {
-  Gate entered;
-  Gate hold;
+  HoldUp hold;
   std::mutex mutex;
   std::map<std::string, int> reports;
   const auto count = [&] {
@@ -179,15 +178,14 @@ TEST_F(UserCodeTest, ABlockedReportOfMalformedObjectsDoesNotDelayOthers) {
   };
   Options options;
   options.on_malformed = [&](const Malformed& malformed) {
-    entered.open();
-    EXPECT_TRUE(hold.wait(kLong));
+    hold.pass();
     const std::lock_guard lock(mutex);
     ++reports[malformed.name];
   };
   Registry registry(cluster_.client(), options);
   auto watcher = registry.watch("web");
   create_malformed("bad");
-  ASSERT_TRUE(entered.wait());
+  ASSERT_TRUE(hold.reached());
   // The same informer continues, and further reports are kept.
   create_malformed("worse");
   cluster_.annotate("worse", "kratos-service-metadata", R"({"a":5})");
@@ -196,7 +194,7 @@ TEST_F(UserCodeTest, ABlockedReportOfMalformedObjectsDoesNotDelayOthers) {
   EXPECT_TRUE(next_that(watcher, [](const auto& set) { return set.size() == 1; }));
   EXPECT_TRUE(eventually([&] { return registry.stats().malformed == 4; }));
   EXPECT_EQ(count(), 0);
-  hold.open();
+  hold.release();
   EXPECT_TRUE(eventually([&] { return count() >= 2; }));
   EXPECT_THAT(reports, ElementsAre(testing::Pair("bad", 1), testing::Pair("worse", 1)))
       << "of one object the newest";
@@ -205,19 +203,15 @@ TEST_F(UserCodeTest, ABlockedReportOfMalformedObjectsDoesNotDelayOthers) {
 TEST_F(UserCodeTest, ABlockedReportOfARecordDoesNotDelayOtherRecords) {
   namespace dubbo = registry::dubbo;
   cluster_.create_pod("self", {});
-  Gate entered;
-  Gate hold;
+  HoldUp hold;
   dubbo::ClientOptions options;
   options.pod = {"default", "self"};
-  options.on_malformed = [&](const Malformed&) {
-    entered.open();
-    EXPECT_TRUE(hold.wait(kLong));
-  };
+  options.on_malformed = [&](const Malformed&) { hold.pass(); };
   dubbo::Client client(cluster_.client(), options);
   auto watcher = client.watch("key");
   cluster_.create_pod("bad", {.labels = {{"dubbo.io/label", "dubbo.io.provider"}},
                               .annotations = {{"dubbo.io/annotation", "%%%"}}});
-  ASSERT_TRUE(entered.wait());
+  ASSERT_TRUE(hold.reached());
   cluster_.create_pod(
       "good", {.labels = {{"dubbo.io/label", "dubbo.io.provider"}},
                .annotations = {{"dubbo.io/annotation", dubbo::encode_records({{"key", "1"}})}}});
@@ -225,7 +219,7 @@ TEST_F(UserCodeTest, ABlockedReportOfARecordDoesNotDelayOtherRecords) {
   ASSERT_TRUE(event) << to_string(event.outcome());
   EXPECT_EQ(event->value, "1");
   EXPECT_EQ(client.get("key"), "1");
-  hold.open();
+  hold.release();
   client.close();
 }
 
@@ -234,16 +228,14 @@ TEST_F(UserCodeTest, ABlockedReportOfARecordDoesNotDelayOtherRecords) {
 TEST_F(UserCodeTest, CloseWaitsForRunningCalls) {
   create("0");
   Registry registry(cluster_.client());
-  Gate entered;
-  Gate hold;
+  HoldUp hold;
   std::atomic<int> running{0};
   const auto subscription = registry.subscribe("web", [&](const InstanceSetPtr&) {
     ++running;
-    entered.open();
-    EXPECT_TRUE(hold.wait(kLong));
+    hold.pass();
     --running;
   });
-  ASSERT_TRUE(entered.wait());
+  ASSERT_TRUE(hold.reached());
   auto watcher = registry.watch("web");
   ASSERT_TRUE(watcher.next_for(kLong));
   std::atomic<int> closed{0};
@@ -258,7 +250,7 @@ TEST_F(UserCodeTest, CloseWaitsForRunningCalls) {
   // A reader returns at once.
   EXPECT_EQ(watcher.next_for(kLong).outcome(), NextOutcome::kClosed);
   EXPECT_EQ(closed, 0);
-  hold.open();
+  hold.release();
   closers.clear();
   EXPECT_EQ(closed, 2);
 }
@@ -266,18 +258,16 @@ TEST_F(UserCodeTest, CloseWaitsForRunningCalls) {
 TEST_F(UserCodeTest, AfterTheDestructorThereAreNoReports) {
   create_malformed("bad");
   create_malformed("worse");
-  Gate entered;
-  Gate hold;
+  HoldUp hold;
   std::atomic<int> reports{0};
   Options options;
   options.on_malformed = [&](const Malformed&) {
-    entered.open();
-    EXPECT_TRUE(hold.wait(kLong));
+    hold.pass();
     ++reports;
   };
   auto registry = std::make_unique<Registry>(cluster_.client(), options);
   auto watcher = registry->watch("web");
-  ASSERT_TRUE(entered.wait());
+  ASSERT_TRUE(hold.reached());
   std::atomic<bool> gone{false};
   std::jthread closer([&] {
     registry.reset();
@@ -287,7 +277,7 @@ TEST_F(UserCodeTest, AfterTheDestructorThereAreNoReports) {
   for (auto result = watcher.next_for(kLong); result; result = watcher.next_for(kLong)) {
   }
   EXPECT_FALSE(gone);
-  hold.open();
+  hold.release();
   closer.join();
   EXPECT_EQ(reports, 1);
 }
@@ -295,56 +285,44 @@ TEST_F(UserCodeTest, AfterTheDestructorThereAreNoReports) {
 TEST_F(UserCodeTest, ACallbackMayCloseWhileAnotherIsBlocked) {
   create("0");
   Registry registry(cluster_.client());
-  Gate entered;
-  Gate hold;
+  HoldUp hold;
   Gate closed;
-  const auto blocked = registry.subscribe("web", [&](const InstanceSetPtr&) {
-    entered.open();
-    EXPECT_TRUE(hold.wait(kLong));
-  });
-  ASSERT_TRUE(entered.wait());
+  const auto blocked = registry.subscribe("web", [&](const InstanceSetPtr&) { hold.pass(); });
+  ASSERT_TRUE(hold.reached());
   const auto closing = registry.subscribe("web", [&](const InstanceSetPtr&) {
     registry.close();
     closed.open();
   });
   EXPECT_TRUE(closed.wait()) << "calls must not wait for each other";
-  hold.open();
+  hold.release();
 }
 
 TEST_F(UserCodeTest, CancelWaitsForTheRunningCall) {
   create("0");
   Registry registry(cluster_.client());
-  Gate entered;
-  Gate hold;
+  HoldUp hold;
   std::atomic<bool> running{false};
   auto subscription = registry.subscribe("web", [&](const InstanceSetPtr&) {
     running = true;
-    entered.open();
-    EXPECT_TRUE(hold.wait(kLong));
+    hold.pass();
     running = false;
   });
-  ASSERT_TRUE(entered.wait());
+  ASSERT_TRUE(hold.reached());
   auto ran_after = lookout::test::start([&] {
     subscription.cancel();
     return running.load();
   });
   EXPECT_EQ(ran_after.wait_for(20ms), std::future_status::timeout);
-  hold.open();
+  hold.release();
   EXPECT_FALSE(ran_after.get());
 }
 
 TEST_F(UserCodeTest, ACancelledCallbackIsDestroyed) {
   create("0");
-  Options options;
-  options.handlers = {.threads = 1, .max_threads = 1};
-  Registry registry(cluster_.client(), options);
-  Gate entered;
-  Gate hold;
-  const auto blocked = registry.subscribe("web", [&](const InstanceSetPtr&) {
-    entered.open();
-    EXPECT_TRUE(hold.wait(kLong));
-  });
-  ASSERT_TRUE(entered.wait());
+  Registry registry(cluster_.client(), {.handlers = {.threads = 1, .max_threads = 1}});
+  HoldUp hold;
+  const auto blocked = registry.subscribe("web", [&](const InstanceSetPtr&) { hold.pass(); });
+  ASSERT_TRUE(hold.reached());
   auto captured = std::make_shared<int>(1);
   const std::weak_ptr<int> left = captured;
   auto other = registry.subscribe("web", [captured](const InstanceSetPtr&) { ++*captured; });
@@ -352,7 +330,7 @@ TEST_F(UserCodeTest, ACancelledCallbackIsDestroyed) {
   EXPECT_FALSE(left.expired());
   other.cancel();
   EXPECT_TRUE(left.expired()) << "its task still waits for a thread";
-  hold.open();
+  hold.release();
 }
 
 // ---------------------------------------------------------------------------------- the queue
@@ -362,8 +340,7 @@ TEST(CallQueueTest, KeepsTheNewestOfEachKeyUpToALimit) {
   const auto pool = std::make_shared<informer::HandlerPool>(cluster.client().shared_loop());
   const auto calls = std::make_shared<registry::detail::UserCalls>();
   const auto queue = std::make_shared<registry::detail::CallQueue>("test", pool, calls);
-  Gate entered;
-  Gate hold;
+  HoldUp hold;
   std::mutex mutex;
   std::vector<int> called;
   const auto note = [&](int number) {
@@ -372,16 +349,13 @@ TEST(CallQueueTest, KeepsTheNewestOfEachKeyUpToALimit) {
       called.push_back(number);
     };
   };
-  queue->post("first", [&] {
-    entered.open();
-    EXPECT_TRUE(hold.wait(kLong));
-  });
-  ASSERT_TRUE(entered.wait());
+  queue->post("first", [&] { hold.pass(); });
+  ASSERT_TRUE(hold.reached());
   constexpr int kMax = static_cast<int>(registry::detail::CallQueue::kMaxPending);
   for (int i = 0; i <= kMax; ++i) queue->post(std::to_string(i), note(i));
   queue->post("1", note(-1));
   queue->post("throws", [] { throw std::runtime_error("a report may throw"); });
-  hold.open();
+  hold.release();
   ASSERT_TRUE(eventually([&] {
     const std::lock_guard lock(mutex);
     return !called.empty() && called.back() == kMax;

@@ -685,32 +685,38 @@ TEST(ClientAnswersTest, AnotherProtocolIsAnErrorAtOnce) {
 
 // ------------------------------------------------------------------ Retries with other credentials
 
-HttpServer::Handler wants_token(std::string token, std::atomic<int>& requests) {
-  return [token = std::move(token), &requests](const HttpRequest& request) -> HttpResponse {
-    ++requests;
-    if (request.header("Authorization") == "Bearer " + token) return {.body = list_json({})};
-    return {.status = 401, .body = status_json(401, "Unauthorized", "Unauthorized")};
-  };
-}
+/// Accepts only this token, and counts the requests.
+struct TokenServer {
+  explicit TokenServer(std::string token)
+      : http(HttpServer::answering(
+            [this, token = std::move(token)](const HttpRequest& request) -> HttpResponse {
+              ++requests;
+              if (request.header("Authorization") == "Bearer " + token)
+                return {.body = list_json({})};
+              return {.status = 401, .body = status_json(401, "Unauthorized", "Unauthorized")};
+            })) {}
+
+  std::atomic<int> requests{0};
+  const HttpServer http;
+};
 
 TEST_P(EveryVerbAnswerTest, ATokenFileIsReadAgainAfterA401) {
-  std::atomic<int> requests{0};
-  HttpServer server(HttpServer::answering(wants_token("new", requests)));
+  TokenServer server("new");
   const TempDir dir;
   write_file(dir / "token", "old");
-  rest::Config config = config_for(server);
+  rest::Config config = config_for(server.http);
   config.token_file = (dir / "token").string();
   const Client client{config};
   EXPECT_THROW(client.get_raw("/version"), StatusError);
-  EXPECT_EQ(requests, 2) << "a file that says the same is no reason for a third attempt";
+  EXPECT_EQ(server.requests, 2) << "a file that says the same is no reason for a third attempt";
   write_file(dir / "token", "new\n");
   call(client);
-  EXPECT_LE(requests, 4);
+  EXPECT_LE(server.requests, 4);
 }
 
 /// A configuration with the plugin `dir`/plugin, which records its runs in `dir`/runs. It runs the
 /// shell's `script`, whose variables `token` may name ('$n').
-rest::Config config_with_plugin(const HttpServer& server, const TempDir& dir,
+rest::Config config_with_plugin(const TokenServer& server, const TempDir& dir,
                                 const std::string& script, const std::string& token) {
   const auto plugin = dir / "plugin";
   write_file(
@@ -720,7 +726,7 @@ rest::Config config_with_plugin(const HttpServer& server, const TempDir& dir,
           "\"status\":{\"token\":\"" +
           token + "\"}}'\n");
   EXPECT_EQ(chmod(plugin.c_str(), 0700), 0);
-  rest::Config out = config_for(server);
+  rest::Config out = config_for(server.http);
   out.exec.emplace();
   out.exec->command = plugin.string();
   return out;
@@ -729,22 +735,20 @@ rest::Config config_with_plugin(const HttpServer& server, const TempDir& dir,
 std::size_t runs_in(const TempDir& dir) { return lines(read_file(dir / "runs")).size(); }
 
 TEST(ClientAnswersTest, APluginIsRunAgainAfterA401) {
-  std::atomic<int> requests{0};
-  HttpServer server(HttpServer::answering(wants_token("token-2", requests)));
+  TokenServer server("token-2");
   const TempDir dir;
   const Client client{
       config_with_plugin(server, dir, "n=$(wc -l <" + (dir / "runs").string() + ")", "token-'$n'")};
   client.resource<Pod>("shop").list();
-  EXPECT_EQ(requests, 2);
+  EXPECT_EQ(server.requests, 2);
   client.resource<Pod>("shop").list();
-  EXPECT_EQ(requests, 3);
+  EXPECT_EQ(server.requests, 3);
   EXPECT_EQ(runs_in(dir), 2u);
 }
 
 // The plugin may wait for a user who logs in; the next call uses its result.
 TEST(ClientAnswersTest, APluginOutlivesTheCallThatStartedIt) {
-  std::atomic<int> requests{0};
-  HttpServer server(HttpServer::answering(wants_token("slow", requests)));
+  TokenServer server("slow");
   const TempDir dir;
   const auto go = dir / "go";
   ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
@@ -757,19 +761,18 @@ TEST(ClientAnswersTest, APluginOutlivesTheCallThatStartedIt) {
               HasSubstr("no answer of the credential plugin " + (dir / "plugin").string()));
   std::ofstream(go) << "go\n";
   client.resource<Pod>("shop").list();
-  EXPECT_EQ(requests, 1);
+  EXPECT_EQ(server.requests, 1);
   EXPECT_EQ(runs_in(dir), 1u);
 }
 
 TEST(ClientAnswersTest, A401ForAFixedTokenIsNotRetried) {
-  std::atomic<int> requests{0};
-  HttpServer server(HttpServer::answering(wants_token("other", requests)));
-  rest::Config config = config_for(server);
+  TokenServer server("other");
+  rest::Config config = config_for(server.http);
   config.bearer_token = "fixed";
   const auto error = thrown<StatusError>([&] { Client{config}.resource<Pod>("shop").list(); });
   ASSERT_TRUE(error);
   EXPECT_TRUE(api::is_unauthorized(*error));
-  EXPECT_EQ(requests, 1);
+  EXPECT_EQ(server.requests, 1);
 }
 
 }  // namespace

@@ -112,6 +112,13 @@ class CronJobControllerTest : public testing::Test {
     return out;
   }
   bool is_there(Time run) const { return static_cast<bool>(jobs_.find(name_of_run(run))); }
+  /// No Job starts before the spec gets this.
+  void expect_start_only_after(const std::string& spec) const {
+    ASSERT_TRUE(look_again());
+    EXPECT_TRUE(jobs().empty());
+    crons_.patch("backup", rest::PatchType::kMerge, R"({"spec":)" + spec + "}");
+    EXPECT_TRUE(eventually([&] { return is_there(hour_); }));
+  }
   /// Writes the status that the Job controller would write.
   void finish(Time run, const std::string& type) const {
     const auto start = api::format_time(run);
@@ -222,10 +229,7 @@ TEST_F(CronJobControllerTest, StartsNothingWhileSuspended) {
   crons_.create(draft);
   ASSERT_TRUE(
       eventually([&] { return condition("Available") == "False Suspended CronJob is suspended"; }));
-  ASSERT_TRUE(look_again());
-  EXPECT_TRUE(jobs().empty());
-  crons_.patch("backup", rest::PatchType::kMerge, R"({"spec":{"suspend":false}})");
-  EXPECT_TRUE(eventually([&] { return is_there(hour_); }));
+  expect_start_only_after(R"({"suspend":false})");
 }
 
 TEST_F(CronJobControllerTest, StartsNothingPastTheDeadline) {
@@ -233,10 +237,7 @@ TEST_F(CronJobControllerTest, StartsNothingPastTheDeadline) {
   draft.spec().set_starting_deadline_seconds(3);
   crons_.create(draft);
   ASSERT_TRUE(eventually([&] { return condition("Available").starts_with("True"); }));
-  ASSERT_TRUE(look_again());
-  EXPECT_TRUE(jobs().empty());
-  crons_.patch("backup", rest::PatchType::kMerge, R"({"spec":{"startingDeadlineSeconds":60}})");
-  EXPECT_TRUE(eventually([&] { return is_there(hour_); }));
+  expect_start_only_after(R"({"startingDeadlineSeconds":60})");
 }
 
 TEST_F(CronJobControllerTest, ReportsAnInvalidSchedule) {
@@ -249,10 +250,7 @@ TEST_F(CronJobControllerTest, ReportsAnInvalidSchedule) {
            "[every "
            "day]";
   }));
-  ASSERT_TRUE(look_again());
-  EXPECT_TRUE(jobs().empty());
-  crons_.patch("backup", rest::PatchType::kMerge, R"({"spec":{"schedule":"0 * * * *"}})");
-  EXPECT_TRUE(eventually([&] { return is_there(hour_); }));
+  expect_start_only_after(R"({"schedule":"0 * * * *"})");
 }
 
 TEST_F(CronJobControllerTest, ReportsTooManyMissedRuns) {

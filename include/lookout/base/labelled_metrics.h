@@ -126,25 +126,26 @@ extern template class MetricVec<Counter>;
 extern template class MetricVec<Gauge>;
 extern template class MetricVec<Observer>;
 
-class CounterVec : public MetricVec<Counter> {
+/// A vector of metrics that have no options.
+template <class Metric>
+class NumberVec : public MetricVec<Metric> {
  public:
-  CounterVec(std::string name, std::string help, std::vector<std::string> labels = {});
-  static std::shared_ptr<CounterVec> create(std::string name, std::string help,
-                                            std::vector<std::string> labels = {});
+  NumberVec(std::string name, std::string help, std::vector<std::string> labels = {})
+      : MetricVec<Metric>(std::move(name), std::move(help), std::move(labels)) {}
+  static std::shared_ptr<NumberVec> create(std::string name, std::string help,
+                                           std::vector<std::string> labels = {}) {
+    return std::make_shared<NumberVec>(std::move(name), std::move(help), std::move(labels));
+  }
 
  private:
-  std::shared_ptr<Counter> make_metric() const override { return std::make_shared<Counter>(); }
+  std::shared_ptr<Metric> make_metric() const override { return std::make_shared<Metric>(); }
 };
 
-class GaugeVec : public MetricVec<Gauge> {
- public:
-  GaugeVec(std::string name, std::string help, std::vector<std::string> labels = {});
-  static std::shared_ptr<GaugeVec> create(std::string name, std::string help,
-                                          std::vector<std::string> labels = {});
+using CounterVec = NumberVec<Counter>;
+using GaugeVec = NumberVec<Gauge>;
 
- private:
-  std::shared_ptr<Gauge> make_metric() const override { return std::make_shared<Gauge>(); }
-};
+extern template class NumberVec<Counter>;
+extern template class NumberVec<Gauge>;
 
 class HistogramVec : public MetricVec<Observer> {
  public:

@@ -30,6 +30,7 @@
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/testing/sim/explore.h"
 #include "testing/sim/world_impl.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::sim {
 namespace {
@@ -134,11 +135,7 @@ TEST(WorldTest, APartitionEndsCalls) {
   std::string why;
   world.start("writer", [&](Process& p) {
     std::this_thread::sleep_for(2s);
-    try {
-      write_map(p.client(), "late");
-    } catch (const std::exception& e) {
-      why = e.what();
-    }
+    why = test::refusal<std::exception>([&] { write_map(p.client(), "late"); });
     wait_for(p.stop());
   });
   world.sleep(1s);
@@ -309,11 +306,7 @@ TEST(WorldTest, AUserEditsBetweenTwoRequests) {
   std::string why;
   world.start("writer", [&](Process& p) {
     write_map(p.client(), "first");
-    try {
-      write_map(p.client(), "second");
-    } catch (const api::StatusError& e) {
-      why = e.what();
-    }
+    why = test::refusal<api::StatusError>([&] { write_map(p.client(), "second"); });
     wait_for(p.stop());
   });
   world.sleep(1s);
@@ -433,9 +426,18 @@ TEST(WorldTest, WritesAtRestAreAHotLoop) {
   }
 }
 
+/// Runs one process for half a minute: it writes, and then waits for its end.
+void run_writer(World& world, void (*write)(Process&)) {
+  world.start("writer", [write](Process& p) {
+    write(p);
+    wait_for(p.stop());
+  });
+  world.run(30s);
+}
+
 /// Writes two maps once; after a crash in between, it forgets the second one.
 void writes_two_once(World& world) {
-  world.start("writer", [](Process& p) {
+  run_writer(world, [](Process& p) {
     const auto maps = p.client().resource<ConfigMap>("default");
     bool there = false;
     for (int i = 0; i < 10; ++i) {
@@ -453,9 +455,7 @@ void writes_two_once(World& world) {
         std::this_thread::sleep_for(1s);
       }
     }
-    wait_for(p.stop());
   });
-  world.run(30s);
 }
 
 TEST(ExploreTest, FindsTheCrashBetweenTwoWrites) {
@@ -593,7 +593,7 @@ TEST(ExploreTest, TriesAFaultAtEachRequest) {
 
 /// Writes a map until a response arrives; forgets the other map after two failures.
 void gives_up_at_the_second_failure(World& world) {
-  world.start("writer", [](Process& p) {
+  run_writer(world, [](Process& p) {
     for (int failures = 0; failures < 2; ++failures) {
       try {
         write_map(p.client(), "map");
@@ -602,9 +602,7 @@ void gives_up_at_the_second_failure(World& world) {
         std::this_thread::sleep_for(1s);
       }
     }
-    wait_for(p.stop());
   });
-  world.run(30s);
 }
 
 TEST(ExploreTest, TriesTwoFaultsIfOneChangesNothing) {

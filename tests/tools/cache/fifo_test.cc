@@ -20,6 +20,7 @@
 #include "tests/support/bounded_wait.h"
 #include "tests/support/matchers.h"
 #include "tests/support/objects.h"
+#include "tests/support/stopped.h"
 #include "tests/tools/cache/changes.h"
 
 namespace lookout::cache {
@@ -134,11 +135,7 @@ TEST(FifoTest, ClosingEndsAllWaiting) {
 
 TEST(FifoTest, AStopEndsAWait) {
   Fifo fifo;
-  std::stop_source stop;
-  auto waiting =
-      std::async(std::launch::async, [&] { return fifo.pop(stop.get_token()).has_value(); });
-  stop.request_stop();
-  EXPECT_FALSE(lookout::test::get(waiting));
+  EXPECT_FALSE(lookout::test::stopped([&](const std::stop_token& stop) { return fifo.pop(stop); }));
 }
 
 TEST(FifoTest, KeepsTheOrderOfEachThread) {

@@ -176,6 +176,11 @@ class ReflectorTest : public testing::Test {
     fail_watch(api::StatusError::internal_error("oops"));
     EXPECT_TRUE(back_off());
   }
+  void expect_list_after_a_failed_watch(const std::string& resource_version, int limit) {
+    list_after_a_failed_watch();
+    EXPECT_EQ(last_list().resource_version, resource_version);
+    EXPECT_EQ(last_list().limit, limit);
+  }
   void expect_stop() {
     stop_.request_stop();
     settle();

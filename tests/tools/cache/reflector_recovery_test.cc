@@ -71,6 +71,11 @@ TEST_F(ReflectorTest, ListAndWatchShareTheBackoff) {
 /// earlier failures of other kinds do not lengthen the pauses.
 TEST_F(ReflectorTest, RefusedConnectionsAreRetriedAfterShortPauses) {
   options_.backoff.jitter = 0;
+  const auto expect_short_pause = [&] {
+    settle();
+    EXPECT_EQ(clock_->next_wake(), 800ms);
+    back_off();
+  };
   begin();
   bookmark("11");
   for (int restart = 0; restart < 4; ++restart) {
@@ -79,9 +84,7 @@ TEST_F(ReflectorTest, RefusedConnectionsAreRetriedAfterShortPauses) {
     settle();
     for (int i = 0; i < 10; ++i) {
       source_->watch_throws(transport_error(Kind::kRefused));
-      settle();
-      EXPECT_EQ(clock_->next_wake(), 800ms);
-      back_off();
+      expect_short_pause();
     }
     open_watch();
   }
@@ -93,9 +96,7 @@ TEST_F(ReflectorTest, RefusedConnectionsAreRetriedAfterShortPauses) {
   back_off();
   for (int i = 0; i < 10; ++i) {
     source_->list_throws(transport_error(Kind::kRefused));
-    settle();
-    EXPECT_EQ(clock_->next_wake(), 800ms);
-    back_off();
+    expect_short_pause();
   }
 }
 

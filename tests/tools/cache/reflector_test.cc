@@ -98,9 +98,7 @@ TEST_P(ReflectorUnavailableTest, ListsTheNewestStateIfItsVersionIsUnavailable) {
   EXPECT_EQ(last_watch().resource_version, "30");
 
   // Later lists are the usual ones.
-  list_after_a_failed_watch();
-  EXPECT_EQ(last_list().resource_version, "30");
-  EXPECT_EQ(last_list().limit, 0);
+  expect_list_after_a_failed_watch("30", 0);
 }
 
 TEST_P(ReflectorUnavailableTest, RetriesTheListOfTheNewestState) {
@@ -163,9 +161,7 @@ TEST_F(ReflectorTest, KeepsPagingIfTheWatchCachePages) {
   start(store_);
   list({{pod("a/x")}, "10", "page-2"});
   list({{pod("a/y")}, "10"});
-  list_after_a_failed_watch();
-  EXPECT_EQ(last_list().resource_version, "10");
-  EXPECT_EQ(last_list().limit, 500);
+  expect_list_after_a_failed_watch("10", 500);
 }
 
 TEST_F(ReflectorTest, DoesNotKeepPagingAfterAListFromEtcd) {
@@ -175,9 +171,7 @@ TEST_F(ReflectorTest, DoesNotKeepPagingAfterAListFromEtcd) {
   source_->list_throws(StatusError::expired("too old"));
   list({{pod("a/x")}, "20", "page-2"});
   list({{pod("a/y")}, "20"});
-  list_after_a_failed_watch();
-  EXPECT_EQ(last_list().resource_version, "20");
-  EXPECT_EQ(last_list().limit, 0);
+  expect_list_after_a_failed_watch("20", 0);
 }
 
 TEST_F(ReflectorTest, AnExpiredPageLeadsToAFullList) {
@@ -231,9 +225,7 @@ TEST_F(ReflectorTest, AlwaysPagesIfConfigured) {
   start(store_);
   EXPECT_EQ(last_list().limit, 7);
   list({{pod("a/x")}, "10"});
-  list_after_a_failed_watch();
-  EXPECT_EQ(last_list().resource_version, "10");
-  EXPECT_EQ(last_list().limit, 7);
+  expect_list_after_a_failed_watch("10", 7);
 }
 
 TEST_F(ReflectorTest, IgnoresListedObjectsOfOtherKinds) {

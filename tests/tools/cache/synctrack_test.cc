@@ -12,11 +12,13 @@
 #include "lookout/api/error.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/gate.h"
+#include "tests/support/hold_up.h"
 
 namespace lookout::cache {
 namespace {
 
 using test::Gate;
+using test::HoldUp;
 
 TEST(AsyncTrackerTest, IsSyncedWhenAllInitialItemsAreFinished) {
   AsyncTracker<std::string> tracker;
@@ -97,40 +99,36 @@ TEST(LazyTest, IsEvaluatedOnlyAfterANotification) {
 
 TEST(LazyTest, ConcurrentReadersShareAnEvaluation) {
   std::atomic<int> evaluated{0};
-  Gate begun;
-  Gate go_on;
+  HoldUp hold;
   Lazy<int> lazy([&] {
-    begun.open();
-    EXPECT_TRUE(go_on.wait());
+    hold.pass();
     return ++evaluated;
   });
   std::vector<std::future<int>> asking;
   for (int i = 0; i < 4; ++i)
     asking.push_back(std::async(std::launch::async, [&] { return lazy.get(); }));
-  EXPECT_TRUE(begun.wait());
-  go_on.open();
+  EXPECT_TRUE(hold.reached());
+  hold.release();
   for (auto& result : asking) EXPECT_EQ(lookout::test::get(result), 1);
 }
 
 TEST(LazyTest, ANotificationDuringTheEvaluationIsNotLost) {
   std::atomic<int> reality{1};
-  Gate begun;
-  Gate go_on;
+  HoldUp hold;
   std::atomic<bool> slow{true};
   Lazy<int> lazy([&] {
     const int seen = reality;
     if (slow.exchange(false)) {
-      begun.open();
-      EXPECT_TRUE(go_on.wait());
+      hold.pass();
     }
     return seen;
   });
   auto early = std::async(std::launch::async, [&] { return lazy.get(); });
-  EXPECT_TRUE(begun.wait());
+  EXPECT_TRUE(hold.reached());
   reality = 2;
   lazy.notify();
   EXPECT_EQ(lazy.get(), 2) << "it does not wait for what is out of date";
-  go_on.open();
+  hold.release();
   EXPECT_EQ(lookout::test::get(early), 1);
   EXPECT_EQ(lazy.get(), 2);
 }
@@ -194,18 +192,16 @@ TEST(LazyTest, NoLockIsHeldDuringTheEvaluation) {
 
 TEST(LazyTest, AfterAFailureAWaitingReaderTriesAgain) {
   std::atomic<int> evaluated{0};
-  Gate begun;
-  Gate go_on;
+  HoldUp hold;
   Lazy<int> lazy([&] {
     if (++evaluated > 1) return 7;
-    begun.open();
-    EXPECT_TRUE(go_on.wait());
+    hold.pass();
     throw std::runtime_error("not now");
   });
   auto first = std::async(std::launch::async, [&] { return lazy.get(); });
-  EXPECT_TRUE(begun.wait());
+  EXPECT_TRUE(hold.reached());
   auto second = std::async(std::launch::async, [&] { return lazy.get(); });
-  go_on.open();
+  hold.release();
   EXPECT_THROW(test::get(first), std::runtime_error);
   EXPECT_EQ(test::get(second), 7);
   EXPECT_EQ(evaluated, 2);

@@ -169,6 +169,16 @@ class EventBroadcasterTest : public testing::Test {
   std::shared_ptr<EventRecorder> recorder_;
 };
 
+/// The fields that the events of both APIs have.
+template <class Made>
+void expect_common_fields(const Made& made) {
+  EXPECT_EQ(made.ns(), "baz");
+  EXPECT_THAT(std::string(made.name()), StartsWith("foo."));
+  EXPECT_EQ(made.annotations()["a/b"].as_string(), "c");
+  EXPECT_EQ(made.related().name(), "second");
+  EXPECT_EQ(made.reason(), "Started");
+}
+
 /// Events of core/v1.
 using CoreEventsTest = EventBroadcasterTest;
 
@@ -180,18 +190,14 @@ TEST_F(CoreEventsTest, AnEventIsCreatedWithAllFields) {
   event.type = EventType::kWarning;
   recorder()->record(event);
   const k8s::core::v1::Event made(call(1).event);
-  EXPECT_EQ(made.ns(), "baz");
-  EXPECT_THAT(std::string(made.name()), StartsWith("foo."));
-  EXPECT_EQ(made.annotations()["a/b"].as_string(), "c");
+  expect_common_fields(made);
   EXPECT_EQ(made.involved_object().kind(), "Pod");
   EXPECT_EQ(made.involved_object().api_version(), "v1");
   EXPECT_EQ(made.involved_object().namespace_(), "baz");
   EXPECT_EQ(made.involved_object().name(), "foo");
   EXPECT_EQ(made.involved_object().uid(), "bar");
   EXPECT_EQ(made.involved_object().field_path(), "spec.containers[2]");
-  EXPECT_EQ(made.related().name(), "second");
   EXPECT_EQ(made.type(), "Warning");
-  EXPECT_EQ(made.reason(), "Started");
   EXPECT_EQ(made.message(), "some verbose message: 1");
   EXPECT_EQ(made.source().component(), "eventTest");
   EXPECT_EQ(made.reporting_component(), "eventTest");
@@ -574,6 +580,14 @@ TEST_F(CoreEventsTest, RejectsInvalidOptions) {
 class SeriesEventsTest : public EventBroadcasterTest {
  protected:
   SeriesEventsTest() { options_.api = EventsApi::kEvents; }
+
+  /// Records an event twice: it is created, and then becomes a series.
+  void begin_series() {
+    recorder()->record(make_event());
+    call(1);
+    recorder()->record(make_event());
+    call(2);
+  }
 };
 
 TEST_F(SeriesEventsTest, AnEventIsCreatedWithAllFields) {
@@ -585,14 +599,10 @@ TEST_F(SeriesEventsTest, AnEventIsCreatedWithAllFields) {
   recorder()->record(event);
   const k8s::events::v1::Event made(call(1).event);
   EXPECT_EQ(made.api_version(), "events.k8s.io/v1");
-  EXPECT_EQ(made.ns(), "baz");
-  EXPECT_THAT(std::string(made.name()), StartsWith("foo."));
-  EXPECT_EQ(made.annotations()["a/b"].as_string(), "c");
+  expect_common_fields(made);
   EXPECT_EQ(made.regarding().name(), "foo");
   EXPECT_EQ(made.regarding().field_path(), ".spec.containers[1]");
-  EXPECT_EQ(made.related().name(), "second");
   EXPECT_EQ(made.type(), "Normal");
-  EXPECT_EQ(made.reason(), "Started");
   EXPECT_EQ(made.action(), "started");
   EXPECT_EQ(made.note(), "some verbose message: 1");
   EXPECT_EQ(made.reporting_controller(), "eventTest");
@@ -627,10 +637,7 @@ TEST_F(SeriesEventsTest, TheActionDefaultsToTheReason) {
 }
 
 TEST_F(SeriesEventsTest, AnEndedSeriesIsWrittenOnceMore) {
-  recorder()->record(make_event());
-  call(1);
-  recorder()->record(make_event());
-  call(2);
+  begin_series();
   for (int i = 0; i < 5; ++i) recorder()->record(make_event());
   ASSERT_TRUE(eventually([&] { return metric("event_recorder_queue_length") == 0; }));
   ASSERT_TRUE(eventually([&] {
@@ -703,10 +710,7 @@ TEST_F(SeriesEventsTest, EvictedObservationsAreCounted) {
 }
 
 TEST_F(SeriesEventsTest, AShutdownWritesTheLastCount) {
-  recorder()->record(make_event());
-  call(1);
-  recorder()->record(make_event());
-  call(2);
+  begin_series();
   for (int i = 0; i < 8; ++i) recorder()->record(make_event());
   EXPECT_TRUE(broadcaster().shutdown(1h));
   EXPECT_THAT(call(3).patch, HasSubstr("\"count\":10"));

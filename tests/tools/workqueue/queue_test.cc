@@ -12,6 +12,7 @@
 #include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 #include "tests/support/matchers.h"
+#include "tests/support/stopped.h"
 
 namespace lookout::workqueue {
 namespace {
@@ -335,11 +336,8 @@ TEST(QueueTest, AShutdownOrAStopEndsADrain) {
   Queue<std::string> queue;
   queue.add("a");
   ASSERT_TRUE(queue.get());
-  std::stop_source stop;
-  auto stopped =
-      std::async(std::launch::async, [&] { return queue.shut_down_with_drain(stop.get_token()); });
-  stop.request_stop();
-  EXPECT_FALSE(lookout::test::get(stopped));
+  EXPECT_FALSE(lookout::test::stopped(
+      [&](const std::stop_token& stop) { return queue.shut_down_with_drain(stop); }));
   std::atomic<bool> begun{false};
   auto drained = std::async(std::launch::async, [&] {
     begun = true;

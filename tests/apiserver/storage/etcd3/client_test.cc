@@ -29,6 +29,7 @@ using test::GrpcServer;
 
 constexpr int kUnauthenticated = EtcdError::kUnauthenticated;
 constexpr const char* kRangePath = "/etcdserverpb.KV/Range";
+constexpr const char* kAuthenticatePath = "/etcdserverpb.Auth/Authenticate";
 
 std::string gone() { return "http://127.0.0.1:" + std::to_string(test::free_port()); }
 
@@ -350,7 +351,7 @@ TEST(EtcdClientTest, NeedsNoTokenUntilEtcdAuthenticates) {
   std::atomic<bool> authenticates{false};
   std::atomic<int> questions{0};
   GrpcServer server([&](GrpcCall& call) {
-    if (call.path() == "/etcdserverpb.Auth/Authenticate") {
+    if (call.path() == kAuthenticatePath) {
       ++questions;
       if (authenticates) return static_cast<void>(call.send(test::Proto().bytes(2, "t").text()));
       call.end(EtcdError::kFailedPrecondition, "etcdserver: authentication is not enabled");
@@ -376,20 +377,27 @@ TEST(EtcdClientTest, AUserWithoutAPasswordDoesNotAuthenticate) {
   EXPECT_EQ(EtcdClient(options_of_user({server.url()}, "ann", "")).range("/a").revision, 7u);
 }
 
+/// Issues the tokens "t1", "t2" and so on; accepts only `valid`.
+void answer_with_tokens(GrpcCall& call, std::atomic<int>& tokens, const std::string& valid) {
+  if (call.path() == kAuthenticatePath) {
+    call.send(test::Proto().bytes(2, "t" + std::to_string(++tokens)).text());
+  } else if (call.header("token") != valid) {
+    call.end(kUnauthenticated, "etcdserver: invalid auth token");
+  } else {
+    call.send(test::answer(7).text());
+  }
+}
+
 TEST(EtcdClientTest, SendsATokenAndRenewsIt) {
   std::atomic<int> tokens{0};
   GrpcServer server([&](GrpcCall& call) {
-    if (call.path() == "/etcdserverpb.Auth/Authenticate") {
+    if (call.path() == kAuthenticatePath) {
       const std::string message = call.message().value_or("");
       EXPECT_EQ(test::bytes_of(message, 1), "ann");
       EXPECT_EQ(test::bytes_of(message, 2), "se\"cret");
-      call.send(test::Proto().bytes(2, "t" + std::to_string(++tokens)).text());
-      // The first token becomes invalid, as after a restart.
-    } else if (call.header("token") != "t2") {
-      call.end(kUnauthenticated, "etcdserver: invalid auth token");
-    } else {
-      call.send(test::answer(7).text());
     }
+    // The first token becomes invalid, as after a restart.
+    answer_with_tokens(call, tokens, "t2");
   });
   EtcdClient client(options_of_user({server.url()}, "ann", "se\"cret"));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.range("/a").revision, 7u);
@@ -399,15 +407,7 @@ TEST(EtcdClientTest, SendsATokenAndRenewsIt) {
 // The members of a cluster do not learn a new token at the same time.
 TEST(EtcdClientTest, ATokenMayBeRejectedSeveralTimes) {
   std::atomic<int> tokens{0};
-  GrpcServer server([&](GrpcCall& call) {
-    if (call.path() == "/etcdserverpb.Auth/Authenticate") {
-      call.send(test::Proto().bytes(2, "t" + std::to_string(++tokens)).text());
-    } else if (call.header("token") != "t3") {
-      call.end(kUnauthenticated, "etcdserver: invalid auth token");
-    } else {
-      call.send(test::answer(7).text());
-    }
-  });
+  GrpcServer server([&](GrpcCall& call) { answer_with_tokens(call, tokens, "t3"); });
   EtcdClient client(options_of_user({server.url()}, "ann", "secret"));
   EXPECT_EQ(client.put("/a", "x"), 7u);
   EXPECT_EQ(tokens, 3);
@@ -417,7 +417,7 @@ TEST(EtcdClientTest, ARequestThatUsersAndRolesOvertakeIsRepeated) {
   for (const std::string user : {"", "ann"}) {
     std::atomic<int> requests{0};
     GrpcServer server([&](GrpcCall& call) {
-      if (call.path() == "/etcdserverpb.Auth/Authenticate")
+      if (call.path() == kAuthenticatePath)
         return static_cast<void>(call.send(test::Proto().bytes(2, "t").text()));
       if (++requests % 3 != 0)
         return call.end(EtcdError::kInvalidArgument, "etcdserver: revision of auth store is old");
@@ -432,17 +432,17 @@ TEST(EtcdClientTest, ARequestThatUsersAndRolesOvertakeIsRepeated) {
 
 TEST(EtcdClientTest, AWriteWithoutATokenIsSentToAnotherMember) {
   const auto breaks = [](GrpcCall& call) {
-    EXPECT_EQ(call.path(), "/etcdserverpb.Auth/Authenticate");
+    EXPECT_EQ(call.path(), kAuthenticatePath);
     call.reset(Http2Error::kInternal);
   };
   const auto refuses_tokens = [](GrpcCall& call) {
-    EXPECT_EQ(call.path(), "/etcdserverpb.Auth/Authenticate");
+    EXPECT_EQ(call.path(), kAuthenticatePath);
     call.end(EtcdError::kUnavailable, "etcdserver: request timed out");
   };
   GrpcServer breaking(breaks);
   GrpcServer leaderless(refuses_tokens);
   GrpcServer server([](GrpcCall& call) {
-    const bool asks = call.path() == "/etcdserverpb.Auth/Authenticate";
+    const bool asks = call.path() == kAuthenticatePath;
     call.send(asks ? test::Proto().bytes(2, "t").text() : test::answer(7).text());
   });
   EtcdClient client(
@@ -456,7 +456,7 @@ TEST(EtcdClientTest, ConcurrentRequestsShareATokenRequest) {
   std::atomic<bool> answers_tokens{false};
   std::atomic<bool> accepts{false};
   GrpcServer server([&](GrpcCall& call) {
-    if (call.path() != "/etcdserverpb.Auth/Authenticate")
+    if (call.path() != kAuthenticatePath)
       return static_cast<void>(call.send(test::answer(7).text()));
     ++tokens;
     EXPECT_TRUE(test::eventually([&] { return answers_tokens.load(); }));
