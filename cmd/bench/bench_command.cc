@@ -149,7 +149,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   events->add_option("--rate", flags->load.rate, "Changes per second; 0: as fast as possible")
       ->check(up_to(kMostEvents))
       ->capture_default_str();
-  add("informers", "A thousand informers", bench::informers_job, "--informers 1000")
+  add("informers", "Many informers", bench::informers_job, "--informers 1000")
       ->add_option("--informers", flags->job.informers, "The number of informers")
       ->check(positive(kMostInformers))
       ->capture_default_str();
@@ -158,7 +158,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   soak->add_option("--rate", flags->load.rate, "Changes per second; 0: none")
       ->check(up_to(kMostEvents))
       ->capture_default_str();
-  add_duration(*soak, "--for", flags->job.duration, "How long: 1h");
+  add_duration(*soak, "--for", flags->job.duration, "The duration: 1h");
   add("store", "The store alone", bench::store_job, "--objects 1000000", false)
       ->add_option("--objects", flags->job.objects, "The number of objects in the store")
       ->check(CLI::Range(bench::kFewestStored, kMostObjects))
@@ -205,7 +205,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
   add_duration(*controller, "--for", flags->controller.load_time,
-               "How long objects are changed: 5s");
+               "The duration of the changes: 5s");
 
   bench::add_fleet(*group, action);
 
