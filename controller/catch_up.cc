@@ -125,8 +125,8 @@ Awaitable<void> catch_up(std::shared_ptr<const CacheCore> cache,
   if (late.empty()) {
     log::info("manager: caches caught up in {:.3f} s", took);
   } else {
-    log::warn("manager: after {:.3f} s, these caches do not show yet what was written before: {}",
-              took, fmt::join(late, ", "));
+    log::warn("manager: after {:.3f} s, these caches do not show all earlier writes yet: {}", took,
+              fmt::join(late, ", "));
   }
 }
 

@@ -56,7 +56,7 @@ namespace {
 using Kind = TransportError::Kind;
 
 /// CallOptions::may_send has returned false.
-constexpr const char* kNotSent = ": not sent: its sender is no longer allowed to";
+constexpr const char* kNotSent = ": not sent: the sender may no longer send requests";
 
 curl_blob blob_of(const std::string& text) {
   return {const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};

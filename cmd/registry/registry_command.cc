@@ -73,7 +73,7 @@ void refuse(const CLI::App& command, const Flags& flags, const std::string& styl
 void refuse_for_keys(const CLI::App& command) {
   for (const char* option : {"--selector", "--include-unready"}) {
     if (command.count(option) > 0) {
-      throw CLI::ValidationError(option, "keys are looked up on all pods that take part");
+      throw CLI::ValidationError(option, "keys are looked up on all participating pods");
     }
   }
 }
@@ -94,7 +94,7 @@ void add_service(CLI::App& command, Flags& flags) {
 void refuse_for_a_key(const CLI::App& command) {
   for (const char* option : {"--service-version", "--metadata", "--endpoint"}) {
     if (command.count(option) > 0)
-      throw CLI::ValidationError(option, "a key says this itself; give the interface as NAME");
+      throw CLI::ValidationError(option, "a key already contains this; give the interface as NAME");
   }
 }
 
