@@ -459,7 +459,7 @@ class CurlTransfers {
     return out;
   }
 
-  /// Of a URL without a query: "", or "/prefix".
+  /// The path of a URL without a query: "", or "/prefix".
   static std::string path_of(const std::string& url) {
     const std::size_t scheme = url.find("://");
     const std::size_t slash = url.find('/', scheme == std::string::npos ? 0 : scheme + 3);

@@ -105,7 +105,7 @@ constexpr std::uint64_t kPreviousOfDelete = 3;
 constexpr std::uint64_t kTokenField = 2;
 constexpr std::uint64_t kVersionField = 2;
 constexpr std::uint64_t kMemberField = 2;
-// Of a member.
+// In a member:
 constexpr std::uint64_t kClientUrls = 4;
 constexpr std::uint64_t kIsLearner = 5;
 

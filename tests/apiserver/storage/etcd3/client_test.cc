@@ -716,7 +716,7 @@ TEST(EtcdClientTest, ABackendFollowsTheListOfMembers) {
   EXPECT_TRUE(test::eventually([&] {
     thread.run(backend.current_revision());
     return first.ranges() > before;
-  })) << "again and again";
+  })) << "repeatedly";
 }
 
 TEST(EtcdClientTest, RejectsInvalidOptions) {
