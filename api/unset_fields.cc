@@ -95,7 +95,7 @@ bool is_unset(const JsonValue& value, const WireSlot& slot) {
   }
 }
 
-/// (The unions hold schemas, or something that is no message.)
+/// (The unions hold schemas, or something that is not a message.)
 bool holds_messages(WireKind kind) {
   return kind == WireKind::kMessage || kind == WireKind::kSchemaOrArray ||
          kind == WireKind::kSchemaOrBool || kind == WireKind::kSchemaOrStrings;

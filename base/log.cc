@@ -42,7 +42,7 @@ void write(Level level, fmt::string_view format, fmt::format_args arguments) {
       logger->log(spdlog::level::err, std::string_view(e.what()));
     }
   } catch (...) {  // NOLINT(bugprone-empty-catch)
-    // A sink threw. The line is lost, but what it reports on goes on.
+    // A sink threw. The line is lost, but the program continues.
   }
 }
 

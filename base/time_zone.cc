@@ -96,7 +96,7 @@ class RuleReader {
     if (!rest_.empty() && rest_.front() != ',') summer.offset = -read_time();
     summer.begin = read_change();
     summer.end = read_change();
-    if (!rest_.empty()) fail("its rule has more than it needs");
+    if (!rest_.empty()) fail("its rule is followed by other text");
     out.summer = summer;
     return out;
   }
@@ -280,7 +280,7 @@ TimeZone TimeZone::parse(std::string_view tzif) {
   if (has_second_part) {
     bytes.take(header.characters + header.leap_seconds * (time_bytes + 4) + header.standard_flags +
                header.utc_flags);
-    if (bytes.take(1) != "\n") fail("its rule is not where it belongs");
+    if (bytes.take(1) != "\n") fail("its rule does not follow its data");
     const std::string_view footer = bytes.rest().substr(0, bytes.rest().find('\n'));
     if (!footer.empty()) data->rule = RuleReader(footer).read();
   }

@@ -144,7 +144,7 @@ void convert(YamlNode& node, std::string_view tag) {
     node.text.clear();
   } else if (tag == "binary") {
     auto bytes = decode_base64(node.text);
-    if (!bytes) throw YamlError(node.line, "a value is no !!binary: it is not base64");
+    if (!bytes) throw YamlError(node.line, "a !!binary value is not base64");
     node.text = repair_utf8(*std::move(bytes));
   }
 }
@@ -566,7 +566,7 @@ void check_rest(YAML::Parser& parser, Builder& builder, std::string_view text) {
     if (is_document || is_behind_end || rest.begin.column < *builder.block_column()) return;
     throw YamlError(line_of(rest.begin), "this does not belong to the document before it");
   }
-  throw YamlError(builder.root()->line, "there is a '%' directive behind the document");
+  throw YamlError(builder.root()->line, "there is a '%' directive after the document");
 }
 
 void write_string(JsonWriter& out, std::string_view text) {

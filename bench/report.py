@@ -93,7 +93,7 @@ def main(directory):
         runs.setdefault(run["row"], {}).setdefault(run["column"], []).append(run["result"])
 
     out = {"machine": machine(), "rows": {}}
-    say("# What bench/compare.sh has measured\n")
+    say("# Results of bench/compare.sh\n")
     say(f"{out['machine']}; load average at the end {os.getloadavg()[0]:.1f}.")
     say(f"Compared with: {', '.join(peers(runs))}.")
     say("Each figure: median (spread: half of the range, in % of it).\n")

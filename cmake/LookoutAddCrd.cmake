@@ -4,18 +4,18 @@
 #
 #     lookout_add_crd(controller crontabs.yaml NAMESPACE acme)     #include "crontabs.h": acme::v1::CronTab
 #
-# The header is made when TARGET is built, and again whenever a file or the generator changes. It is called like the first
-# file, or HEADER, which may have folders in it. Without NAMESPACE, the first part of each group is the namespace. Whoever
-# links TARGET, if it is a library, may include the header, too.
+# The header is generated when TARGET is built, and again whenever a file or the generator changes. It is named after the first
+# file; HEADER sets another name, which may contain folders. Without NAMESPACE, the namespace is the first part of each group. If
+# TARGET is a library, targets that link it may include the header, too.
 #
-# Cross-compiling: set LOOKOUT_CRD_GENERATOR to a lookout-crd-gen that runs here.
+# For cross-compiling, set LOOKOUT_CRD_GENERATOR to a lookout-crd-gen that runs on the build machine.
 function(lookout_add_crd target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAMESPACE;HEADER" "")
   if(NOT TARGET ${target})
     message(FATAL_ERROR "lookout_add_crd: there is no target ${target}; add it first")
   endif()
   if(NOT arg_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "lookout_add_crd(${target}): which CRDs? Give at least one YAML file")
+    message(FATAL_ERROR "lookout_add_crd(${target}): no CRD is given; name at least one YAML file")
   endif()
   if(arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "lookout_add_crd(${target}): ${arg_KEYWORDS_MISSING_VALUES} needs a value")

@@ -1,6 +1,6 @@
-# Which libraries a component of the package has, and what they ask for. docs/dependencies.md says it in words.
+# The components of the package: their libraries and dependencies. docs/dependencies.md has a table of them.
 
-# Raised when the ABI changes.
+# Increased when the ABI changes.
 set(LOOKOUT_SOVERSION 1)
 
 set(LOOKOUT_COMPONENTS core controller registry registry_curl registry_beast registry_grpc apiserver testing)
@@ -8,13 +8,13 @@ set(LOOKOUT_COMPONENTS core controller registry registry_curl registry_beast reg
 set(LOOKOUT_core_LIBRARIES base api rest tools lister informer)
 set(LOOKOUT_controller_LIBRARIES controller)
 set(LOOKOUT_registry_LIBRARIES registry)
-# Headers alone.
+# Only headers.
 set(LOOKOUT_registry_curl_LIBRARIES "")
 set(LOOKOUT_registry_beast_LIBRARIES "")
 set(LOOKOUT_registry_grpc_LIBRARIES "")
 set(LOOKOUT_apiserver_LIBRARIES apiserver)
 set(LOOKOUT_testing_LIBRARIES testing sim)
-# Static even where the others are shared.
+# Static even if the others are shared.
 set(LOOKOUT_STATIC_LIBRARIES sim)
 
 set(LOOKOUT_core_COMPONENTS "")
@@ -26,13 +26,13 @@ endforeach()
 set(LOOKOUT_apiserver_COMPONENTS core)
 set(LOOKOUT_testing_COMPONENTS core controller apiserver)
 
-# What a program that links static libraries needs besides; shared ones have found it already.
+# The additional packages for programs that link static libraries. Shared libraries are linked with them already.
 set(LOOKOUT_core_PACKAGES fmt spdlog CURL OpenSSL yaml-cpp)
 set(LOOKOUT_controller_PACKAGES "")
 set(LOOKOUT_registry_PACKAGES "")
 set(LOOKOUT_apiserver_PACKAGES prometheus-cpp ZLIB)
 set(LOOKOUT_testing_PACKAGES "")
-# Of the libraries that are always static, and of headers.
+# The same for libraries that are always static, and for components that consist of headers.
 set(LOOKOUT_testing_STATIC_PACKAGES fmt OpenSSL spdlog)
 set(LOOKOUT_registry_curl_STATIC_PACKAGES CURL)
 set(LOOKOUT_registry_grpc_STATIC_PACKAGES Protobuf gRPC)
@@ -57,8 +57,8 @@ function(lookout_component_of library out)
   message(FATAL_ERROR "lookout_${library} belongs to no component; see cmake/LookoutComponents.cmake")
 endfunction()
 
-# lookout_install_library(LIBRARY): for `cmake --install`. A library that was not built is left out, and find_package()
-# then says that its component is not there.
+# lookout_install_library(LIBRARY): adds the library to `cmake --install`. A library that was not built is not installed;
+# find_package() then reports that its component is missing.
 function(lookout_install_library library)
   if(LOOKOUT_INSTALL)
     lookout_component_of(${library} component)
@@ -68,8 +68,8 @@ function(lookout_install_library library)
   endif()
 endfunction()
 
-# lookout_add_headers(COMPONENT LIBS...): lookout::COMPONENT, a component without a library of its own, for those who link
-# LIBS.
+# lookout_add_headers(COMPONENT LIBS...): adds lookout::COMPONENT, a component without its own library. Targets that link it also
+# link LIBS.
 function(lookout_add_headers component)
   add_library(lookout_${component} INTERFACE)
   add_library(lookout::${component} ALIAS lookout_${component})
@@ -86,7 +86,7 @@ function(lookout_install_program target)
   endif()
 endfunction()
 
-# lookout_add_umbrella(COMPONENT): lookout::COMPONENT, which links all libraries of a component that has several.
+# lookout_add_umbrella(COMPONENT): adds lookout::COMPONENT, which links all libraries of the component.
 function(lookout_add_umbrella component)
   set(libraries "")
   foreach(library IN LISTS LOOKOUT_${component}_LIBRARIES)

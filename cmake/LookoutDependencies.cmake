@@ -1,4 +1,4 @@
-# What Lookout is built from; docs/dependencies.md says why each.
+# Lookout's dependencies; docs/dependencies.md has the reasons.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -16,13 +16,13 @@ if(LOOKOUT_BUILD_APISERVER)
   # Debian's RE2 has no CMake package.
   find_library(LOOKOUT_RE2_LIBRARY re2 REQUIRED)
   find_path(LOOKOUT_RE2_INCLUDE_DIR re2/re2.h REQUIRED)
-  # Nor has its nghttp2.
+  # Nor does its nghttp2.
   find_library(LOOKOUT_NGHTTP2_LIBRARY nghttp2 REQUIRED)
   find_path(LOOKOUT_NGHTTP2_INCLUDE_DIR nghttp2/nghttp2.h REQUIRED)
   mark_as_advanced(LOOKOUT_RE2_LIBRARY LOOKOUT_RE2_INCLUDE_DIR LOOKOUT_NGHTTP2_LIBRARY LOOKOUT_NGHTTP2_INCLUDE_DIR)
 endif()
 
-# Debian's RapidJSON is headers without a CMake target of its own.
+# Debian's RapidJSON consists of headers without a CMake target.
 find_path(LOOKOUT_RAPIDJSON_INCLUDE_DIR rapidjson/reader.h REQUIRED)
 mark_as_advanced(LOOKOUT_RAPIDJSON_INCLUDE_DIR)
 add_library(lookout_rapidjson INTERFACE)
@@ -34,7 +34,7 @@ if(LOOKOUT_BUILD_CMD AND LOOKOUT_XDS)
   find_package(Protobuf QUIET)
   find_package(gRPC CONFIG QUIET)
   if(NOT TARGET gRPC::grpc++ OR NOT TARGET gRPC::grpc_cpp_plugin OR NOT TARGET protobuf::protoc)
-    message(STATUS "No gRPC: `lookout registry xds` is left out")
+    message(STATUS "gRPC was not found: `lookout registry xds` is not built")
     set(LOOKOUT_XDS OFF)
   endif()
 else()

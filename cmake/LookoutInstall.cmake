@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS lookout_rapidjson EXPORT lookout-core)
-# Without an API server there is none to include, either.
+# Without the API server, its headers are not installed either.
 set(no_headers)
 if(NOT LOOKOUT_BUILD_APISERVER)
   set(no_headers PATTERN apiserver EXCLUDE)
@@ -53,13 +53,13 @@ install(FILES ${PROJECT_BINARY_DIR}/lookout-config.cmake ${PROJECT_BINARY_DIR}/l
   DESTINATION ${package} COMPONENT development)
 install(FILES cmake/LookoutAddCrd.cmake DESTINATION ${package} COMPONENT development)
 
-# --- pkg-config: lookout-COMPONENT.pc each, and lookout.pc for what lookout::lookout has; only where the libraries were built
+# --- pkg-config: lookout-COMPONENT.pc for each component, and lookout.pc for lookout::lookout, if the libraries were built
 
 file(RELATIVE_PATH LOOKOUT_PC_TO_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 function(lookout_pkg_config name description libraries requires)
   set(LOOKOUT_PC_NAME ${name})
   set(LOOKOUT_PC_DESCRIPTION ${description})
-  # Who uses others comes before them.
+  # The linker needs libraries before those that they use.
   set(LOOKOUT_PC_LIBS)
   foreach(library IN LISTS libraries)
     if(TARGET lookout_${library})

@@ -1,6 +1,6 @@
 # cpack -G DEB: liblookout1 (shared libraries), liblookout-dev (headers, CMake package, pkg-config), lookout (the program) and,
-# if gRPC is there, lookout-xds (what `lookout registry xds` starts).
-# The libraries must be shared for that; see packaging/README.md.
+# if gRPC is installed, lookout-xds (the program that `lookout registry xds` starts).
+# This requires shared libraries; see packaging/README.md.
 
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()
@@ -9,7 +9,7 @@ endif()
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME lookout)
 set(CPACK_PACKAGE_VENDOR "Lookout")
-# The maintainer is named as for Debian's own tools.
+# The maintainer comes from the same variables as with Debian's own tools.
 if(DEFINED ENV{DEBEMAIL})
   set(CPACK_PACKAGE_CONTACT "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
 else()
@@ -25,13 +25,13 @@ if(TARGET lookout-xds)
   list(APPEND CPACK_COMPONENTS_ALL xds)
 endif()
 set(CPACK_STRIP_FILES ON)
-# Nothing is built for it that is not there: cpack packs what cmake --install would install.
+# cpack builds nothing: it packs the files that cmake --install would install.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# Dependencies between these packages are named below; the tool must only find the libraries.
+# Dependencies between these packages are set below; dpkg-shlibdeps only needs to find the libraries.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})
 foreach(library IN LISTS LOOKOUT_core_LIBRARIES LOOKOUT_controller_LIBRARIES LOOKOUT_registry_LIBRARIES LOOKOUT_apiserver_LIBRARIES LOOKOUT_testing_LIBRARIES)
   if(TARGET lookout_${library})

@@ -181,8 +181,8 @@ void add_cascade(CLI::App& command, rest::PropagationPolicy& cascade) {
   command
       .add_option_function<std::string>(
           "--cascade", [&cascade](const std::string& text) { cascade = kPolicies.at(text); },
-          "The objects that it owns: background deletes them afterwards, foreground before it,\n"
-          "orphan keeps them")
+          "Objects that the deleted object owns: background deletes them afterwards, foreground\n"
+          "before it, orphan keeps them")
       ->check(CLI::IsMember({"background", "foreground", "orphan"}))
       ->type_name("POLICY")
       ->default_str("background");

@@ -31,12 +31,12 @@ void add_generate(CLI::App& app, Action& action) {
   command
       ->add_option(
           "--namespace", flags->cpp_namespace,
-          "C++ namespace; default: the first part of the group, with an underscore if it is "
-          "taken: time_")
+          "The C++ namespace; default: the first part of the group, with an underscore if another "
+          "library uses that name: time_")
       ->type_name("NS");
   command->footer(
       "Writes one header: objects, views, drafts, lists and the values of enumerations, in one\n"
-      "namespace for each version. The types are used like lookout's own.\n\n"
+      "namespace for each version. Use the types like Lookout's own.\n\n"
       "Examples:\n"
       "  lookout generate crontabs.yaml -o crontabs.h --namespace acme   # acme::v1::CronTab\n"
       "  kubectl get crd certificates.cert-manager.io -o yaml | lookout generate -");

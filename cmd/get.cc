@@ -193,14 +193,11 @@ void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action) {
   command->add_flag("--show-managed-fields", flags->shows_managed_fields,
                     "Show managedFields in json, yaml and jsonpath");
   command->footer(
-      "Several resources are separated by commas; all and other categories of the server stand "
-      "for\n"
-      "theirs. A template has paths, \"\\n\" and range ... end in braces, as in kubectl. If one "
-      "object "
-      "is\n"
-      "not found, the others are still shown, and the exit status is 1. --sort-by sorts numbers "
-      "and\n"
-      "quantities by their amount, and objects without the value first.\n\n"
+      "Separate several resources with commas. A category of the server, such as all, selects all\n"
+      "of its resources. Templates are those of kubectl: paths, \"\\n\" and range ... end in "
+      "braces.\n"
+      "If an object is not found, the others are still shown, and the exit status is 1. --sort-by\n"
+      "sorts numbers and quantities by their amount, and objects without the value first.\n\n"
       "Examples:\n"
       "  lookout get pods -A -o wide\n"
       "  lookout get pods,services -n shop\n"

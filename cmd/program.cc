@@ -183,10 +183,11 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
       ->capture_default_str();
   app.footer(
-      "Without --server, --kubeconfig, --context and $KUBECONFIG, commands talk to the cluster of "
-      "the\n"
-      "pod that they run in, or else to http://127.0.0.1:8001; ~/.kube/config is not read. With\n"
-      "--context alone, it is.\n\n"
+      "Without --server, --kubeconfig, --context and $KUBECONFIG, commands use the cluster of the "
+      "pod\n"
+      "that they run in, or else http://127.0.0.1:8001. They read ~/.kube/config only for "
+      "--context\n"
+      "without a kubeconfig.\n\n"
       "Examples:\n"
       "  lookout demo                      # a live view of a simulated cluster\n"
       "  lookout serve                     # an API server at http://127.0.0.1:8001\n"

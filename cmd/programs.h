@@ -23,7 +23,7 @@ inline constexpr const char* kBuildAll =
 inline constexpr ProgramCommand kBench{"bench", "lookout-bench", "Measure speed and size",
                                        kBuildAll};
 inline constexpr ProgramCommand kRegistry{"registry", "lookout-registry",
-                                          "Announce services, find them and show them", kBuildAll};
+                                          "Announce, find and show services", kBuildAll};
 inline constexpr ProgramCommand kXds{
     "registry xds", "lookout-xds", "Serve all services to gRPC clients and Envoy (xDS)",
     "install libgrpc++-dev, libprotobuf-dev and protobuf-compiler-grpc, and build Lookout again "

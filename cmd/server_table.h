@@ -62,7 +62,7 @@ class ServerTable {
   /// The shown column with the names of objects.
   std::size_t name_column_ = 0;
   std::vector<Row> rows_;
-  /// Of each row, if they are sorted.
+  /// One for each row, if rows are sorted.
   std::vector<SortKey> keys_;
   /// For a server without tables; created when needed.
   std::optional<Columns> columns_;

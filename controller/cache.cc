@@ -78,7 +78,7 @@ namespace detail {
 
 namespace {
 
-/// Sets what `to` leaves open.
+/// Sets the options that `to` does not set.
 void inherit(NamespaceOptions& to, const auto& from, bool projection = true) {
   const auto unset = [](auto& member, const auto& value) {
     if (!member) member = value;
@@ -114,7 +114,7 @@ bool watches_all_of(const CachedKind& kind, const std::vector<std::string>& name
                      [&](const std::string& ns) { return kind.part_for(ns) != nullptr; });
 }
 
-/// True if what the options set is how the kind is cached.
+/// True if the set options are those with which the kind is cached.
 bool agrees(const CachedKind& kind, const KindOptions& options) {
   const auto same = [](const auto& given, const auto& has) { return !given || given == has; };
   for (const auto& [ns, single] : options.by_namespace) {

@@ -100,7 +100,7 @@ Awaitable<void> catch_up(std::shared_ptr<const CacheCore> cache,
           co_await compare(cache->client(), kind, part, missing, call);
           compared = true;
         } catch (const std::exception& e) {
-          // A role that does not allow lists stays as it is, and the work would wait in vain.
+          // The role does not allow lists, so further attempts would fail, too.
           compared = api::is_forbidden(e);
           if (!stop.stop_requested())
             log::warn("manager: cannot compare the cache of {}{} with the server, {}: {}",
@@ -125,8 +125,8 @@ Awaitable<void> catch_up(std::shared_ptr<const CacheCore> cache,
   if (late.empty()) {
     log::info("manager: caches caught up in {:.3f} s", took);
   } else {
-    log::warn("manager: after {:.3f} s, these caches do not show yet what was written before: {}",
-              took, fmt::join(late, ", "));
+    log::warn("manager: after {:.3f} s, these caches do not show all earlier writes yet: {}", took,
+              fmt::join(late, ", "));
   }
 }
 

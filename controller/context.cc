@@ -312,7 +312,7 @@ Awaitable<api::Object> Context::async_write_draft(api::Resource resource, api::O
 
 namespace {
 
-/// Not only when the object is deleted: it would then keep its finalizer for ever.
+/// Checked before the finalizer is added. Otherwise a deleted object would keep it forever.
 template <class Function>
 void require_clean_up(std::string_view finalizer, const Function& clean_up) {
   if (!clean_up)

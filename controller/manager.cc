@@ -159,9 +159,9 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
         const std::lock_guard guard(mutex_);
         for (const auto& each : controllers_) {
           if (each->name() == spec.options.name) {
-            throw InvalidArgument(fmt::format(
-                "there is a controller of the name {} already: name one of them with named()",
-                each->name()));
+            throw InvalidArgument(
+                fmt::format("a controller named {} already exists: name one of them with named()",
+                            each->name()));
           }
         }
         if (stages_->stopping())
@@ -206,7 +206,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
         throw InvalidArgument("the manager is stopping: no cluster can be added");
       for (const auto& each : clusters_) {
         if (each->name() == name)
-          throw InvalidArgument(fmt::format("there is a cluster of the name {} already", name));
+          throw InvalidArgument(fmt::format("a cluster named {} already exists", name));
       }
       if (!core->adopt(*cache_.core()))
         throw InvalidArgument(fmt::format("cluster {}: it has a manager already", name));

@@ -36,8 +36,8 @@ void check(const api::Object& owner, const api::ObjectDraft& owned) {
   }
   if (owner.kind() == "PartialObjectMetadata" && group_of(owner.api_version()) == "meta.k8s.io") {
     throw InvalidArgument(
-        fmt::format("owner {}: it says nothing of its type, which an owner reference needs: give "
-                    "it the apiVersion and kind of the object",
+        fmt::format("owner {}: its metadata has no type, which an owner reference needs: set the "
+                    "apiVersion and kind of the object",
                     described(owner)));
   }
   if (owner.ns().empty()) return;

@@ -28,7 +28,7 @@ void log_to_standard_error(const std::string& name, const std::string& level) {
 }
 
 void end_at_once() {
-  log::error("exiting immediately, without waiting for what still runs");
+  log::error("exiting immediately, without waiting for running work");
   spdlog::default_logger()->flush();
   std::_Exit(kFailed);
 }

@@ -58,7 +58,7 @@ class Stages : public std::enable_shared_from_this<Stages> {
   void request_stop();
   /// Requests the stop of a stage and waits until its runnables have ended, even if they are late.
   Awaitable<void> stop(Stage stage);
-  /// Runs a part of the stop on its own thread and waits for it, even if it is late. `name`: what it ends.
+  /// Runs a part of the stop on its own thread and waits for it, even if it is late. `name` says what it ends.
   Awaitable<void> run_part(std::string name, std::function<void()> part);
   /// The end of the stop's time; Clock::TimePoint() before begin_stop().
   Clock::TimePoint deadline() const;

@@ -240,7 +240,7 @@ class WebhookServer::Impl : public metrics::Source {
   }
 
   Awaitable<void> run(std::stop_token stop) {
-    if (begun_.exchange(true)) throw InvalidArgument("a webhook server runs once");
+    if (begun_.exchange(true)) throw InvalidArgument("a webhook server can run only once");
     server_->start();
     started_ = true;
     log::info("webhook server: serves on port {}", port());
@@ -330,7 +330,7 @@ class WebhookServer::Impl : public metrics::Source {
   void put(const std::shared_ptr<Target>& target) {
     const std::lock_guard lock(mutex_);
     if (!targets_.try_emplace(target->path, target).second)
-      throw InvalidArgument(fmt::format("there is a webhook at {} already", target->path));
+      throw InvalidArgument(fmt::format("a webhook is already registered at {}", target->path));
   }
 
   std::shared_ptr<Target> find(const std::string& path) const {

@@ -67,7 +67,7 @@ void Conversions::add(Spoke spoke) {
   }
   if (!versions.spokes.try_emplace(version.version, std::move(spoke)).second) {
     throw InvalidArgument(
-        fmt::format("the conversion of {} is there already", version.gvk().to_string()));
+        fmt::format("a conversion of {} is already registered", version.gvk().to_string()));
   }
 }
 

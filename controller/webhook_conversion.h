@@ -20,7 +20,7 @@ class Conversions {
   void add(Spoke spoke);
 
   /// Answers a ConversionReview of v1. Calls the program's functions. Throws
-  /// api::StatusError (400) if `body` is none.
+  /// api::StatusError (400) if `body` is not a review.
   std::string answer(std::string_view body);
 
   /// Conversions that threw something other than a lookout::Error.

@@ -261,7 +261,7 @@ std::string encode_admission_review(const std::string& uid, const AdmissionRespo
     out["warnings"].append().set(repaired(warning));
   for (const auto& [key, value] : response.audit_annotations)
     out["auditAnnotations"][repaired(key)].set(repaired(value));
-  // A status is taken as it is.
+  // The status is used unchanged.
   return repaired(review.build().to_json());
 }
 

@@ -18,9 +18,9 @@ void look_at(const Pod& pod) {
   for (const auto& container : pod.spec().containers())
     fmt::print("  {}: {}\n", container.name(), container.image());
   if (const auto grace = pod.spec().termination_grace_period_seconds())
-    fmt::print("  has {} s to end\n", *grace);
-  fmt::print("  is of the tier {}\n", pod.labels()["tier"].as_string("?"));
-  fmt::print("  or so: {}\n", pod.at(".spec.containers[0].image").as_string());
+    fmt::print("  grace period: {} s\n", *grace);
+  fmt::print("  tier: {}\n", pod.labels()["tier"].as_string("?"));
+  fmt::print("  first image: {}\n", pod.at(".spec.containers[0].image").as_string());
 }
 
 void create_pods(const rest::Client& client) {
@@ -64,11 +64,11 @@ int main() try {
 
   for (const Pod& p : by_node.get("node-1")) fmt::print("on node-1: {}\n", p.name());
   for (const auto& node : by_node.values()) fmt::print("{}: {} pods\n", node, by_node.count(node));
-  fmt::print("{} of the app web\n", by_app.count("web"));
+  fmt::print("{} pods with app=web\n", by_app.count("web"));
 
   const cache::Snapshot now = pods.untyped_informer().store().snapshot();
   for (const Pod& p : by_node.get(now, "node-1")) {
-    if (!now.contains(p.key())) fmt::print("this cannot be\n");
+    if (!now.contains(p.key())) fmt::print("never printed\n");
   }
 
   client.resource<Pod>("default").remove("web-1");

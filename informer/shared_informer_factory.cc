@@ -103,8 +103,7 @@ class SharedInformerFactory::Impl {
   }
 
   void start() const {
-    // On the event loop a start may call what the program gave; and one that comes after a shutdown
-    // does nothing.
+    // On the event loop, a start may call functions of the program. After a shutdown it does nothing.
     for (const auto& informer : informers()) informer->start();
   }
 

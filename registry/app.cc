@@ -128,7 +128,7 @@ App::~App() = default;
 void App::serve_until_stop(const std::function<void(std::stop_token)>& serve) {
   {
     const std::lock_guard lock(core_->mutex);
-    if (std::exchange(core_->ran, true)) throw InvalidArgument("an App runs once");
+    if (std::exchange(core_->ran, true)) throw InvalidArgument("an App can run only once");
     core_->registration =
         std::make_shared<Registration>(*core_->registrar, core_->registration_options());
   }

@@ -228,8 +228,8 @@ class BestOf : public Chooser {
   }
 
  private:
-  /// The best of all wanted candidates. Of equals, the first from `first` on; if not all candidates are
-  /// wanted, a random one, because that would often be the successor of the others.
+  /// The best of all wanted candidates. Among equals, the first from `first` on; but a random one if not
+  /// all candidates are wanted, because the first would often be the one after the unwanted ones.
   const Candidate* best_from(std::uint64_t first, const Want& want) const {
     const Candidate* best = nullptr;
     std::uint64_t equals = 0;

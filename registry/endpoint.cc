@@ -85,7 +85,7 @@ const char* Endpoint::parse() {
 
   const std::size_t colon = text.find("://");
   if (colon == std::string_view::npos) return "it has no scheme";
-  if (!is_scheme(text.substr(0, colon))) return "its scheme is none";
+  if (!is_scheme(text.substr(0, colon))) return "its scheme is invalid";
 
   const std::size_t begin = colon + 3;
   const std::size_t end = std::min(text.find_first_of("/?#", begin), text.size());
@@ -105,11 +105,11 @@ const char* Endpoint::parse() {
     const std::size_t at = authority.find(':');
     host = authority.substr(0, at);
     port = at == std::string_view::npos ? std::string_view() : authority.substr(at);
-    if (!is_host(host)) return host.empty() ? "it has no host" : "its host is none";
+    if (!is_host(host)) return host.empty() ? "it has no host" : "its host is invalid";
   }
   std::uint32_t number = 0;
   if (!port.empty()) {
-    if (port.front() != ':') return "its host is none";
+    if (port.front() != ':') return "its host is invalid";
     port.remove_prefix(1);
     if (port.empty() || port.size() > 5 || !std::ranges::all_of(port, is_digit)) {
       return "its port is not a number from 1 to 65535";

@@ -171,10 +171,11 @@ void InformerGroup::wait_for_sync(const WaitOptions& wait, Synced what) const {
       wait_for(look.get_token());
     }
   }
-  throw NotSynced(fmt::format(
-      "the registry has no data yet: {} did not come {}", fmt::join(state_->missing_names(), ", "),
-      wait.stop.stop_requested() ? "before the stop"
-                                 : fmt::format("within {} ms", timeout.count())));
+  throw NotSynced(fmt::format("the registry has no data yet: {} did not arrive {}",
+                              fmt::join(state_->missing_names(), ", "),
+                              wait.stop.stop_requested()
+                                  ? "before the stop"
+                                  : fmt::format("within {} ms", timeout.count())));
 }
 
 std::vector<InformerPtr> InformerGroup::close() {

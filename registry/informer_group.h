@@ -42,7 +42,7 @@ struct InformerGroupEvents {
   std::function<void()> synced;
 };
 
-/// What Options::on_error does by default: logs a warning, or a repetition at debug level.
+/// The default of Options::on_error: logs a warning, or a repetition at debug level.
 void log_failure(const api::Resource& resource, const WatchFailure& failure, bool repeated);
 
 /// One informer per namespace. The first start() creates and starts them.

@@ -139,7 +139,8 @@ std::optional<std::string> contents(const std::string& path) {
   } const close{file};
   struct stat about {};
   if (::fstat(file, &about) != 0) throw Error(std::strerror(errno));
-  if (!S_ISREG(about.st_mode) || about.st_size > kMaxSize) throw Error("no file of sets");
+  if (!S_ISREG(about.st_mode) || about.st_size > kMaxSize)
+    throw Error("it is not a regular file, or it is too large");
   std::string out(static_cast<std::size_t>(about.st_size), '\0');
   std::size_t read = 0;
   while (read < out.size()) {
@@ -158,13 +159,13 @@ InstanceSetPtr decode(const std::string& text, const std::string& path,
   rapidjson::Document document;
   // (Iterative, as the file may have any content.)
   document.Parse<rapidjson::kParseIterativeFlag>(text.data(), text.size());
-  if (document.HasParseError() || !document.IsObject()) throw Error("it is no JSON object");
+  if (document.HasParseError() || !document.IsObject()) throw Error("it is not a JSON object");
   const auto format = document.FindMember("format");
   if (format == document.MemberEnd() || !format->value.IsInt() ||
       format->value.GetInt() != kFormat) {
     throw Error(fmt::format("its format is not {}", kFormat));
   }
-  if (text_of(document, "service") != service) throw Error("it is of another service");
+  if (text_of(document, "service") != service) throw Error("it belongs to another service");
   const auto written = document.FindMember("written");
   const auto instances = document.FindMember("instances");
   if (written == document.MemberEnd() || !written->value.IsInt64() ||
@@ -172,7 +173,7 @@ InstanceSetPtr decode(const std::string& text, const std::string& path,
     throw Error("a part of it is missing");
   }
   if (written->value.GetInt64() < 0 || written->value.GetInt64() > kLastMs) {
-    throw Error("its time of writing is none");
+    throw Error("its time of writing is invalid");
   }
   std::vector<InstancePtr> out;
   for (const auto& value : instances->value.GetArray()) {

@@ -47,7 +47,7 @@ class StringMapHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, 
  private:
   std::string not_a_string() const {
     return inside_ ? fmt::format("the value of {:?} is not a string", key_)
-                   : "it is no JSON object";
+                   : "it is not a JSON object";
   }
   bool refuse(std::string reason) {
     reason_ = std::move(reason);

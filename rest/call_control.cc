@@ -16,7 +16,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-/// Longer time limits are no limits (and would overflow the time).
+/// A longer time limit is as good as none (and would overflow the time).
 constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
 
 }  // namespace

@@ -53,10 +53,10 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   void remove(CURL* easy);
   /// Resumes a transfer whose write callback has paused it.
   void resume(CURL* easy);
-  /// Lets libcurl read its sockets again in a moment, readable or not. To be called when something
-  /// has come over a connection that transfers share (HTTP/2): libcurl 7.88 stops in the middle of
-  /// what it has read if the buffer of one of them is full, and may go on only when more comes over
-  /// that socket. The end of an answer could wait for ever.
+  /// Lets libcurl read its sockets again in a moment, readable or not. Call it when data has arrived
+  /// over a connection that transfers share (HTTP/2): if the buffer of one of them is full, libcurl
+  /// 7.88 stops in the middle of the data that it has read, and may continue only when more data
+  /// arrives on that socket. Otherwise the end of a response could wait forever.
   void look_for_held_input();
   /// libcurl has opened a socket. Once connected, it stays registered, also while idle, until
   /// closed().

@@ -56,7 +56,7 @@ namespace {
 using Kind = TransportError::Kind;
 
 /// CallOptions::may_send has returned false.
-constexpr const char* kNotSent = ": not sent: its sender is no longer allowed to";
+constexpr const char* kNotSent = ": not sent: the sender may no longer send requests";
 
 curl_blob blob_of(const std::string& text) {
   return {const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};
@@ -459,7 +459,7 @@ class CurlTransfers {
     return out;
   }
 
-  /// Of a URL without a query: "", or "/prefix".
+  /// The path of a URL without a query: "", or "/prefix".
   static std::string path_of(const std::string& url) {
     const std::size_t scheme = url.find("://");
     const std::size_t slash = url.find('/', scheme == std::string::npos ? 0 : scheme + 3);

@@ -16,18 +16,19 @@
 #   unit     GCC; unit tests
 #   install  cmake --install and the Debian packages; separate projects that use each component of both through CMake and
 #            pkg-config; the project of `lookout new` with its tests; a project that includes Lookout as a subproject
-#   tidy     clang-tidy on every source file, until 40 minutes after the start; the tests of the last 20 commits are compiled.
-#            Each file is read on its own: what compiles only beside others is found
+#   tidy     clang-tidy on every source file, until 40 minutes after the start; the tests that changed in the last 20 commits are
+#            only compiled. Each file is compiled on its own, which detects files that compile only in unity builds
 #
-# The default is all stages, in this order; at every other commit tsan comes before bench, and asan and fuzz behind install. They
-# end within an hour, so a slow machine runs the unit tests only under the first sanitizer and leaves out, with a message, what
-# would not be done in time. The builds for the sanitizers and tidy start in the background with the lowest priority once plain has
-# built, because tests wait more than they compute, but not if that took 30 minutes: they would not be done in time. A build for a
-# sanitizer that is not done after 47 minutes ends, and the programs that it has built are tested; no test starts after 53.
+# The default is all stages, in this order; at every other commit, tsan comes before bench, and asan and fuzz come after install.
+# They end within an hour, so a slow machine runs the unit tests only under the first sanitizer, and skips stages that would not
+# end in time, with a message. Tests wait more than they compute, so the builds for the sanitizers and tidy start in the background
+# with the lowest priority once plain has built; but not if that took 30 minutes, because they would not end in time. After 47
+# minutes, an unfinished build for a sanitizer is stopped, and the programs that it has built are tested. No test starts after 53
+# minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# On a slow machine only the first sanitizer is in time: they take turns with the commits.
+# A slow machine has time only for the first sanitizer, so the two take turns with the commits.
 stages=(style plain bench asan fuzz unit install tsan tidy) first_sanitizer=asan
 (($(git rev-list --count HEAD 2>/dev/null || echo 0) % 2 == 0)) || {
   stages=(style plain bench tsan unit install asan fuzz tidy) first_sanitizer=tsan
@@ -54,25 +55,24 @@ touch -d "@$LOOKOUT_TEST_STARTED" build/started
 export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 # Also with precompiled headers: nothing depends on __TIME__ or on macros from a command line.
 export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-# What is found again has the same headers, byte for byte. Without this ccache also takes what is the same once it is
-# preprocessed. A precompiled header from before a comment changed is that, but `#pragma once` compares whole files, and
-# the header is read twice. The namespace keeps out what a cache took in before that: it would be found again.
+# Compare headers byte for byte. Otherwise ccache compares the preprocessed text, so a changed comment would not invalidate a
+# precompiled header. But `#pragma once` compares whole files, so the changed header would be included twice. The namespace
+# excludes older cache entries, which were stored without this setting.
 export CCACHE_DEPEND=1 CCACHE_NAMESPACE=lookout-depend
 
-# Reports name functions; suppressions need that, too.
+# Reports and suppressions need the names of functions.
 symbolizer=/usr/bin/llvm-symbolizer-16
 
 sources() { git ls-files '*.cc' '*.h'; }
 
-# Tests that may be skipped, besides those of a kube-apiserver that somebody does without on purpose
-# (LOOKOUT_KUBE_APISERVER=none). Whatever else is skipped lacks something that scripts/packages.sh
-# installs, and fails.
+# Tests that may be skipped, besides those of a kube-apiserver (LOOKOUT_KUBE_APISERVER=none). All other
+# skipped tests lack something that scripts/packages.sh installs, and count as failures.
 may_skip=(
-  'ForeignClient\.(Node|GoApplies)'   # clients that are no Debian packages
-  'Go(Election|Informer|Interop)Test' # programs in Go that scripts/go-interop.sh builds for who wants them
-  'HalfOpenTest'                      # where nobody may make a network of their own
-  'ListensOnAnIpv6Address'            # where there is no IPv6
-  # What Kubernetes 1.20 does not have.
+  'ForeignClient\.(Node|GoApplies)'   # need clients that are not Debian packages
+  'Go(Election|Informer|Interop)Test' # need programs that scripts/go-interop.sh builds
+  'HalfOpenTest'                      # needs the right to create a network namespace
+  'ListensOnAnIpv6Address'            # needs IPv6
+  # Kubernetes 1.20 does not support them.
   'ContractTest\.(AWatchListEqualsAList|FollowsCustomResources)/Real'
 )
 [[ ${LOOKOUT_KUBE_APISERVER:-} == none ]] &&
@@ -82,16 +82,16 @@ minutes() { echo $((($(date +%s) - LOOKOUT_TEST_STARTED) / 60)); }
 out_of_time() { [[ -n ${LOOKOUT_TEST_UNTIL:-} ]] && (($(date +%s) >= LOOKOUT_TEST_UNTIL)); }
 omitted=''
 left_out() {
-  omitted=', but for what was left out'
-  echo "*** $1: ${2:-}left out for want of time, after $(minutes) minutes: run scripts/test.sh $1 ***"
+  omitted=', except for skipped parts'
+  echo "*** $1: ${2:-}skipped for lack of time, after $(minutes) minutes: run scripts/test.sh $1 ***"
 }
 
-# run_tests PRESET [CTEST-OPTION...]: runs the tests, more at once than there are processors, because most of them wait more
+# run_tests PRESET [CTEST-OPTION...]: runs the tests, more at a time than there are processors, because most of them wait more
 # than they compute.
 run_tests() {
   local preset=$1 log=build/$1/tests.log outcome=0 at_once=2 skipped
   shift
-  # Those of plain wait for servers.
+  # The tests of plain wait for servers.
   [[ $preset != dev ]] || at_once=3
   ctest --preset "$preset" -j $((at_once * $(nproc))) "$@" 2>&1 | tee "$log" || outcome=1
   local found='ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|: runtime error: '
@@ -101,7 +101,7 @@ run_tests() {
     grep -E -A 30 "$found" "$log"
     outcome=1
   fi
-  # CTest knows the tests that have a process of their own, GoogleTest also those of a program that runs in parts.
+  # CTest reports skipped tests that have their own process, GoogleTest also those of programs that run in parts.
   skipped=$({
     sed -n 's/^.* - \(.*\) (Skipped)$/\1/p' "$log"
     sed -n 's/^\[  SKIPPED \] \([^ ,]*\) (.*/\1/p' "build/$preset/Testing/Temporary/LastTest.log"
@@ -111,7 +111,7 @@ run_tests() {
     skipped=$(grep -v '_test\.[0-3]$' <<<"$skipped" || true)
   fi
   if [[ -n $skipped ]]; then
-    printf '*** Skipped, though everything is there that they need: ***\n%s\n' "$skipped"
+    printf '*** Skipped, although everything that they need is installed: ***\n%s\n' "$skipped"
     outcome=1
   fi
   # Repeat the failures at the end of the log.
@@ -119,13 +119,13 @@ run_tests() {
   return "$outcome"
 }
 
-# --- work that can be done in advance: compiling, and reading sources
+# --- work that can be done in advance: compiling, and clang-tidy
 
 # configure PRESET [CMAKE-OPTION...]: configures a unity build, which takes half the time.
 configure() { cmake --preset "$1" -DLOOKOUT_UNITY=8 "${@:2}" >/dev/null; }
 
-# Without line numbers, which are two thirds of each program and take 8 % of a test's time to compile. There are a hundred programs,
-# and GNU's linker takes five times as long as lld.
+# Without line numbers, which are two thirds of each program and 8 % of a test's compile time. There are a hundred programs, and
+# GNU's linker takes five times as long as lld.
 configure_dev() {
   configure dev -DLOOKOUT_UNIT_TESTS=OFF -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -DNDEBUG" -DLOOKOUT_TEST_PARTS=4 \
     -DCMAKE_EXE_LINKER_FLAGS="-fuse-ld=lld -B/usr/lib/llvm-16/bin -Wl,-S" "$@"
@@ -134,7 +134,7 @@ configure_dev() {
 ahead_tsan() { configure tsan && cmake --build --preset tsan; }
 ahead_asan() { configure asan && cmake --build --preset asan; }
 ahead_tidy() {
-  # What is generated must be there to be included; nothing else has to be built. The generator for CRDs is that of
+  # Sources include generated headers, so these must exist; nothing else has to be built. The generator for CRDs comes from
   # stage plain.
   if [[ ! -x build/dev/api/lookout-crd-gen ]]; then
     configure_dev
@@ -144,16 +144,16 @@ ahead_tidy() {
   cmake --build --preset tidy
   # (Ninja would build everything that the targets of these headers link.)
   ninja -C build/tidy -t commands all | grep 'lookout-crd-gen .*lookout-crds/' | (cd build/tidy && sh)
-  # Those that changed last come first, and of the tests only those that changed in the last commits: they are compiled only.
+  # Sources that changed last come first. Only tests that changed in the last commits are included; they are only compiled.
   local until=$((LOOKOUT_TEST_STARTED + 40 * 60)) left=build/tidy/left tests='^(tests|examples/[a-z]+/tests)/'
   : >"$left"
   {
-    # (Files other than *_test.cc may be intended not to compile.)
+    # (Files other than *_test.cc may be meant not to compile.)
     git log -20 --format= --name-only -- '*.cc' | awk -v tests="$tests" '$0 !~ tests || /_test\.cc$/'
     { git log --format= --name-only -- '*.cc' && sources | grep '\.cc$'; } | grep -Ev "$tests"
   } | awk '!seen[$0]++' | grep -xFf <(sources) | xargs -P "$(nproc)" -n 4 scripts/tidy.sh "$until" "$left" 2>&1 |
     { grep -v -e 'warnings generated' -e 'Suppressed' -e 'Use -header-filter' || true; }
-  [[ ! -s $left ]] || echo "*** Not read for want of time: $(wc -l <"$left") sources, of those that changed longest ago ***"
+  [[ ! -s $left ]] || echo "*** Not checked for lack of time: $(wc -l <"$left") sources that have not changed for the longest time ***"
 }
 
 # begin_ahead STAGE...: starts the work in the background, until this script ends.
@@ -167,13 +167,13 @@ begin_ahead() {
   trap 'kill -- -"$ahead" 2>/dev/null || true' EXIT
 }
 
-# not_begun STAGE: whether the stage is left out because its work in advance did not start in time.
+# not_begun STAGE: whether the stage is skipped because its work in advance did not start in time.
 not_begun() {
   [[ -n $all_stages && -z $ahead ]] || return 1
   left_out "$1"
 }
 
-# await_ahead STAGE: waits for the work in advance, if any. False if it is not done in time; there may be a part of a build then.
+# await_ahead STAGE: waits for the work in advance, if any. False if it does not end in time; then the build may be incomplete.
 await_ahead() {
   while [[ -n $ahead && ! -e build/ahead/$1.outcome ]] && kill -0 "$ahead" 2>/dev/null; do
     if [[ -n ${LOOKOUT_TEST_UNTIL:-} ]] && (($(date +%s) >= LOOKOUT_TEST_UNTIL - 6 * 60)); then
@@ -185,8 +185,8 @@ await_ahead() {
   done
 }
 
-# test_sanitized STAGE: the tests of a build with a sanitizer; those of the programs that were built in time, if the build was
-# not done.
+# test_sanitized STAGE: runs the tests of a build with a sanitizer. If the build is incomplete, runs those of the programs that were
+# built in time.
 test_sanitized() {
   if not_begun "$1"; then return; fi
   if await_ahead "$1"; then
@@ -197,20 +197,20 @@ test_sanitized() {
   local tests
   tests=$(ctest --preset "$1" --show-only=json-v1 2>/dev/null | jq -r '.tests[] | "\(.name) \(.command[1])"' |
     while read -r name program; do [[ ! $program -nt build/started ]] || echo "$name"; done | paste -sd'|') || true
-  left_out "$1" "programs that are not built are "
+  left_out "$1" "programs that were not built are "
   [[ -z $tests ]] || run_tests "$1" -R "^(${tests//./\\.})\$"
 }
 
-# finish_ahead STAGE: takes what was done ahead; does it now if it was not, or failed. (A compiler that runs beside all tests may
-# be killed for want of memory. What is wrong fails again.)
+# finish_ahead STAGE: uses the result of the work in advance; does the work now if there was none, or if it failed. (A compiler that
+# runs beside all tests may be killed for lack of memory. A real error fails again.)
 finish_ahead() {
   local outcome=build/ahead/$1.outcome
   if [[ -n $ahead && -e $outcome ]]; then
     tail -n 200 "build/ahead/$1.log"
     (($(<"$outcome"))) || return 0
-    # Ignore clang-tidy's result: its time may be over, and it would read nothing.
+    # Do not repeat clang-tidy: its time may be over, and it would check nothing.
     [[ $1 != tidy ]] || return 1
-    echo "*** $1: failed in the background; once more ***"
+    echo "*** $1: failed in the background; trying again ***"
     free -m
     df -h . /tmp
   fi
@@ -263,7 +263,7 @@ stage_unit() {
   run_tests dev -LE 'e2e|program|long|compile'
 }
 
-# consume PREFIX: builds and runs the programs of tests/install with what is installed there.
+# consume PREFIX: builds and runs the programs of tests/install with the Lookout installed there.
 consume() {
   local prefix=$1 what flags
   for what in all core controller registry registry_curl registry_beast registry_grpc apiserver testing sim program; do
@@ -279,7 +279,7 @@ consume() {
   done
 }
 
-# test_project SOURCE PREFIX: a controller project builds, passes its tests and runs with what is installed there.
+# test_project SOURCE PREFIX: builds, tests and runs a controller project with the Lookout installed there.
 test_project() {
   local build
   build=build/consumer/projects/$(basename "$1")
@@ -359,7 +359,7 @@ stage_tidy() {
 }
 
 chosen=" $* "
-# Minutes after which a stage is not started.
+# The minutes after which a stage does not start.
 declare -A latest=([bench]=50 [asan]=42 [tsan]=42 [fuzz]=50 [unit]=35 [install]=35 [tidy]=42)
 latest[$first_sanitizer]=53
 for stage in "$@"; do

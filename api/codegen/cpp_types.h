@@ -50,13 +50,13 @@ class HeaderWriter {
   Files write(const std::string& umbrella, std::string_view what);
 
  protected:
-  /// `header` tells the header of a structure: TypeName::header or TypeName::draft_header.
+  /// `header` returns the header of a structure: TypeName::header or TypeName::draft_header.
   HeaderWriter(const Facts& facts, std::string (TypeName::*header)() const);
   ~HeaderWriter() = default;
 
   /// The current header, which declares these structures.
   virtual std::string write_header(const std::vector<const Type*>& types) = 0;
-  /// The end of the current header: the includes, and the namespace with what is in it.
+  /// The end of the current header: the includes, and the namespace with its content.
   std::string end_of_header(const TypeName& name, const std::string& content) const;
 
   const Facts& facts_;

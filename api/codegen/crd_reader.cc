@@ -353,7 +353,7 @@ class Reader {
       if (name.find('\0') != std::string::npos)
         fail_at_path(*property, "the name of a field holds a NUL");
       if (!seen.insert(name).second)
-        fail_at_path(*property, fmt::format("the field \"{}\" is there twice", name));
+        fail_at_path(*property, fmt::format("the field \"{}\" occurs twice", name));
       const std::size_t length = path_.size();
       path_ += "." + name;
       CrdField field;

@@ -166,7 +166,7 @@ std::optional<std::int64_t> replicas_of(const resources::ServedResource& resourc
   if (!replicas.exists()) return std::nullopt;
   if (const auto number = replicas.to_int()) return number;
   throw StatusError::internal_error(
-      fmt::format("{} accessor error: the value is no int64", name_of(path)));
+      fmt::format("{} accessor error: the value is not an int64", name_of(path)));
 }
 
 Object make_scale(const resources::ServedResource& resource, const Object& object,

@@ -31,7 +31,7 @@ std::optional<PathElement> key_of(const FieldSchema& list,
       if (std::string text = list.key_default(key); !text.empty())
         found.emplace_back(key, std::move(text));
     } else if (value->IsObject() || value->IsArray()) {
-      return fail(why, "associative list with keys may not have a key that is no scalar");
+      return fail(why, "associative list with keys may not have a key that is not a scalar");
     } else {
       found.emplace_back(key, canonical_json(*value));
     }

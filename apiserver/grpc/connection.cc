@@ -191,7 +191,7 @@ void Connection::begin_session() {
 /// Calls are sent only after the server's settings have arrived. A server that hangs before has not
 /// started any of them, so they may be sent to another one.
 void Connection::on_ready() {
-  if (!session_.can_open()) return close(Kind::kUnreachable, "the server takes no calls");
+  if (!session_.can_open()) return close(Kind::kUnreachable, "the server accepts no calls");
   state_ = State::kReady;
   heard_ = Clock::now();
   for (auto& call : std::exchange(waiting_, {})) {
@@ -222,7 +222,7 @@ void Connection::on_read(const error_code& error, std::size_t size) {
   pinged_ = false;
   const bool good = session_.feed({input_.data(), size});
   if (state_ == State::kClosed) return;
-  if (!good) return close(Kind::kProtocol, "the server's HTTP/2 is wrong: " + session_.error());
+  if (!good) return close(Kind::kProtocol, "the server violates HTTP/2: " + session_.error());
   write();
   close_if_done();
   if (state_ != State::kClosed) read();
@@ -395,7 +395,7 @@ void Connection::on_reset(StreamId id, Http2Error why) {
   running_.erase(at);
   call->stream = 0;
   if (why == Http2Error::kRefusedStream) {
-    call->fail(Kind::kUnreachable, "the server did not begin it");
+    call->fail(Kind::kUnreachable, "the server did not start the call");
   } else {
     call->fail(Kind::kBroken, fmt::format("the server ended the stream with error {}",
                                           static_cast<unsigned>(why)));
@@ -411,7 +411,8 @@ void Connection::on_going_away(StreamId last, Http2Error why, const std::string&
       continue;
     }
     at->second.call->stream = 0;
-    at->second.call->fail(Kind::kUnreachable, "the server goes away and did not begin it: " + text);
+    at->second.call->fail(Kind::kUnreachable,
+                          "the server is shutting down and did not start the call: " + text);
     at = running_.erase(at);
   }
 }

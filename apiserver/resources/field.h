@@ -135,7 +135,7 @@ class Field {
   /// Whether the selector matches these labels. An absent selector matches nothing; an invalid one
   /// (reported elsewhere) everything.
   bool selects(api::Value labels) const;
-  /// Of a template: labels and annotations.
+  /// Checks the labels and annotations of a template.
   void check_template_metadata() const;
 
  private:

@@ -14,7 +14,7 @@ namespace lookout::apiserver::resources {
 /// like k8s.io/apiextensions-apiserver. Immutable.
 class VersionSchemas {
  public:
-  /// Of a CustomResourceDefinition.
+  /// The schemas of a CustomResourceDefinition.
   explicit VersionSchemas(const api::Object& definition);
 
   /// The schema of an apiVersion; an empty object if it has none.

@@ -149,13 +149,13 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   add_number(*events, "--rate", flags->load.rate, up_to(kMostEvents),
              "Changes per second; 0: as fast as possible");
   CLI::App* informers =
-      add("informers", "A thousand informers", bench::informers_job, "--informers 1000");
+      add("informers", "Many informers", bench::informers_job, "--informers 1000");
   add_number(*informers, "--informers", flags->job.informers, positive(kMostInformers),
              "The number of informers");
   CLI::App* soak =
       add("soak", "One informer for a long time", bench::soak_job, "--for 8h --rate 100");
   add_number(*soak, "--rate", flags->load.rate, up_to(kMostEvents), "Changes per second; 0: none");
-  add_duration(*soak, "--for", flags->job.duration, "How long: 1h");
+  add_duration(*soak, "--for", flags->job.duration, "The duration: 1h");
   CLI::App* store = add("store", "The store alone", bench::store_job, "--objects 1000000", false);
   add_number(*store, "--objects", flags->job.objects,
              CLI::Range(bench::kFewestStored, kMostObjects), "The number of objects in the store");
@@ -192,7 +192,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   add_number(*controller, "--rate", flags->controller.rate, CLI::Range(1, 100'000),
              "Changes per second");
   add_duration(*controller, "--for", flags->controller.load_time,
-               "How long objects are changed: 5s");
+               "The duration of the changes: 5s");
 
   bench::add_fleet(*group, action);
 

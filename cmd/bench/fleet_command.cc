@@ -110,7 +110,7 @@ void add_fleet(CLI::App& group, Action& action) {
   flags->faults = names;
 
   CLI::App* command = group.add_subcommand(
-      "fleet", "Services under load while instances and the API server fail: calls that fail");
+      "fleet", "Services under load: calls that fail while instances or the API server fail");
   fleet::FleetOptions& options = flags->options;
   command->add_option("--instances", options.instances, "The number of instances")
       ->check(CLI::Range(3, 5000))
@@ -142,7 +142,7 @@ void add_fleet(CLI::App& group, Action& action) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   add_duration(*command, "--for", options.duration,
-               "How long a fault lasts at least (it ends once calls were affected): 10s");
+               "The minimum duration of a fault, which ends once calls were affected: 10s");
   add_duration(*command, "--outage", options.outage, "How long the API server is unreachable: 60s");
   add_duration(*command, "--per-try", options.per_try, "The time limit of an attempt: 1s");
   add_duration(*command, "--answer-time", options.answer_time, "How long a request takes: 2ms");

@@ -160,9 +160,8 @@ void add_demo(CLI::App& app, Action& action) {
   command->footer(
       "Simulated users create and scale deployments; controllers create their pods, which start, "
       "run\n"
-      "and crash. A live view on a terminal, plain lines on a pipe. At the end the informer's "
-      "cache\n"
-      "is compared with the server; the exit status is 1 if they differ.\n\n"
+      "and crash. A terminal shows a live view; other outputs get plain lines. At the end, the\n"
+      "informer's cache is compared with the server; the exit status is 1 if they differ.\n\n"
       "Examples:\n"
       "  lookout demo\n"
       "  lookout demo --for 30s | grep Pod");

@@ -86,7 +86,7 @@ std::string headline(const InstanceSet& set) {
 /// The reason why a pod that announces a kratos service is not served.
 std::string obstacle(const k8s::core::v1::Pod& pod) {
   const auto status = pod.status();
-  if (pod.metadata().deletion_timestamp()) return "it is on its way out";
+  if (pod.metadata().deletion_timestamp()) return "it is terminating";
   if (status.phase() != "Running") {
     return fmt::format("its phase is {}, not Running",
                        status.phase().empty() ? "unknown" : printable(std::string(status.phase())));

@@ -183,8 +183,8 @@ void add_sim(CLI::App& app, Action& action) {
             flags->options.seeds = *seeds;
             flags->seeds = text;
           },
-          "How many for each test, or which: 10000, 5001-6000, 5001- (1000, or as many as --for "
-          "allows)")
+          "The number of seeds for each test, or a range: 10000, 5001-6000, 5001- (default: 1000, "
+          "or as many as --for allows)")
       ->type_name("N|A-B");
   add_duration(*command, "--for", flags->options.time, "Begin no new worlds after this time");
   command->add_option("--jobs", flags->options.jobs, "Processes at a time (default: processors)")

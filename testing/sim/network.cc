@@ -375,7 +375,7 @@ class Exchange : public HttpExchange {
           const std::size_t used = parser_.put(asio::buffer(input_), error);
           input_.erase(0, used);
           if (error == beast_http::error::need_more) break;
-          if (error) fail(Kind::kProtocol, "the answer is no HTTP: " + error.message());
+          if (error) fail(Kind::kProtocol, "the answer is not HTTP: " + error.message());
         }
         co_return true;
       }

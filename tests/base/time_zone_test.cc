@@ -104,7 +104,7 @@ TEST(TimeZoneTest, RejectsMalformedFiles) {
   EXPECT_EQ(error(file_of_rule("CET-1CEST,M13.5.0,M10.5.0")),
             "malformed time zone file: a number of its rule is out of bounds");
   EXPECT_EQ(error(file_of_rule("CET-1CEST,M3.5.0,M10.5.0x")),
-            "malformed time zone file: its rule has more than it needs");
+            "malformed time zone file: its rule is followed by other text");
   EXPECT_EQ(error(file_of_rule("", 200'000)), "malformed time zone file: an offset is too large");
   std::string many = whole;
   many[20 + 4 * 3] = '\x7f';  // transitions

@@ -459,7 +459,7 @@ TEST_F(RefusalTest, A404OfAProxyIsNotAnAbsentObject) {
     if (request.name != "one" || done) return {};
     const auto one = context.get<ConfigMap>(request);
     EXPECT_THROW(context.remove(one), api::StatusError);
-    // Otherwise the finalizer would stay for ever.
+    // Otherwise the finalizer would stay forever.
     EXPECT_THROW(context.finalize(deleted, "example.com/x", [] {}), api::StatusError);
     proxy = false;
     EXPECT_FALSE(context.remove(one));

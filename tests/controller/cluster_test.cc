@@ -205,7 +205,7 @@ TEST_F(ClusterTest, InvalidUsesAreErrors) {
               HasSubstr("add the cluster west"));
   manager.add(cluster);
   EXPECT_THAT(refusal<InvalidArgument>([&] { manager.add(cluster); }),
-              HasSubstr("there is a cluster of the name west"));
+              HasSubstr("a cluster named west already exists"));
   Manager second{client_};
   EXPECT_THAT(refusal<InvalidArgument>([&] { second.add(cluster); }), HasSubstr("has a manager"));
   EXPECT_THAT(refusal<InvalidArgument>([&] { watching(second, cluster); }),

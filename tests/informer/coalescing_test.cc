@@ -65,7 +65,7 @@ TEST_F(CoalescingTest, CoalescesManyUpdatesToOne) {
   for (int i = 0; i < 100; ++i) source_->put("a/x");  // 102 to 201
   settle();
   EXPECT_TRUE(eventually([&] { return registration_.backlog() == 2; }))
-      << "the one that is being told, and one object";
+      << "the one that is being delivered, and one object";
   EXPECT_THAT(rest(), ElementsAre("+a/x@201"));
 }
 

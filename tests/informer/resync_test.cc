@@ -165,7 +165,7 @@ TEST_F(ResyncTest, ARelistDeliversUnchangedObjectsOnlyToResyncingHandlers) {
   settle();
   expect_look_after(10s);
   clock_->advance(10s);
-  EXPECT_EQ(resyncs.wait(4).size(), 4u) << "from here on they are told apart";
+  EXPECT_EQ(resyncs.wait(4).size(), 4u) << "from here on, they differ";
   while_away([&] {
     source_->put("a/new");      // 103
     source_->put("a/changes");  // 104

@@ -269,7 +269,7 @@ TEST(Scraper, ScrapesABoundedNumberOfPrograms) {
       },
       {.interval = 1h, .timeout = 10s, .most_targets = 2});
   ASSERT_TRUE(eventually([&] { return !scraper.problems().empty(); }));
-  EXPECT_EQ(scraper.problems()[0].reason, "only the first 2 of 3 programs are asked");
+  EXPECT_EQ(scraper.problems()[0].reason, "only the first 2 of 3 programs are scraped");
   EXPECT_EQ(program.requests.load(), 2);
   EXPECT_EQ(rounds.load(), 1);
 }

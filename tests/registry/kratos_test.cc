@@ -413,7 +413,8 @@ TEST_F(KratosTest, AMalformedPodIsReportedAndDoesNotAffectOthers) {
           HasSubstr(
               "default/bad: annotation kratos-service-metadata: the value of \"weight\" is no"),
           HasSubstr("default/worse: annotation kratos-service-protocols: "),
-          HasSubstr("default/worst: annotation kratos-service-protocols: it is no JSON object")));
+          HasSubstr(
+              "default/worst: annotation kratos-service-protocols: it is not a JSON object")));
 
   // The pod is reported once, regardless of other changes, and served once it is corrected.
   auto watcher = registry.watch("web");

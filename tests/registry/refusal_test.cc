@@ -107,7 +107,7 @@ TEST_F(RefusalTest, AForbiddenNamespaceDoesNotBlockOthers) {
   const auto set = watcher.next_for(kLong);
   ASSERT_TRUE(set) << to_string(set.outcome());
   EXPECT_THAT(ids(*set), ElementsAre("shop"));
-  EXPECT_TRUE(eventually([&] { return set->freshness().live; })) << "it follows what it is told";
+  EXPECT_TRUE(eventually([&] { return set->freshness().live; })) << "it follows the server";
 
   // The program sees the failures.
   EXPECT_TRUE(eventually([&] { return failures().size() >= 20; }))

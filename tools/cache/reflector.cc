@@ -719,9 +719,9 @@ void Reflector::note_failure(const std::exception& error) {
   try {
     store_.failed(error);
   } catch (const std::exception& e) {
-    log::error("{}: the store threw when it was told of a failure: {}", options_.name, e.what());
+    log::error("{}: the store threw while it handled a failure: {}", options_.name, e.what());
   } catch (...) {
-    log::error("{}: the store threw when it was told of a failure", options_.name);
+    log::error("{}: the store threw while it handled a failure", options_.name);
   }
 }
 

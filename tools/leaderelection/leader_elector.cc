@@ -523,7 +523,7 @@ std::optional<std::string> LeaderElector::check(milliseconds tolerance) const {
   const Clock::TimePoint valid_until{Clock::Duration(leadership_->valid_until.load())};
   const auto lease_end = valid_until - options_.renew_deadline + options_.lease_duration;
   if (options_.clock->now() <= lease_end + Clock::limited(tolerance)) return std::nullopt;
-  return fmt::format("the lease {}/{} has run out, and the work of its leader has not ended",
+  return fmt::format("the lease {}/{} has expired, and the work of its leader has not ended",
                      options_.ns, options_.name);
 }
 

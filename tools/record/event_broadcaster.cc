@@ -372,7 +372,7 @@ Awaitable<void> EventBroadcaster::Core::process(RecordedEvent event) {
   start_tending();
 }
 
-/// The clock's time or, if the clock throws, the last one that it told: series go on.
+/// The clock's time; if the clock throws, its last time, so that series continue.
 Clock::TimePoint EventBroadcaster::Core::now() {
   try {
     last_now_ = options_.clock->now();

@@ -38,7 +38,7 @@ bool passes(const std::exception& e) {
 class Undecodable : public api::DecodeError {
  public:
   explicit Undecodable(const std::string& name)
-      : DecodeError("the list has left out what cannot be decoded, which may be " + name) {}
+      : DecodeError("the list omits items that cannot be decoded, which may include " + name) {}
 };
 
 /// A list failed without an answer of the server: a credential plugin failed, or a proxy answered.

@@ -458,7 +458,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   std::atomic<Revision> lost_{0};          // the revision that the earlier ones had reached
   // How long the last verification took.
   std::atomic<steady_clock::duration> verification_time_{kShortestLook};
-  // Of the coroutine that fills it:
+  // Used only by the coroutine that fills the table:
   etcd3::Lineage filled_;
   std::optional<TimePoint> rejected_since_;
   TimePoint last_rejection_;

@@ -32,7 +32,7 @@ constexpr std::chrono::minutes kStreamsAgain{10};
 /// the files cannot be used.
 std::unique_ptr<rest::Credentials> certificate_of(const EtcdOptions& options) {
   if (options.cert_file.empty() != options.key_file.empty())
-    throw Error("a client certificate for etcd needs both, the certificate and its key");
+    throw Error("a client certificate for etcd needs both the certificate and its key");
   if (options.cert_file.empty()) return nullptr;
   rest::Config files;
   files.server = "https://etcd";
@@ -318,7 +318,7 @@ Awaitable<Client::Answer> Client::attempt(Member member, const Request& request,
   const grpc::Status status = call->status();
   if (status.code != 0) throw EtcdError(status.code, reason_of(status));
   if (messages != 1 || !reader.complete())
-    throw no_answer(member->url(), request.method, "the answer is not one whole message");
+    throw no_answer(member->url(), request.method, "the response is not a single complete message");
   co_return Answer{std::move(*message), std::move(kvs)};
 }
 

@@ -105,7 +105,7 @@ constexpr std::uint64_t kPreviousOfDelete = 3;
 constexpr std::uint64_t kTokenField = 2;
 constexpr std::uint64_t kVersionField = 2;
 constexpr std::uint64_t kMemberField = 2;
-// Of a member.
+// In a member:
 constexpr std::uint64_t kClientUrls = 4;
 constexpr std::uint64_t kIsLearner = 5;
 
@@ -198,7 +198,7 @@ bool MessageReader::step(std::string_view& bytes) {
 
 bool MessageReader::begin_message(std::string_view& bytes) {
   if (bytes.size() < kFrameHead) return false;
-  if (bytes[0] != 0) return fail("it is compressed, or no message of gRPC");
+  if (bytes[0] != 0) return fail("it is compressed, or not a gRPC message");
   std::uint64_t size = 0;
   for (std::size_t i = 1; i < kFrameHead; ++i)
     size = size << 8 | static_cast<unsigned char>(bytes[i]);

@@ -607,7 +607,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   Revision passed_;
   // etcd's highest known revision.
   Revision proven_;
-  // Of this connection: where it began, and the last event.
+  // Where this connection began, and its last event.
   Revision opened_at_ = 0;
   Revision came_ = 0;
   Revision begun_ = 0;

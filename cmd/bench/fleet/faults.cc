@@ -154,8 +154,9 @@ constexpr std::array kFaults{
     Fault{"freeze", "instances stop answering; the cluster notices at the end", freeze},
     Fault{"slow", "instances take fifty times as long, or half an attempt's limit", slow},
     Fault{"error", "instances answer with errors", fail},
-    Fault{"reset", "instances break the connections over which requests come", reset},
-    Fault{"flap", "half of the instances are ready and not ready in turn, and serve", flap},
+    Fault{"reset", "instances reset the connections of requests", reset},
+    Fault{"flap", "half of the instances alternate between ready and not ready, and keep serving",
+          flap},
     Fault{"outage", "the API server is unreachable; then an instance is added and one is removed",
           outage},
 };

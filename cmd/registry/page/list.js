@@ -1,9 +1,9 @@
 // A list of any length; only the visible rows are in the document.
 
-/** Rows that are made beyond either edge of the view, so that scrolling finds them there. */
+/** Rows beyond each edge of the view that exist already, so that scrolling shows them immediately. */
 const OVERSCAN_PX = 400;
 
-/** Rows of one height (the style sheet's --row), of which single ones can be open and higher. One row
+/** Rows of equal height (the style sheet's --row), except open ones, which are higher. One row
  *  can be reached with Tab, the others with arrows; that row and the one with the focus are always
  *  in the document. */
 class List {
@@ -33,7 +33,7 @@ class List {
     this.current = null;
   }
 
-  /** Shows these keys; rows in `changed` (null: all) are written anew. */
+  /** Shows these keys; updates the rows in `changed` (null: all). */
   sync(keys, changed) {
     const focused = this.focusedKey();
     const index = this.indexes.get(focused);
@@ -47,7 +47,7 @@ class List {
     if (lost && this.current !== null) this.focus();
   }
 
-  /** Something moved, or has another size. */
+  /** Call it when something has moved or changed its size. */
   drawSoon() {
     if (this.waiting) return;
     this.waiting = true;
@@ -58,7 +58,7 @@ class List {
     });
   }
 
-  /** Looks which part is in view. To be called before the document is changed in a frame: afterwards
+  /** Finds the part that is in view. Call it before a frame changes the document: afterwards
    *  the browser would have to lay it out for the answer. */
   look() {
     this.view = {
@@ -119,7 +119,7 @@ class List {
     return row;
   }
 
-  /** Looks how high the open rows in view are; true if that is news. */
+  /** Measures the open rows in view; true if a height has changed. */
   measure() {
     let news = false;
     for (const key of this.open.keys()) {
@@ -176,7 +176,7 @@ class List {
     if (row) row.handle.tabIndex = 0;
   }
 
-  /** Scrolls as far as is needed to see the row. */
+  /** Scrolls until the row is visible. */
   scrollTo(key) {
     const i = this.indexes.get(key);
     if (i === undefined) return;
@@ -189,7 +189,7 @@ class List {
     this.draw(new Set());
   }
 
-  /** Moves the focus as the key says; false if it is not for moving. */
+  /** Moves the focus if the key is for that; otherwise returns false. */
   move(key) {
     const here = this.indexes.get(this.focusedKey());
     if (here === undefined) return key === 'ArrowDown' && this.focus();

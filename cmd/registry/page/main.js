@@ -1,6 +1,6 @@
 // Selection, search, keyboard, and the connection to the server.
 
-/** The server says something at least every 15 s. */
+/** The server sends an event at least every 15 s. */
 const SILENCE_MS = 40000;
 let announcing = 0;
 
@@ -15,7 +15,7 @@ function leaveService(name) {
   dirty.status = true;
 }
 
-/** To the list, and there to the service that was open. */
+/** Goes back to the list, and focuses the service that was open. */
 function goBack() {
   const name = place.service;
   const wide = getComputedStyle($('back')).display === 'none';
@@ -106,7 +106,7 @@ function onClick(event) {
 const THEMES = ['auto', 'light', 'dark'];
 const THEME_NAMES = {auto: 'Colours: system', light: 'Colours: light', dark: 'Colours: dark'};
 
-/** null if nothing is kept, or nothing can be. */
+/** null if there is no stored theme, or if the browser stores nothing. */
 function keptTheme() {
   try {
     return localStorage.getItem('theme');

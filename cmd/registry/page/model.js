@@ -4,15 +4,15 @@
 
 /** name -> {name, instances: key -> instance, keys (in order; null: to be sorted), and counts} */
 const services = new Map();
-/** pod -> {leaving, why}, of those that are not simply ready */
+/** pod -> {leaving, why}, for pods that are leaving or not ready */
 const pods = new Map();
 /** pod -> the names of the services that it is an instance of */
 const owners = new Map();
 let problems = [];
 let problemsInAll = 0;
-/** null: not known. Else {asked, answered, services: name -> {all: rates, instances: pod -> rates}} */
+/** null: unknown. Otherwise {asked, answered, services: name -> {all: rates, instances: pod -> rates}} */
 let traffic = null;
-/** What the server has said of itself, and whether it can be heard. */
+/** The server's description of its state, and the state of the connection. */
 const server = {revision: 0, synced: false, live: false, since: 0, error: '', connected: false, lost: 0, source: ''};
 
 const dirty = {services: new Set(), instances: new Set(), members: true, all: true, status: true, problems: true, changes: true};
@@ -30,7 +30,7 @@ function schedule() {
 const keyOf = (instance) => instance.pod || instance.id;
 const inOrder = (a, b) => a < b ? -1 : a > b ? 1 : 0;
 
-// ----------------------------------------------------------------------------------- taking updates
+// ------------------------------------------------------------------------------------------ updates
 
 function take(update) {
   if (update.reset) forgetAll();
@@ -100,7 +100,7 @@ function disown(key, name) {
   if (names.size === 0) owners.delete(key);
 }
 
-/** The instance is drawn anew, if it can be seen. */
+/** Marks the instance to be drawn again, if it is visible. */
 function touch(name, key) {
   dirty.services.add(name);
   if (name === place.service) dirty.instances.add(key);
@@ -133,15 +133,15 @@ function takeTraffic(told) {
   dirty.all = dirty.problems = true;
 }
 
-// ------------------------------------------------------------------------------- what follows from it
+// ------------------------------------------------------------------------------------- derived values
 
-/** [picks a second, errors a second, ejected by so many callers, callers]; undefined: not known. */
+/** [picks per second, errors per second, callers that have ejected it, callers]; undefined: unknown. */
 function ratesOf(name, key) {
   const of = traffic && traffic.services.get(name);
   return of && of.instances.get(key);
 }
 
-/** 'ejected', 'unready', 'leaving' or 'ready': the order in which they matter. */
+/** The states of instances, in the order in which they are sorted. */
 const STATES = ['ejected', 'unready', 'leaving', 'ready'];
 function stateOf(service, instance) {
   const key = keyOf(instance);
@@ -152,7 +152,7 @@ function stateOf(service, instance) {
   return rates && rates[2] > 0 ? 'ejected' : 'ready';
 }
 
-/** All of an instance that can be searched, in lower case. */
+/** The searchable text of an instance, in lower case. */
 function textOf(instance) {
   if (instance.text === undefined) {
     const pairs = Object.entries(instance.metadata).map(([key, value]) => key + '=' + value);
@@ -178,7 +178,7 @@ function isShown(service) {
 
 const malformedOf = (name) => problems.filter((problem) => problem.service === name && problem.kind === 'malformed');
 
-/** What the list shows of a service. */
+/** Computes the figures of a service that the list shows. */
 function count(service) {
   service.total = service.instances.size;
   service.states = {ejected: 0, unready: 0, leaving: 0, ready: 0};
@@ -201,7 +201,7 @@ function sortedKeys(service) {
   return service.keys;
 }
 
-/** For sorting by a column; pods are in order already. */
+/** The value to sort by, for each column. Without one, instances stay sorted by pod. */
 const SORTS = {
   state: (service, instance) => STATES.indexOf(stateOf(service, instance)),
   version: (service, instance) => instance.version,
@@ -209,7 +209,7 @@ const SORTS = {
   picks: (service, instance) => (ratesOf(service.name, keyOf(instance)) || [0])[0],
 };
 
-/** The instances to show, in the order that was chosen. */
+/** The visible instances, in the chosen order. */
 function shownKeys(service) {
   let keys = sortedKeys(service);
   if (isFiltered()) keys = keys.filter((key) => matches(service, service.instances.get(key)));
@@ -226,7 +226,7 @@ const ORDERS = {
   size: (service) => -service.total,
 };
 
-/** The services to show, in the order that was chosen. */
+/** The visible services, in the chosen order. */
 function shownServices() {
   const shown = [...services.values()].filter(isShown).sort((a, b) => inOrder(a.name, b.name));
   const value = ORDERS[place.order];

@@ -158,7 +158,7 @@ class PageServer::Impl {
                                       host));
     }
     if (request.method != "GET" && request.method != "HEAD") {
-      http::Response response = refusal(405, "This is for reading only.");
+      http::Response response = refusal(405, "This server is read-only.");
       response.headers.emplace_back("Allow", "GET, HEAD");
       return response;
     }

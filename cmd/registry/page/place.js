@@ -39,7 +39,7 @@ let place = placeOf(location.hash);
 
 const linkTo = (change) => hashOf({...place, ...change});
 
-/** Changes the address, and shows what it means. `step`: Back leads here again. */
+/** Changes the address, and shows the new view. `step`: adds an entry to the browser's history. */
 function go(change, step = true) {
   const hash = linkTo(change);
   if (hash !== location.hash && !(hash === '#/' && location.hash === '')) {
@@ -48,7 +48,7 @@ function go(change, step = true) {
   arrive();
 }
 
-/** Shows what the address means. */
+/** Shows the view that the address describes. */
 function arrive() {
   const before = place;
   place = placeOf(location.hash);

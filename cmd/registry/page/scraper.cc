@@ -121,7 +121,7 @@ void Scraper::publish(const std::vector<ScrapeTarget>& targets, std::size_t in_a
   std::vector<Problem> problems;
   if (in_all > targets.size()) {
     problems.push_back({.kind = "metrics",
-                        .reason = fmt::format("only the first {} of {} programs are asked",
+                        .reason = fmt::format("only the first {} of {} programs are scraped",
                                               targets.size(), in_all)});
   }
   for (const auto& target : targets) {

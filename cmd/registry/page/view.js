@@ -1,7 +1,7 @@
 // Draws once per frame, and only changed, visible parts. Text is never interpreted as markup.
 
 const $ = (id) => document.getElementById(id);
-/** Beyond so many changes at a time a flash says nothing. */
+/** With more changes at a time, rows do not flash. */
 const MOST_FLASHES = 30;
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
 
@@ -55,7 +55,7 @@ const picksText = (rates) => rates && rates[3] > 0 ? number(rates[0]) + ' picks/
 
 function updateService(row, name) {
   const service = services.get(name);
-  if (!service) return;  // it went after the last frame; the next one takes the row away
+  if (!service) return;  // removed since the last frame; the next one removes the row
   row.handle.href = linkTo({service: name});
   say(row.count, countText(service));
   row.count.classList.toggle('short', service.states.ready < service.total || service.total === 0);
@@ -100,7 +100,7 @@ function whyNot(service, instance) {
 function updateInstance(row, key) {
   const service = services.get(place.service);
   const instance = service && service.instances.get(key);
-  if (!instance) return;  // it went after the last frame; the next one takes the row away
+  if (!instance) return;  // removed since the last frame; the next one removes the row
   const state = stateOf(service, instance);
   const why = whyNot(service, instance);
   const changed = row.instance !== null && (row.instance !== instance || row.state !== state);
@@ -124,7 +124,7 @@ function updateInstance(row, key) {
   }
 }
 
-/** All that an instance says, for the rows that are open. */
+/** The details of an instance, for open rows. */
 function drawBody(row) {
   if (row.body) row.body.remove();
   row.body = null;
@@ -154,7 +154,7 @@ const instanceList = new List({root: $('instances'), scroller: $('detail'), head
 // ---------------------------------------------------------------------------------------- the page
 
 let scrollToOpened = true;
-/** What the search has found, for those who do not see it: announced once typing has stopped. */
+/** The number of results, which is announced to screen readers when typing has stopped. */
 let found = '';
 
 function draw() {
@@ -201,7 +201,7 @@ function drawTotals(shown) {
   found = isFiltered() ? plural(shown.length, 'service') + ', ' + plural(sum.matching, 'instance') + ' found' : '';
 }
 
-/** ["3 not ready", "1 leaving"]: the states that are there, other than ready. */
+/** ["3 not ready", "1 leaving"]: the numbers of instances in states other than ready. */
 function statesText(states) {
   return ['unready', 'leaving', 'ejected'].filter((state) => states[state] > 0)
     .map((state) => number(states[state]) + ' ' + STATE_NAMES[state].toLowerCase());
@@ -244,7 +244,7 @@ function drawService(service) {
   if (place.view === 'instances') instanceList.sync(keys, dirty.all ? null : dirty.instances);
 }
 
-/** What is wrong with the service that is open. */
+/** The problems of the open service. */
 function drawTrouble(service) {
   const lines = malformedOf(service.name).map((problem) => problem.where + ': ' + problem.reason);
   if (service.unreachable > 0) lines.push(plural(service.unreachable, 'instance declares', 'instances declare') + ' no port: never picked');
@@ -305,7 +305,7 @@ function drawStatus() {
   say($('source'), server.source + asked);
 }
 
-/** The controls show what the address says. */
+/** Sets the controls to the state in the address. */
 function drawControls() {
   if (document.activeElement !== $('query') || placeOf('#/?' + new URLSearchParams({q: $('query').value})).query !== place.query) {
     $('query').value = place.query;

@@ -84,10 +84,9 @@ class MetricVec : public Source {
   MetricVec(const MetricVec&) = delete;
   MetricVec& operator=(const MetricVec&) = delete;
 
-  /// The metric with these label values, in the order of the label names; with() is that of a
-  /// vector without labels. Made on the first call; values that are not UTF-8 are repaired. The
-  /// result may be kept, which saves the look-up. Throws InvalidArgument if the number of values is
-  /// wrong.
+  /// The metric with these label values, in the order of the label names; for a vector without
+  /// labels, with(). The first call makes the metric; values that are not UTF-8 are repaired. Keep
+  /// the result to save the lookup. Throws InvalidArgument if the number of values is wrong.
   std::shared_ptr<Metric> with(std::span<const std::string_view> values);
   std::shared_ptr<Metric> with(std::initializer_list<std::string_view> values = {}) {
     return with(std::span(values.begin(), values.size()));

@@ -182,7 +182,8 @@ class Builder {
   }
   static void require_own_cluster(const WatchOptions& options) {
     if (options.cluster)
-      throw InvalidArgument("a Builder's T and what it owns() are of the manager's own cluster");
+      throw InvalidArgument(
+          "a Builder's T and the kinds that it owns() must be of the manager's own cluster");
   }
 
   Manager& manager_;

@@ -162,8 +162,8 @@ class CacheView {
   ///
   ///     view.matching_fields<Pod>({{"node", "n1"}, {"phase", "Running"}});
   ///
-  /// Of the value with the fewest objects, each object is checked by the functions of the other
-  /// indexes.
+  /// It looks up the value with the fewest objects, and checks each of these objects with the
+  /// functions of the other indexes.
   template <class T>
   std::vector<T> matching_fields(const MatchingFields& fields, std::string_view ns = {},
                                  const api::labels::Selector& selector = {}) {

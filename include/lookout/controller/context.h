@@ -287,7 +287,7 @@ class Context {
 
   /// Reports a Kubernetes Event about the object, if the manager has an EventSink. The format
   /// string is fmt's.
-  /// For a text that is no literal: `event(site, "Failed", "{}", text)`.
+  /// For a text that is not a literal: `event(site, "Failed", "{}", text)`.
   template <class... Arguments>
   void event(const api::Object& regarding, std::string_view reason,
              fmt::format_string<Arguments...> format, Arguments&&... arguments) const {

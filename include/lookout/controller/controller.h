@@ -91,7 +91,7 @@ struct WatchOptions {
   /// no controller reference: see set_owner_reference().
   bool match_any_owner = false;
   /// Watches a kind of another cluster, which was added to the manager: see Cluster. Not for the
-  /// Builder's T and for owns(), which are of the manager's own cluster.
+  /// Builder's T and for owns(): these kinds must be of the manager's own cluster.
   LOOKOUT_OPTION std::shared_ptr<Cluster> cluster = {};
 };
 

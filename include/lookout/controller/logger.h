@@ -37,7 +37,7 @@ class Logger {
     return with_text(key, fmt::format("{}", value));
   }
 
-  /// For a text that is no literal: `error("{}", text)`.
+  /// For a text that is not a literal: `error("{}", text)`.
   template <class... Arguments>
   void trace(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
     write(log::Level::kTrace, format, fmt::make_format_args(arguments...));

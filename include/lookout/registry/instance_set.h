@@ -76,7 +76,7 @@ class InstanceSet final : public detail::Counted {
                              std::vector<InstancePtr> instances,
                              std::shared_ptr<const FreshnessSource> freshness = nullptr);
   const std::string& service() const { return service_; }
-  /// Of two sets of one service from one registry, the one with the greater version is newer.
+  /// Among the sets of one service from one registry, a greater version is newer.
   std::uint64_t version() const { return version_; }
 
   std::size_t size() const { return instances_.size(); }

@@ -139,7 +139,7 @@ TEST(ChannelTest, AServerWithoutStreamsIsNotReconnectedInALoop) {
     connection.wait_for_close();
   });
   Asker asker(full.url(), milliseconds(5000));
-  asker.expect_failure(rest::TransportError::Kind::kUnreachable, "the server takes no calls");
+  asker.expect_failure(rest::TransportError::Kind::kUnreachable, "the server accepts no calls");
   EXPECT_EQ(connections, 1);
 }
 

@@ -289,7 +289,7 @@ TEST_F(BusyStoreTest, AnIndexCanBeAdded) {
   EXPECT_EQ(busy_.store.by_index("added", "busy").size(), 1u);
 }
 
-/// A batch does not hold up a writer for ever that its index function waits for.
+/// A batch does not block a writer forever that its index function waits for.
 TEST(IndexerConcurrencyTest, AnIndexFunctionMayWaitForAnotherWriter) {
   Indexer* again = nullptr;
   std::size_t calls = 0;

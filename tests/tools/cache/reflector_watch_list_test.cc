@@ -306,7 +306,7 @@ TEST_P(ReflectorStreamUnavailableTest, RequestsTheNewestStateIfItsVersionIsUnava
   ASSERT_EQ(watches(), 3u) << "at once";
   EXPECT_TRUE(asks_for_stream());
   EXPECT_EQ(last_watch().resource_version, "");
-  // The same in the middle of a stream, but not for ever.
+  // The same in the middle of a stream, but not forever.
   open_watch();
   send({{EventType::kAdded, pod("a/half", 1)},
         {EventType::kError, GetParam().error.status().to_object()}});

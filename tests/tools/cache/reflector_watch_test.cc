@@ -133,7 +133,7 @@ TEST_P(ReflectorEndTest, WatchesAgainFromTheLastVersion) {
     EXPECT_THAT(errors_, IsEmpty());
   } else {
     EXPECT_THAT(errors_, AllOf(testing::SizeIs(9), testing::Each("no answer")))
-        << "the cause is told";
+        << "the cause is reported";
   }
 }
 

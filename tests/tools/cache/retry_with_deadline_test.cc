@@ -24,7 +24,7 @@ class RetryWithDeadlineTest : public testing::Test {
     const std::exception& error;
     bool is_retried;
   };
-  /// Fails again and again, each time after the last failure.
+  /// Fails repeatedly, each time after the last failure.
   void expect_retries(Clock::Duration deadline, std::initializer_list<Failure> failures) {
     auto retry = this->retry(deadline);
     int number = 0;

@@ -27,7 +27,7 @@ std::string_view go_scalar_name(Scalar scalar);
 
 /// The Go type of a field: "v1.Container", "[]string", "map[string]int32".
 std::string go_type_name(Type type);
-/// What Go's decoder calls a JSON value that does not fit: "bool", "number", "string", "object" ...
+/// The name that Go's decoder has for a JSON value that does not fit: "bool", "number", "string" ...
 std::string_view go_json_name(Value value);
 
 /// Text that is equal for equal scalars and different for different ones: 1, 1.5, "1" and true all

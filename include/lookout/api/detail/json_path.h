@@ -39,7 +39,8 @@ class JsonPath {
     std::string comparison = {};
     std::string right = {};
     bool right_is_text = false;
-    // The paths of a union. A quoted member has one, too: its name as a path, if it is none as a whole.
+    // The paths of a union. A quoted member with a dot has one path: its name, read as a path, for an
+    // object without a member of the whole name.
     std::vector<std::vector<Step>> choices = {};
   };
 

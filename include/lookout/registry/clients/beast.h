@@ -34,20 +34,20 @@ namespace lookout::registry {
 
 namespace detail {
 
-/// A running look-up of a name.
+/// A running lookup of a name.
 struct NameLookup {
   explicit NameLookup(const boost::asio::any_io_executor& executor)
       : resolver(executor), over(executor) {}
 
   boost::asio::ip::tcp::resolver resolver;
-  boost::asio::steady_timer over;  // ends when the look-up has ended, or its time
+  boost::asio::steady_timer over;  // ends when the lookup has ended, or its time
   bool ended = false;
   boost::system::error_code error;
   std::vector<boost::asio::ip::tcp::endpoint> addresses;
 };
 
-/// Asio looks up names one after the other, and a look-up cannot be cancelled. So an address is not
-/// looked up, and a call whose time is over does not wait for its look-up.
+/// Asio looks up names one after the other, and a lookup cannot be cancelled. So an address is not
+/// looked up, and a call whose time is over does not wait for its lookup.
 inline Awaitable<std::vector<boost::asio::ip::tcp::endpoint>> addresses_of(
     std::string host, std::uint16_t port, std::chrono::milliseconds time) {
   namespace asio = boost::asio;

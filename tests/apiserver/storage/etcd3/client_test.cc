@@ -276,18 +276,19 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Wrong{"NoMessage", [](GrpcCall& call) { call.send_raw("<html>hello</html>"); },
               "did not answer as an etcd does"},
-        Wrong{"Empty", [](GrpcCall& call) { call.end(); }, "the answer is not one whole message"},
+        Wrong{"Empty", [](GrpcCall& call) { call.end(); },
+              "the response is not a single complete message"},
         Wrong{"Cut",
               [](GrpcCall& call) {
                 call.send_raw(grpc::framed(test::answer(7).text()).substr(0, 6));
               },
-              "the answer is not one whole message"},
+              "the response is not a single complete message"},
         Wrong{"Two",
               [](GrpcCall& call) {
                 call.send(test::answer(7).text());
                 call.send(test::answer(8).text());
               },
-              "the answer is not one whole message"},
+              "the response is not a single complete message"},
         Wrong{"NoRevision", [](GrpcCall& call) { call.send(""); }, "a range without a revision"},
         Wrong{"NoStatus", [](GrpcCall& call) { call.end_body(); }, "ended without a status"},
         Wrong{"BadStatus",
@@ -318,7 +319,7 @@ TEST(EtcdClientTest, AnotherProtocolIsRecognised) {
   EtcdClient client(options_for({web.url()}));
   const rest::TransportError e = failure_of(client);
   EXPECT_EQ(e.kind(), rest::TransportError::Kind::kProtocol);
-  EXPECT_THAT(e.what(), HasSubstr("the server's HTTP/2 is wrong"));
+  EXPECT_THAT(e.what(), HasSubstr("the server violates HTTP/2"));
 }
 
 TEST(EtcdClientTest, AnUnusableMemberIsReplaced) {
@@ -715,7 +716,7 @@ TEST(EtcdClientTest, ABackendFollowsTheListOfMembers) {
   EXPECT_TRUE(test::eventually([&] {
     thread.run(backend.current_revision());
     return first.ranges() > before;
-  })) << "again and again";
+  })) << "repeatedly";
 }
 
 TEST(EtcdClientTest, RejectsInvalidOptions) {

@@ -40,7 +40,7 @@ std::string hex(std::string_view bytes) {
   return out;
 }
 
-/// The numbers and texts of a message, in readable form. Of headers (field 1) only the revision,
+/// The numbers and texts of a message, in readable form. Headers (field 1) are reduced to the revision,
 /// because the other fields differ between clusters.
 std::string told(std::string_view message, bool is_txn = false) {
   std::string out;

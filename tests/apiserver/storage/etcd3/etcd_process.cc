@@ -107,7 +107,7 @@ void EtcdCluster::restart(std::size_t index) {
 
 std::string EtcdCluster::save_snapshot(std::size_t member) const {
   const std::string file = (dir_ / (members_[member].name + ".snapshot")).string();
-  // Of a busy etcd, it takes longer than other commands.
+  // With a busy etcd, this takes longer than other commands.
   etcdctl({"--command-timeout", "20s", "snapshot", "save", file}, member);
   if (!std::filesystem::exists(file)) throw std::runtime_error("etcd gives no snapshot");
   return file;

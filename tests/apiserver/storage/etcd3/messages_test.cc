@@ -208,7 +208,7 @@ std::string with_kv(const Proto& kv) { return framed(Proto().message(2, kv).text
 INSTANTIATE_TEST_SUITE_P(
     Messages, HostileMessagesTest,
     testing::Values(
-        Hostile{"Html", "<html>", "no message of gRPC"},
+        Hostile{"Html", "<html>", "not a gRPC message"},
         Hostile{"Compressed", std::string("\1\0\0\0\0", 5), "compressed"},
         Hostile{"FieldZero", framed(std::string("\0\1", 2)), "a wrong number"},
         Hostile{"Group", framed("\x0b\x01"), "an unknown type"},
