@@ -108,7 +108,8 @@ TEST_F(Usage, EveryFlagExists) {
       {"apply", {"-f,", "--field-manager", "--force-conflicts", "--dry-run"}},
       {"delete",
        {"RESOURCE[.GROUP]", "NAME", "-n,", "-A,", "-l,", "--field-selector", "-f,", "--all",
-        "--ignore-not-found", "--cascade", "background"}},
+        "--ignore-not-found", "--cascade", "background", "--grace-period", "--now", "--force",
+        "--wait", "--timeout", "-o,"}},
       {"demo", {"--for"}},
   };
   for (const auto& [command, names] : flags) {
@@ -271,8 +272,10 @@ INSTANTIATE_TEST_SUITE_P(
         WrongArguments{{"registry", "get", ""}, "the name may not be empty"},
         WrongArguments{{"registry", "watch", ""}, "the name may not be empty"},
         WrongArguments{{"registry", "deregister", ""}, "the name may not be empty"},
-        WrongArguments{{"delete", "pods", "web", "--grace-period", "x"},
-                       "not in range 0 to 9223372036854775807\n"},
+        WrongArguments{{"delete", "pods", "web", "--grace-period", "x"}, "--grace-period"},
+        WrongArguments{{"delete", "pods", "web", "--grace-period=-1"},
+                       "--grace-period: a grace period is not negative\n"},
+        WrongArguments{{"delete", "pods", "web", "-o", "json"}, "json not in {name}"},
         WrongArguments{{"watch", "pods", "--metrics-listen", "foo"},
                        "--metrics-listen: \"foo\" is not an address"},
         WrongArguments{{"--nonsense"}, "--nonsense"}, WrongArguments{{"get"}, "resource"},
