@@ -38,7 +38,7 @@ std::string tls_advice(std::string_view error, const rest::Config& config, bool 
 void ConnectionFlags::add_to(CLI::App& app) {
   app.add_option("--kubeconfig", kubeconfig, "Use this kubeconfig")->type_name("FILE");
   app.add_option("--context", context, "Use this context of the kubeconfig")->type_name("NAME");
-  app.add_option("--server", server, "Use the server at this URL")->type_name("URL");
+  app.add_option("-s,--server", server, "Use the server at this URL")->type_name("URL");
   app.add_option_function<std::string>(
          "--content-type",
          [this](const std::string& text) { content_type = *rest::parse_content_type(text); },

@@ -414,6 +414,24 @@ TEST_F(Get, ParsesShortOptionsLikeKubectl) {
   }
 }
 
+// In kubectl, they are options of all commands.
+TEST_F(Get, AcceptsServerAndNamespaceBeforeTheCommand) {
+  for (const std::vector<std::string>& before : {std::vector<std::string>{"-n", "kube-system"},
+                                                 {"-nkube-system"},
+                                                 {"-n=kube-system"},
+                                                 {"--namespace", "kube-system"},
+                                                 {"-v", "error", "--namespace=kube-system"}}) {
+    std::vector<std::string> arguments = before;
+    arguments.insert(arguments.end(), {"-s", server_.url(), "get", "pods", "-o", "name"});
+    const auto result = environment_.run(test::lookout_program(), arguments);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    EXPECT_EQ(result.output, "pod/dns\n") << testing::PrintToString(before);
+  }
+  const auto registry = environment_.run(
+      test::lookout_program(), {"-n", "nowhere", "--server", server_.url(), "registry", "ls"});
+  EXPECT_EQ(registry.status, 0) << registry.errors;
+}
+
 TEST_F(Get, EscapesControlCharactersOfObjects) {
   create("events", "default",
          R"({"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"type":"Normal",)"

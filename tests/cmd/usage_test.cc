@@ -63,6 +63,14 @@ TEST_F(Usage, HelpOfEveryCommandHasExamples) {
   }
 }
 
+TEST_F(Usage, HelpIsAlsoACommand) {
+  EXPECT_EQ(lookout({"help"}).output, lookout({"--help"}).output);
+  EXPECT_EQ(lookout({"help", "get"}).output, lookout({"get", "--help"}).output);
+  EXPECT_EQ(lookout({"help", "registry", "ls"}).output,
+            lookout({"registry", "ls", "--help"}).output);
+  EXPECT_EQ(lookout({"help"}).status, 0);
+}
+
 TEST_F(Usage, HelpNamesTheDefaultServer) {
   EXPECT_THAT(lookout({"--help"}).output,
               AllOf(HasSubstr("http://127.0.0.1:8001"), HasSubstr("~/.kube/config is not read")));
@@ -244,6 +252,17 @@ INSTANTIATE_TEST_SUITE_P(
         WrongArguments{{}, "A command is required"},
         WrongArguments{{"fetch"}, "lookout has no command \"fetch\"\n"},
         WrongArguments{{"wacth", "pods"}, "did you mean \"watch\"?"},
+        WrongArguments{{"create", "-f", "a.yaml"},
+                       "lookout has no command \"create\": use lookout apply -f FILE\n"},
+        WrongArguments{{"logs", "web", "-f"},
+                       "use kubectl logs, with the same --server or --kubeconfig\n"},
+        WrongArguments{{"describe", "pod", "web"}, "use lookout get RESOURCE NAME -o yaml"},
+        WrongArguments{{"version"}, "use lookout --version\n"},
+        WrongArguments{{"get", "pods", "--token=x"},
+                       "--token: belongs in a kubeconfig: use --kubeconfig and --context\n"},
+        WrongArguments{{"apply", "-k", "base"},
+                       "-k: use kubectl kustomize FOLDER | lookout apply -f -\n"},
+        WrongArguments{{"bench", "logs"}, "lookout bench has no command \"logs\"\n"},
         WrongArguments{{"bench"}, "A command of lookout bench is required"},
         WrongArguments{{"bench", "speed"}, "lookout bench has no command \"speed\"\n"},
         WrongArguments{{"bench", "stor", "--objects", "1000"}, "did you mean \"store\"?"},
