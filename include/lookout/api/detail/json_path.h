@@ -39,7 +39,7 @@ class JsonPath {
     std::string comparison = {};
     std::string right = {};
     bool right_is_text = false;
-    // The paths of a union. A quoted member has one, too: its name as a path, if it is none as a whole.
+    // The paths of a union. A quoted member with dots has one, too: its name as a path, which is tried first.
     std::vector<std::vector<Step>> choices = {};
   };
 
