@@ -126,7 +126,7 @@ std::vector<api::Object> SelectionFlags::list(const rest::ResourceClient& object
   rest::ListOptions options;
   options.label_selector = label_selector;
   options.field_selector = field_selector;
-  options.limit = kPageSize;
+  options.limit = page_size;
   std::vector<api::Object> out;
   for (;;) {
     rest::List<> page = objects.list(options);

@@ -195,6 +195,56 @@ TEST_F(Get, RefusesAnIndexOutOfBounds) {
             "api node-1 api web-2");
 }
 
+TEST_F(Get, ShowsLabels) {
+  EXPECT_THAT(test::lines(lookout({"get", "pods", "--show-labels"}).output),
+              ElementsAre(MatchesRegex("NAME +READY +STATUS +RESTARTS +AGE +LABELS"),
+                          MatchesRegex("api +0/1 +Pending +0 +[0-9]+s +app=api"),
+                          MatchesRegex("web-1 +0/1 +Pending +0 +[0-9]+s +app=web,tier=front"),
+                          MatchesRegex("web-2 +0/1 +Pending +0 +[0-9]+s +app=web,tier=back")));
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"-L", "app,example.com/tier", "-L=tier"},
+        {"-Lapp,example.com/tier", "--label-columns=tier"}}) {
+    std::vector<std::string> arguments{"get", "-A", "--show-labels", "--no-headers=false"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    arguments.emplace_back("pods");
+    const auto result = lookout(arguments);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    const auto lines = test::lines(result.output);
+    ASSERT_EQ(lines.size(), 5u);
+    EXPECT_THAT(lines[0], MatchesRegex("NAMESPACE +NAME +.* AGE +APP +TIER +TIER +LABELS"));
+    EXPECT_THAT(lines[2], MatchesRegex("default +web-1 .*s +web  +front +app=web,tier=front"));
+  }
+  create("configmaps", "default", R"({"metadata":{"name":"settings"}})");
+  EXPECT_THAT(lookout({"get", "cm", "--show-labels", "--no-headers"}).output,
+              MatchesRegex("settings +0 +[0-9]+s +<none>\n"));
+}
+
+TEST_F(Get, ShowsKinds) {
+  EXPECT_THAT(lookout({"get", "pods", "api", "--show-kind", "--no-headers"}).output,
+              testing::StartsWith("pod/api "));
+}
+
+TEST_F(Get, IgnoresMissingObjects) {
+  for (const char* const format : {"table", "name", "json", "jsonpath={.kind}"}) {
+    const auto none = lookout({"get", "pods", "nobody", "--ignore-not-found", "-o", format});
+    EXPECT_EQ(none.status, 0) << none.errors;
+    EXPECT_EQ(none.output, "");
+    EXPECT_EQ(none.errors, "");
+  }
+  EXPECT_EQ(lookout({"get", "pods", "nobody", "api", "--ignore-not-found", "-o", "name"}).output,
+            "pod/api\n");
+  EXPECT_EQ(lookout({"get", "unicorns", "--ignore-not-found"}).status, 1);
+}
+
+TEST_F(Get, ShowsTheAnswerForAPath) {
+  const auto result = lookout({"get", "--raw", "/api/v1/namespaces/default/pods/api"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(api::Object::parse(result.output).name(), "api");
+  const auto missing = lookout({"get", "--raw=/nothing"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_EQ(missing.output, "");
+}
+
 TEST_F(Get, LeavesOutHeaders) {
   EXPECT_THAT(lookout({"get", "pods", "api", "--no-headers"}).output,
               MatchesRegex("api   0/1   Pending   0     [0-9]+s\n"));
@@ -362,6 +412,16 @@ TEST_F(Get, ReadsLongListsInPages) {
   const auto before = server_.stats().lists;
   EXPECT_EQ(test::lines(lookout({"get", "cm", "-o", "name"}).output).size(), 1100u);
   EXPECT_EQ(server_.stats().lists, before + 3);
+  for (const char* const format : {"name", "table"}) {
+    const auto lists = server_.stats().lists;
+    const auto lines = test::lines(
+        lookout({"get", "cm", "--chunk-size=400", "--no-headers", "-o", format}).output);
+    EXPECT_EQ(lines.size(), 1100u);
+    EXPECT_EQ(server_.stats().lists, lists + 3) << format;
+    const auto at_once = lookout({"get", "cm", "--chunk-size=0", "-o", format});
+    EXPECT_EQ(at_once.status, 0) << at_once.errors;
+    EXPECT_EQ(server_.stats().lists, lists + 4) << format;
+  }
 }
 
 TEST_F(Get, FailsIfItsOutputCannotBeWritten) {
