@@ -29,7 +29,7 @@ namespace {
 
 struct DeleteFlags {
   SelectionFlags selection;
-  std::vector<std::string> files;
+  FileFlags files;
   bool all = false;
   bool ignores_not_found = false;
   rest::PropagationPolicy cascade = rest::PropagationPolicy::kBackground;
@@ -78,7 +78,7 @@ class Deletion {
       say("lookout: warning: an immediate deletion does not wait for confirmation that a pod has "
           "ended: it may go on running on its node\n");
     }
-    if (!flags_.files.empty()) {
+    if (!flags_.files.names.empty()) {
       remove_manifests();
     } else {
       for (const Target& target : flags_.selection.targets) {
@@ -93,7 +93,7 @@ class Deletion {
 
  private:
   /// True if a list may select no object.
-  bool names_nothing() const { return flags_.files.empty() && !flags_.selection.has_names(); }
+  bool names_nothing() const { return flags_.files.names.empty() && !flags_.selection.has_names(); }
 
   /// Calls `request`; says why it fails. `place` is the prefix of the message.
   template <class Request>
@@ -238,13 +238,14 @@ void check(DeleteFlags& flags) {
   SelectionFlags& selection = flags.selection;
   selection.check();
   const bool lists = flags.all || selection.has_selector();
-  if (!flags.files.empty()) {
+  if (!flags.files.names.empty()) {
     if (!selection.resource.empty() || lists || selection.all_namespaces) {
       throw CLI::ValidationError(
           "-f", "the files name the objects: leave out resources, selectors, --all and -A");
     }
     return;
   }
+  if (flags.files.recursive) throw CLI::ValidationError("-R", "needs a folder: -f FOLDER");
   if (selection.resource.empty()) throw CLI::RequiredError("resource or -f");
   if (flags.all && selection.has_selector())
     throw CLI::ValidationError("--all", "cannot be combined with a selector");
@@ -277,11 +278,10 @@ void add_delete(CLI::App& app, const ConnectionFlags& connection, Action& action
   CLI::App* command = app.add_subcommand("delete", "Delete objects");
   const auto flags = std::make_shared<DeleteFlags>();
   flags->selection.add_to(*command);
-  command
-      ->add_option("-f,--filename", flags->files,
-                   "Delete the objects in these files: YAML or JSON, or a folder of such files;\n"
-                   "-: standard input; can be repeated")
-      ->type_name("FILE");
+  flags->files.add_to(
+      *command,
+      "Delete the objects in these files: YAML or JSON, or a folder of such files;\n"
+      "-: standard input; can be repeated");
   command->add_flag("--all", flags->all, "Delete all objects of the resources");
   command->add_flag("--ignore-not-found", flags->ignores_not_found,
                     "Succeed if an object does not exist");
