@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -10,7 +9,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cmd/commands.h"
@@ -18,6 +16,7 @@
 #include "cmd/duration.h"
 #include "cmd/manifests.h"
 #include "cmd/object_name.h"
+#include "cmd/poll_until.h"
 #include "cmd/say.h"
 #include "cmd/selection.h"
 #include "lookout/api/status.h"
@@ -58,10 +57,6 @@ std::string what_it_waits_for(const api::Object& object) {
   const auto seconds = object.metadata().deletion_grace_period_seconds();
   return seconds ? fmt::format(": it waits for its grace period of {} s", *seconds) : "";
 }
-
-/// The pauses between the requests that ask whether an object is gone.
-constexpr std::chrono::milliseconds kFirstPause{50};
-constexpr std::chrono::milliseconds kLongestPause{1000};
 
 /// Deletes what a command line selects. As in kubectl, an error of one object does not affect the others.
 class Deletion {
@@ -174,30 +169,33 @@ class Deletion {
   };
 
   void wait_for_all() {
-    const auto deadline = std::chrono::steady_clock::now() + flags_.timeout;
+    Deadline deadline;
+    if (flags_.timeout.count() > 0) deadline = std::chrono::steady_clock::now() + flags_.timeout;
     for (const Waiting& each : waiting_) attempt(each.shown + ": ", [&] { wait(each, deadline); });
   }
 
   /// Throws Error at the deadline.
-  void wait(const Waiting& object, std::chrono::steady_clock::time_point deadline) const {
-    for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-      api::Object found;
+  void wait(const Waiting& object, const Deadline& deadline) const {
+    api::Object found;
+    const auto is_gone = [&] {
       try {
         found = object.objects.find(object.name);
       } catch (const api::StatusError& e) {
-        // As in kubectl: who may delete an object may not be allowed to read it.
-        if (api::is_forbidden(e) || api::is_method_not_supported(e)) return;
-        // (The resource of a custom object may be gone, too.)
+        // The resource of a custom object may be gone, too.
         if (!api::is_not_found(e)) throw;
+        return true;
       }
-      if (!found || found.uid() != object.uid) {
-        if (!flags_.prints_names) print_deleted(object.shown);
-        return;
-      }
-      if (flags_.timeout.count() > 0 && std::chrono::steady_clock::now() >= deadline)
+      return !found || found.uid() != object.uid;
+    };
+    try {
+      if (!poll_until(deadline, is_gone))
         throw Error("timed out while it is being deleted" + what_it_waits_for(found));
-      std::this_thread::sleep_for(pause);
+    } catch (const api::StatusError& e) {
+      // As in kubectl: who may delete an object may not be allowed to read it.
+      if (api::is_forbidden(e) || api::is_method_not_supported(e)) return;
+      throw;
     }
+    if (!flags_.prints_names) print_deleted(object.shown);
   }
 
   /// Unlike fmt::print(), does not throw on a closed pipe: objects have been deleted.
