@@ -12,6 +12,7 @@
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/detail/yaml_writer.h"
 #include "lookout/api/symbols.h"
+#include "lookout/base/ascii.h"
 #include "lookout/base/error.h"
 
 namespace lookout::cmd {
@@ -32,11 +33,12 @@ OutputFormat OutputFormat::parse(const std::string& text) {
   constexpr std::string_view kTemplate = "jsonpath=";
   constexpr std::string_view kColumns = "custom-columns=";
   constexpr std::string_view kColumnsFile = "custom-columns-file=";
-  if (text == "table") return {Kind::kTable};
-  if (text == "wide") return {Kind::kWideTable};
-  if (text == "json") return {Kind::kJson};
-  if (text == "yaml") return {Kind::kYaml};
-  if (text == "name") return {Kind::kName};
+  const std::string word = base::lower_case(text);
+  if (word == "table") return {Kind::kTable};
+  if (word == "wide") return {Kind::kWideTable};
+  if (word == "json") return {Kind::kJson};
+  if (word == "yaml") return {Kind::kYaml};
+  if (word == "name") return {Kind::kName};
   if (text == "jsonpath") throw Error("a template is missing: jsonpath={.metadata.name}");
   if (text == "custom-columns" || text == "custom-columns-file")
     throw Error("columns are missing: custom-columns=NAME:.metadata.name");

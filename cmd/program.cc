@@ -214,6 +214,8 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
   // A missing command is checked below: CLI11 would report a misspelt one as missing.
   app.require_subcommand(0, 1);
   app.fallthrough();
+  // As in kubectl, the last one counts: an alias may have others.
+  app.option_defaults()->take_last();
   app.get_formatter()->column_width(34);
 
   CommonFlags flags;

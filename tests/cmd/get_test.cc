@@ -492,6 +492,21 @@ TEST_F(Get, AcceptsServerAndNamespaceBeforeTheCommand) {
   EXPECT_EQ(registry.status, 0) << registry.errors;
 }
 
+TEST_F(Get, TheLastOfSeveralOptionsCounts) {
+  const auto result =
+      environment_.run(test::lookout_program(),
+                       {"-n", "nowhere", "get", "pods", "--server", "http://127.0.0.1:1", "-n",
+                        "kube-system", "-s", server_.url(), "-o", "yaml", "-o", "name"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.output, "pod/dns\n");
+}
+
+TEST_F(Get, IgnoresTheCaseOfResourcesAndFormats) {
+  for (const char* const name : {"Pods", "PO", "Pod", "Deployments.apps"})
+    EXPECT_EQ(lookout({"get", name}).status, 0) << name;
+  EXPECT_EQ(lookout({"get", "Pod/api", "-o", "Name"}).output, "pod/api\n");
+}
+
 TEST_F(Get, EscapesControlCharactersOfObjects) {
   create("events", "default",
          R"({"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"type":"Normal",)"
