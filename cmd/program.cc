@@ -69,12 +69,12 @@ std::string instead_of(const std::string& command) {
   if (command == "describe") return "use lookout get RESOURCE NAME -o yaml, or kubectl describe";
   if (command == "version") return "use lookout --version";
   static const std::set<std::string> kKubectl = {
-      "annotate", "api-resources", "api-versions", "attach",     "auth",    "autoscale",
-      "cordon",   "certificate",   "cluster-info", "completion", "config",  "cp",
-      "debug",    "diff",          "drain",        "edit",       "events",  "exec",
-      "explain",  "expose",        "kustomize",    "label",      "logs",    "patch",
-      "plugin",   "port-forward",  "proxy",        "replace",    "rollout", "run",
-      "scale",    "set",           "taint",        "top",        "uncordon"};
+      "annotate",     "api-resources", "api-versions", "attach",     "auth",   "autoscale",
+      "cordon",       "certificate",   "cluster-info", "completion", "config", "cp",
+      "debug",        "diff",          "drain",        "edit",       "events", "exec",
+      "explain",      "expose",        "kustomize",    "label",      "patch",  "plugin",
+      "port-forward", "proxy",         "replace",      "rollout",    "run",    "scale",
+      "set",          "taint",         "top",          "uncordon"};
   if (!kKubectl.contains(command)) return {};
   return fmt::format("use kubectl {}, with the same --server or --kubeconfig", command);
 }
@@ -125,7 +125,7 @@ struct SomeCommandsOption {
 
 /// The commands that connect to a server.
 std::vector<std::string> client_commands() {
-  return {"get",      "watch",      "apply",        "delete",          "wait",
+  return {"get",      "watch",      "apply",        "delete",          "logs",      "wait",
           "registry", "bench sync", "bench events", "bench informers", "bench soak"};
 }
 
@@ -219,7 +219,7 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
   app.get_formatter()->column_width(34);
 
   CommonFlags flags;
-  flags.arguments = with_help_option({argv + 1, argv + argc});
+  flags.arguments = with_help_option(std::vector<std::string>(argv + 1, argv + argc));
   flags.connection.add_to(app);
   app.add_option("--metrics-listen", flags.metrics_listen,
                  "watch: serve Prometheus metrics on this address: 127.0.0.1:9090")

@@ -24,7 +24,6 @@
 #include "lookout/api/status.h"
 #include "lookout/base/ascii.h"
 #include "lookout/base/error.h"
-#include "lookout/k8s/meta/v1.h"
 #include "lookout/rest/error.h"
 
 namespace lookout::cmd {

@@ -1,13 +1,17 @@
 // Behaviour of all commands: help, wrong usage, unreachable servers.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "cmd/connection.h"
 #include "lookout/apiserver/server.h"
+#include "lookout/rest/error.h"
 #include "tests/cmd/program.h"
 #include "tests/support/http_server.h"
 #include "tests/support/matchers.h"
@@ -33,6 +37,7 @@ TEST_F(Usage, HelpOfEveryCommandHasExamples) {
                                  "watch -h",
                                  "apply -h",
                                  "delete -h",
+                                 "logs -h",
                                  "wait -h",
                                  "demo --help",
                                  "registry --help",
@@ -142,6 +147,9 @@ TEST_F(Usage, EveryFlagExists) {
        {"RESOURCE[.GROUP]", "NAME", "-n,", "-A,", "-l,", "--field-selector", "-f,", "--all",
         "--ignore-not-found", "--cascade", "background", "--grace-period", "--now", "--force",
         "--wait", "--timeout", "-o,"}},
+      {"logs",
+       {"POD", "-n,", "-c,", "-f,", "--follow", "-p,", "--previous", "--tail", "--since",
+        "--timestamps"}},
       {"wait",
        {"RESOURCE[.GROUP]", "NAME", "-n,", "-A,", "-l,", "-f,", "--all", "--for", "condition=NAME",
         "jsonpath=PATH", "--timeout"}},
@@ -195,6 +203,7 @@ std::vector<Arguments> commands() {
           {"watch", "pods"},
           {"apply", "-f", "a.yaml"},
           {"delete", "pods", "web"},
+          {"logs", "web"},
           {"wait", "pods", "web", "--for=delete"},
           {"demo"},
           {"registry", "register", "web"},
@@ -282,15 +291,19 @@ INSTANTIATE_TEST_SUITE_P(
         WrongArguments{{"wacth", "pods"}, "did you mean \"watch\"?"},
         WrongArguments{{"create", "-f", "a.yaml"},
                        "lookout has no command \"create\": use lookout apply -f FILE\n"},
-        WrongArguments{{"logs", "web", "-f"},
-                       "use kubectl logs, with the same --server or --kubeconfig\n"},
+        WrongArguments{{"exec", "web", "--", "sh"},
+                       "use kubectl exec, with the same --server or --kubeconfig\n"},
         WrongArguments{{"describe", "pod", "web"}, "use lookout get RESOURCE NAME -o yaml"},
         WrongArguments{{"version"}, "use lookout --version\n"},
         WrongArguments{{"get", "pods", "--token=x"},
                        "--token: belongs in a kubeconfig: use --kubeconfig and --context\n"},
         WrongArguments{{"apply", "-k", "base"},
                        "-k: use kubectl kustomize FOLDER | lookout apply -f -\n"},
-        WrongArguments{{"bench", "logs"}, "lookout bench has no command \"logs\"\n"},
+        WrongArguments{{"bench", "exec"}, "lookout bench has no command \"exec\"\n"},
+        WrongArguments{{"logs"}, "pod is required"},
+        WrongArguments{{"logs", "deploy/web"},
+                       "\"deploy/web\" is not a pod: lookout get pods shows their names\n"},
+        WrongArguments{{"logs", "pod/.."}, "invalid name \"..\""},
         WrongArguments{{"bench"}, "A command of lookout bench is required"},
         WrongArguments{{"bench", "speed"}, "lookout bench has no command \"speed\"\n"},
         WrongArguments{{"bench", "stor", "--objects", "1000"}, "did you mean \"store\"?"},
@@ -412,6 +425,24 @@ TEST_F(Usage, AnUnreachableServerIsAnErrorWithAHint) {
                                      HasSubstr("is the server running?")));
     EXPECT_EQ(test::lines(result.errors).size(), 2u) << result.errors;
   }
+}
+
+// kubectl's users expect that it is read.
+TEST(Advice, NamesTheKubeconfigInTheHomeFolder) {
+  const rest::TransportError refused(rest::TransportError::Kind::kRefused, "refused");
+  ConnectionFlags flags;
+  flags.server = kEmbeddedServer;
+  const test::TempDir home;
+  const char* const before = std::getenv("HOME");
+  const std::string old_home = before == nullptr ? "" : before;
+  setenv("HOME", home.path().c_str(), 1);
+  const std::string without = advice(refused, flags);
+  std::filesystem::create_directory(home / ".kube");
+  home.file(".kube/config", "");
+  const std::string with = advice(refused, flags);
+  setenv("HOME", old_home.c_str(), 1);
+  EXPECT_THAT(without, HasSubstr("with --server, --kubeconfig or --context"));
+  EXPECT_THAT(with, HasSubstr("with --server, --kubeconfig ~/.kube/config or --context"));
 }
 
 TEST_F(Usage, AResponseThatIsNotJsonIsQuoted) {
