@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cmd/commands.h"
+#include "cmd/manifests.h"
 #include "cmd/object_printer.h"
 #include "cmd/say.h"
 #include "cmd/selection.h"
@@ -15,6 +16,7 @@
 #include "cmd/sorting.h"
 #include "cmd/watch.h"
 #include "lookout/api/status.h"
+#include "lookout/base/error.h"
 #include "lookout/rest/error.h"
 
 namespace lookout::cmd {
@@ -22,6 +24,7 @@ namespace {
 
 struct GetFlags {
   SelectionFlags selection;
+  FileFlags files;
   std::string output = "table";
   OutputFormat format;
   bool shows_managed_fields = false;
@@ -42,6 +45,8 @@ struct GetFlags {
 struct Query {
   api::Resource resource;
   std::vector<std::string> names;
+  /// Of the objects of files; otherwise the namespace that the command line selects.
+  std::optional<std::string> ns = {};
 };
 
 /// Runs the queries of a command line. Prints at the end, so that an error does not leave partial output.
@@ -57,6 +62,7 @@ class Get {
       return 0;
     }
     ResourceFinder finder(client_);
+    if (!flags_.files.names.empty()) add_manifests(finder);
     for (const Target& target : flags_.selection.targets) {
       for (api::Resource& resource : finder.find_all(target.resource))
         queries_.push_back({std::move(resource), target.names});
@@ -68,6 +74,26 @@ class Get {
   }
 
  private:
+  /// Objects of one resource and namespace that follow one another become one query.
+  void add_manifests(ResourceFinder& finder) {
+    const Manifests manifests = read_manifests(flags_.files);
+    errors_ = manifests.errors;
+    for (const auto& [object, place] : manifests.objects) {
+      try {
+        api::Resource resource = finder.find(object);
+        std::string ns = namespace_of(object, resource, flags_.selection.ns, client_);
+        if (queries_.empty() || queries_.back().ns != ns ||
+            queries_.back().resource.gvk() != resource.gvk())
+          queries_.push_back({std::move(resource), {}, std::move(ns)});
+        queries_.back().names.emplace_back(object.name());
+      } catch (const Error& e) {
+        // The others would fail, too.
+        if (rest::is_connection_refused(e) || api::is_unauthorized(e)) throw;
+        errors_.push_back(fmt::format("{}: {}", place, e.what()));
+      }
+    }
+  }
+
   /// Calls `request`. As in kubectl, an error of one request does not affect the others.
   template <class Request>
   void attempt(Request request) {
@@ -82,7 +108,7 @@ class Get {
   }
 
   std::string ns_of(const Query& query) const {
-    return flags_.selection.namespace_of(query.resource, client_);
+    return query.ns ? *query.ns : flags_.selection.namespace_of(query.resource, client_);
   }
 
   std::string tables() {
@@ -168,7 +194,11 @@ void check(GetFlags& flags) {
       throw CLI::ValidationError("--raw", "needs a path such as /readyz");
     return;
   }
-  if (flags.selection.resource.empty()) throw CLI::RequiredError("A resource such as pods");
+  if (flags.selection.resource.empty() && flags.files.names.empty())
+    throw CLI::RequiredError("A resource such as pods, or -f");
+  if (flags.files.recursive && flags.files.names.empty())
+    throw CLI::ValidationError("-R", "needs a folder: -f FOLDER");
+  flags.watches = flags.watches || flags.watches_only;
   // (Not while the options are parsed: a file may be readable only once.)
   try {
     flags.format = OutputFormat::parse(flags.output);
@@ -182,9 +212,12 @@ void check(GetFlags& flags) {
   }
   SelectionFlags& selection = flags.selection;
   selection.check();
+  if (!flags.files.names.empty() && (!selection.resource.empty() || selection.has_selector() ||
+                                     selection.all_namespaces || flags.watches))
+    throw CLI::ValidationError(
+        "-f", "the files name the objects: leave out resources, selectors, -A and -w");
   if (selection.has_selector() && selection.has_names())
     throw CLI::ValidationError("NAME", "name cannot be provided when a selector is specified");
-  flags.watches = flags.watches || flags.watches_only;
   if (!flags.watches) return;
   selection.check_for_watch();
   if (flags.format.kind == OutputFormat::Kind::kWideTable) {
@@ -199,6 +232,9 @@ void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action) {
   CLI::App* command = app.add_subcommand("get", "Show objects");
   const auto flags = std::make_shared<GetFlags>();
   flags->selection.add_to(*command);
+  flags->files.add_to(*command,
+                      "Show the objects in these files: YAML or JSON, or a folder of such files;\n"
+                      "-: standard input; can be repeated");
   command
       ->add_option("-o,--output", flags->output,
                    "table, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=SPEC\n"
@@ -249,6 +285,7 @@ void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action) {
       "  lookout get pods -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName --no-headers\n"
       "  lookout get pods --sort-by=.metadata.creationTimestamp\n"
       "  lookout get pods -L app,tier\n"
+      "  lookout get -f config/\n"
       "  lookout get --raw /readyz?verbose");
   command->callback([flags, &connection, &action] {
     check(*flags);

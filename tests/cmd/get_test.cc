@@ -236,6 +236,30 @@ TEST_F(Get, IgnoresMissingObjects) {
   EXPECT_EQ(lookout({"get", "unicorns", "--ignore-not-found"}).status, 1);
 }
 
+TEST_F(Get, ShowsTheObjectsOfFiles) {
+  const test::TempDir dir;
+  const std::string file =
+      dir.file("a.yaml",
+               "apiVersion: v1\nkind: Pod\nmetadata: {name: web-2}\n---\n"
+               "apiVersion: v1\nkind: Pod\nmetadata: {name: api, namespace: default}\n---\n"
+               "apiVersion: v1\nkind: Pod\nmetadata: {name: dns, namespace: kube-system}\n");
+  EXPECT_EQ(lookout({"get", "-f", file, "-o", "name"}).output, "pod/web-2\npod/api\npod/dns\n");
+  EXPECT_THAT(
+      test::lines(lookout({"get", "-f", file}).output),
+      ElementsAre(MatchesRegex("NAME +READY .*"), MatchesRegex("web-2 .*"), MatchesRegex("api .*"),
+                  "", MatchesRegex("NAME +READY .*"), MatchesRegex("dns .*")));
+  const std::string bad = dir.file("bad.yaml",
+                                   "apiVersion: v1\nkind: Pod\nmetadata: {name: nobody}\n---\n"
+                                   "apiVersion: v1\nkind: Unicorn\nmetadata: {name: a}\n---\n"
+                                   "apiVersion: v1\nkind: Pod\nmetadata: {name: api}\n");
+  const auto result = lookout({"get", "-f", bad, "-o", "json"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, AllOf(HasSubstr("bad.yaml:5: the server has no kind Unicorn in v1"),
+                                   HasSubstr("lookout: pods \"nobody\" not found\n")));
+  const auto list = api::Object::parse(result.output);
+  EXPECT_EQ(list["items"].size(), 1u);
+}
+
 TEST_F(Get, ShowsTheAnswerForAPath) {
   const auto result = lookout({"get", "--raw", "/api/v1/namespaces/default/pods/api"});
   EXPECT_EQ(result.status, 0) << result.errors;
