@@ -58,6 +58,16 @@ std::string what_it_waits_for(const api::Object& object) {
   return seconds ? fmt::format(": it waits for its grace period of {} s", *seconds) : "";
 }
 
+/// False if the answer to a deletion is the last state of the object.
+bool still_exists(const api::Object& answer, bool forced) {
+  if (!answer.metadata().deletion_timestamp()) return false;
+  if (!answer["metadata"]["finalizers"].empty() || !answer["spec"]["finalizers"].empty())
+    return true;
+  // (If a pod was being deleted already, the answer to a forced deletion has the earlier grace period.)
+  const auto seconds = answer.metadata().deletion_grace_period_seconds();
+  return !seconds || (*seconds > 0 && !forced);
+}
+
 /// Deletes what a command line selects. As in kubectl, an error of one object does not affect the others.
 class Deletion {
  public:
@@ -142,7 +152,7 @@ class Deletion {
     }
     ++count_;
     const std::string shown = name_of(resource, name);
-    const bool exists = !options_.dry_run && answer.metadata().deletion_timestamp().has_value();
+    const bool exists = !options_.dry_run && still_exists(answer, flags_.force);
     if (exists) {
       waiting_.push_back({shown, client_.resource(resource, ns), name, std::string(answer.uid())});
     }
