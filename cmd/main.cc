@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
     add_delete(app, flags.connection, action);
     add_logs(app, flags.connection, action);
     add_wait(app, flags.connection, action);
+    add_api_resources(app, flags.connection, action);
     add_program(app, kRegistry, flags, action);
     add_program(app, kBench, flags, action);
     add_generate(app, action);

@@ -69,12 +69,12 @@ std::string instead_of(const std::string& command) {
   if (command == "describe") return "use lookout get RESOURCE NAME -o yaml, or kubectl describe";
   if (command == "version") return "use lookout --version";
   static const std::set<std::string> kKubectl = {
-      "annotate",     "api-resources", "api-versions", "attach",     "auth",   "autoscale",
-      "cordon",       "certificate",   "cluster-info", "completion", "config", "cp",
-      "debug",        "diff",          "drain",        "edit",       "events", "exec",
-      "explain",      "expose",        "kustomize",    "label",      "patch",  "plugin",
-      "port-forward", "proxy",         "replace",      "rollout",    "run",    "scale",
-      "set",          "taint",         "top",          "uncordon"};
+      "annotate",    "api-versions", "attach",     "auth",   "autoscale", "cordon",
+      "certificate", "cluster-info", "completion", "config", "cp",        "debug",
+      "diff",        "drain",        "edit",       "events", "exec",      "explain",
+      "expose",      "kustomize",    "label",      "patch",  "plugin",    "port-forward",
+      "proxy",       "replace",      "rollout",    "run",    "scale",     "set",
+      "taint",       "top",          "uncordon"};
   if (!kKubectl.contains(command)) return {};
   return fmt::format("use kubectl {}, with the same --server or --kubeconfig", command);
 }
@@ -125,8 +125,9 @@ struct SomeCommandsOption {
 
 /// The commands that connect to a server.
 std::vector<std::string> client_commands() {
-  return {"get",      "watch",      "apply",        "delete",          "logs",      "wait",
-          "registry", "bench sync", "bench events", "bench informers", "bench soak"};
+  return {"get",        "watch",        "apply",           "delete",
+          "logs",       "wait",         "api-resources",   "registry",
+          "bench sync", "bench events", "bench informers", "bench soak"};
 }
 
 /// Also true for a subcommand of one of them.

@@ -165,7 +165,8 @@ api::Resource ResourceFinder::find(const std::string& name) {
   }
   const std::string meant = closest(name, known);
   throw Error(fmt::format("the server has no resource \"{}\"{}", name,
-                          meant.empty() ? "" : fmt::format(": did you mean \"{}\"?", meant)));
+                          meant.empty() ? ": lookout api-resources shows what it has"
+                                        : fmt::format(": did you mean \"{}\"?", meant)));
 }
 
 std::vector<api::Resource> ResourceFinder::find_all(const std::string& name) {

@@ -566,6 +566,8 @@ TEST_F(Get, FindsCustomResources) {
 }
 
 TEST_F(Get, ReportsErrors) {
+  constexpr const char* kNoUnicorns =
+      "lookout: the server has no resource \"unicorns\": lookout api-resources shows what it has\n";
   const auto missing = lookout({"get", "pods", "nobody"});
   EXPECT_EQ(missing.status, 1);
   EXPECT_EQ(missing.output, "");
@@ -576,11 +578,11 @@ TEST_F(Get, ReportsErrors) {
             "lookout: the server has no resource \"deploymnets\": did you mean \"deployments\"?\n");
   const auto strange = lookout({"get", "unicorns"});
   EXPECT_EQ(strange.status, 1);
-  EXPECT_EQ(strange.errors, "lookout: the server has no resource \"unicorns\"\n");
+  EXPECT_EQ(strange.errors, kNoUnicorns);
   const auto second = lookout({"get", "pods,unicorns"});
   EXPECT_EQ(second.status, 1);
   EXPECT_EQ(second.output, "");
-  EXPECT_EQ(second.errors, "lookout: the server has no resource \"unicorns\"\n");
+  EXPECT_EQ(second.errors, kNoUnicorns);
   const auto field = lookout({"get", "pods", "--field-selector", "spec.nothing=1"});
   EXPECT_EQ(field.status, 1);
   EXPECT_THAT(field.errors, HasSubstr("spec.nothing"));
