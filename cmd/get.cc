@@ -252,7 +252,7 @@ void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action) {
                    "Sort by the value at a path, such as .metadata.creationTimestamp")
       ->type_name("PATH");
   command->add_flag("--show-managed-fields", flags->shows_managed_fields,
-                    "Show managedFields in json, yaml and jsonpath");
+                    "Show managedFields in json and yaml");
   command->add_flag("--ignore-not-found", flags->ignores_not_found,
                     "Succeed, and print nothing, if an object does not exist");
   command

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cmd/custom_columns.h"
+#include "cmd/go_json.h"
 #include "cmd/json_path_template.h"
 #include "cmd/object_name.h"
 #include "lookout/api/detail/object_editor.h"
@@ -71,14 +72,15 @@ void ObjectPrinter::add(const api::Resource& resource, const api::Object& object
     rows_.push_back(format_.columns->values(object.body()));
     return;
   }
+  // As in kubectl, templates have all fields.
   const api::Object shown =
-      shows_managed_fields_
+      shows_managed_fields_ || format_.kind == Kind::kTemplate
           ? object
           : api::with_metadata(object, {{api::sym::kManagedFields, std::monostate()}});
   if (format_.kind == Kind::kYaml) {
     shown_.push_back(api::detail::to_yaml(shown.to_json()));
   } else {
-    shown_.push_back(format_.kind == Kind::kJson ? shown.to_pretty_json(4) : shown.to_json());
+    shown_.push_back(format_.kind == Kind::kJson ? go_pretty_json(shown.body()) : shown.to_json());
   }
 }
 

@@ -48,6 +48,20 @@ TEST(YamlWriter, QuotesTimes) {
   }
 }
 
+// Most uids and many hashes begin with a digit.
+TEST(YamlWriter, QuotesNumbersOnly) {
+  for (const std::string text :
+       {"1c4de77d-c60e-4f2a-afe0-c245a6302291", "12345678-1234-4567-8901-123456789012", "1a2b3c",
+        "0x", "1e", "1e5-2", "12-34", "2001-ab-cd", "10.0.0.1/8", "1d", "0xfg", "-1c", "1h30m"}) {
+    EXPECT_EQ(to_yaml(R"({"a":")" + text + R"("})"), "a: " + text + "\n");
+  }
+  for (const std::string text :
+       {"12", "-1", "+1", "1_000", "017", "0o17", "0b11", "0xaf", "0_xaf", "1.5", "1.", ".5", "1e5",
+        "1E+5", "1.5e-3", "12:30:45", "2001-12-14"}) {
+    EXPECT_EQ(to_yaml(R"({"a":")" + text + R"("})"), "a: \"" + text + "\"\n");
+  }
+}
+
 TEST(YamlWriter, RoundTrips) {
   for (
       const std::string json : {

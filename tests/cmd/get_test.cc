@@ -404,6 +404,17 @@ TEST_F(Get, ShowsJson) {
   EXPECT_EQ(list.kind(), "List");
   EXPECT_EQ(list["items"].size(), 3u);
   EXPECT_EQ(list["items"][1].to_json(), object.to_json());
+  // In the order of names, as with kubectl.
+  EXPECT_EQ(one.output.find("{\n    \"apiVersion\": \"v1\",\n    \"kind\": \"Pod\",\n"
+                            "    \"metadata\": {\n        \"creationTimestamp\": \""),
+            0u)
+      << one.output;
+  EXPECT_THAT(one.output, HasSubstr("        \"labels\": {\n            \"app\": \"web\",\n"
+                                    "            \"tier\": \"front\"\n        },\n"));
+  EXPECT_THAT(
+      lookout({"get", "pods", "web-1", "-o=jsonpath={.metadata.managedFields[0].operation}"})
+          .output,
+      "Update");
   // The same without objects.
   const auto none = lookout({"get", "pods", "-l", "app=none", "-o", "json"});
   EXPECT_EQ(none.status, 0);
