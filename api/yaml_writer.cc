@@ -208,13 +208,16 @@ class Writer {
 
   /// Writes a multi-line literal if it can be read back unchanged.
   void block(std::string_view text, std::size_t indent) {
-    const bool unclear = text.front() == ' ' || text.front() == '\n' || text.back() == ' ' ||
-                         text.find(" \n") != std::string_view::npos;
+    const bool begins_blank = text.front() == ' ' || text.front() == '\n';
+    const bool unclear = text.back() == ' ' || text.find(" \n") != std::string_view::npos ||
+                         (begins_blank && indent == 0);
     if (unclear) return quoted(text);
     out_ += '|';
+    // The first line does not show the indentation.
+    if (begins_blank) out_ += '2';
     if (!text.ends_with('\n')) {
       out_ += '-';
-    } else if (text.ends_with("\n\n")) {
+    } else if (text == "\n" || text.ends_with("\n\n")) {
       out_ += '+';
     }
     if (text.ends_with('\n')) text.remove_suffix(1);

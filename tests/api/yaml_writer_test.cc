@@ -22,6 +22,11 @@ TEST(YamlWriter, WritesLikeGo) {
             "a: \"2026-01-01T00:00:00Z\"\nb: \"tab\\there\"\nc: ' lead'\nd: |-\n  x\n\n  y\n");
 }
 
+TEST(YamlWriter, WritesTextsThatBeginWithBlanksLikeGo) {
+  EXPECT_EQ(to_yaml(R"({"a":"  lead\nx","b":["\none\n"," two\n\n"],"c":{"d":"\n"}})"),
+            "a: |2-\n    lead\n  x\nb:\n- |2\n\n  one\n- |2+\n   two\n\nc:\n  d: |2+\n\n");
+}
+
 // Go's reader treats some of them as line breaks, and rejects a document with the others.
 TEST(YamlWriter, EscapesCharactersThatYamlReadersRejectOrFold) {
   EXPECT_EQ(to_yaml("{\"a\":\"x\u0085y\",\"b\":\"\u2028\u2029\",\"c\":\"\ufeff\",\"d\":"
@@ -68,6 +73,7 @@ TEST(YamlWriter, RoundTrips) {
           R"({"a":["x","-","--- x",": ","#","a: b","a #b","'","\"","\\","[","@x","%x"," ","x "]})",
           R"({"a":["true","on","No","null","~","0x1F","1e3","+1",".5",".inf","=","<<","12:30"]})",
           R"({"a":[true,false,null,0,-1,1.5,{},[],[[]],[{}],[[1,2],[3]],[{"b":[{"c":1}]}]]})",
+          R"({"a":"  one\ntwo","b":["\none\n"," two\n\n",["\n"]],"c":{"d":{"e":"\n\n x"}}})",
           R"({"a":"one\ntwo\n","b":"one\n","c":"one\n\n","d":"\none","e":"one \ntwo","f":" x\ny"})",
           R"({"":"no name","1":"a number","yes":"a word","a: b":"a colon","x\ny":"a line"})",
           R"({"a":"tab\t","b":"bell\u0007","c":"Grüße","d":"#!/bin/sh\nset -e\n\n  exit 1\n"})",

@@ -10,6 +10,7 @@
 #include "tests/cmd/cmd_fixture.h"
 #include "tests/support/held.h"
 #include "tests/support/matchers.h"
+#include "tests/support/process.h"
 
 namespace lookout::cmd {
 namespace {
@@ -387,6 +388,41 @@ TEST_F(Get, SortsNumbersAndTimes) {
   EXPECT_EQ(lookout({"get", "svc", "--sort-by=.spec.ports[0].port", "-o", "name"}).output,
             "service/b\nservice/a\nservice/c\n");
   EXPECT_EQ(lookout({"get", "svc", "--sort-by=.metadata.creationTimestamp"}).status, 0);
+}
+
+TEST_F(Get, PrintsWhatKubectlPrints) {
+  const std::string kubectl = test::find_program("kubectl");
+  if (kubectl.empty()) GTEST_SKIP() << "there is no kubectl";
+  create(
+      "configmaps", "default",
+      R"({"metadata":{"name":"settings","annotations":{"b":"<a>","a.b/c":"& d"}},"data":{"n":"1",)"
+      R"("z":"10:30","script":"  set -e\n  exit 1\n","hash":"1c4de77d","text":"one\ntwo"}})");
+  create("services", "default",
+         R"({"metadata":{"name":"web"},"spec":{"ports":[{"port":80,"name":"http"},{"port":53,)"
+         R"("protocol":"UDP","name":"dns"}]}})");
+  const auto with_kubectl = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--server", server_.url()});
+    return environment_.run(kubectl, arguments);
+  };
+  // (Before 1.21, it printed managedFields.)
+  const bool is_old =
+      with_kubectl({"get", "cm", "settings", "-o", "yaml"}).output.find("managedFields") !=
+      std::string::npos;
+  const std::vector<std::vector<std::string>> selections = {
+      {"cm", "settings"}, {"pods"}, {"pods/api", "svc/web"}, {"cm,svc"}};
+  for (const std::string format :
+       {"json", "yaml", "name", "custom-columns=A:.metadata.annotations,P:.spec.ports",
+        "jsonpath={.items[*].metadata.labels} {.metadata.annotations} {.items[*].spec.ports[0]}"}) {
+    if (is_old && (format == "json" || format == "yaml")) continue;
+    for (const std::vector<std::string>& selection : selections) {
+      std::vector<std::string> arguments{"get", "-o", format};
+      arguments.insert(arguments.end(), selection.begin(), selection.end());
+      const auto expected = with_kubectl(arguments);
+      EXPECT_EQ(expected.status, 0) << expected.errors;
+      EXPECT_EQ(lookout(arguments).output, expected.output)
+          << format << testing::PrintToString(selection);
+    }
+  }
 }
 
 TEST_F(Get, ShowsJson) {
