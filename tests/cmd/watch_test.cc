@@ -136,7 +136,8 @@ TEST_F(Watch, GetFollowsObjectsInOtherFormats) {
     ASSERT_TRUE(shows(format, format == "name" ? "web\npod/web" : "new")) << format;
     process.signal(SIGTERM);
     EXPECT_EQ(process.wait(), 0);
-    if (!formats.at(format).empty()) EXPECT_EQ(shown(format), formats.at(format));
+    const std::string expected = formats.at(format).empty() ? shown(format) : formats.at(format);
+    EXPECT_EQ(shown(format), expected);
   }
   EXPECT_THAT(test::lines(shown("table")),
               ElementsAre(MatchesRegex("NAME +READY .* AGE +X"), MatchesRegex("web +0/1 .*s +"),
