@@ -87,7 +87,8 @@ class JsonPath::Parser {
     const std::size_t begin = at_ + 1;
     Step step;
     if (!parse_quoted(step.name)) return false;
-    // As in kubectl, 'metadata.name' is a path.
+    // As in kubectl, 'metadata.name' is a path. (If nothing is there, it is one name; kubectl then
+    // finds nothing.)
     const std::string path = "." + std::string(text_.substr(begin, at_ - 1 - begin));
     std::vector<Step> inner;
     if (step.name.find('.') != std::string::npos && Parser(path).parse(inner))
@@ -221,16 +222,16 @@ bool JsonPath::passes(const Step& step, Value value) {
 
 void JsonPath::apply(const Step& step, Value value, std::vector<Value>& out) {
   switch (step.kind) {
-    case Step::Kind::kMember:
-      if (const Value member = value[step.name]; member.exists()) {
+    case Step::Kind::kMember: {
+      std::vector<Value> found;
+      if (!step.choices.empty()) found = walk(step.choices.front(), {value}, false);
+      if (!found.empty()) {
+        out.insert(out.end(), found.begin(), found.end());
+      } else if (const Value member = value[step.name]; member.exists()) {
         out.push_back(member);
-      } else {
-        for (const auto& path : step.choices) {
-          const std::vector<Value> found = walk(path, {value}, false);
-          out.insert(out.end(), found.begin(), found.end());
-        }
       }
       return;
+    }
     case Step::Kind::kUnion:
       // (See walk.)
       return;

@@ -4,6 +4,8 @@
 #include <rapidjson/document.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,19 +23,42 @@ using api::detail::text_of;
 
 using base::is_digit;
 
+bool has_only(std::string_view text, std::string_view characters) {
+  return text.find_first_not_of(characters) == std::string_view::npos;
+}
+
+/// Whether Go reads a text that begins with a digit as a number (also in base 60) or as a time. True for
+/// some others, too.
+bool reads_as_number(std::string_view given) {
+  constexpr std::string_view kDigits = "0123456789";
+  std::string plain(given);
+  std::erase(plain, '_');
+  const std::string_view text = plain;
+  if (text.size() > 2 && text[0] == '0' && std::string_view("xXoObB").find(text[1]) < 6)
+    return has_only(text.substr(2), "0123456789abcdefABCDEF");
+  if (has_only(text, "0123456789:.")) return true;
+  const std::size_t exponent = text.find_first_of("eE");
+  if (exponent != std::string_view::npos && has_only(text.substr(0, exponent), "0123456789.")) {
+    std::string_view digits = text.substr(exponent + 1);
+    if (digits.starts_with('+') || digits.starts_with('-')) digits.remove_prefix(1);
+    return !digits.empty() && has_only(digits, kDigits);
+  }
+  return text.find('-') == 4 && has_only(text.substr(0, 4), kDigits) &&
+         has_only(text, "0123456789-:.+TtZz ");
+}
+
 /// Whether a plain scalar with this text would not be read as text.
 bool reads_as_other(std::string_view text) {
   constexpr std::string_view kWords[] = {"", "~", "null", "Null", "NULL", "=", "<<"};
   if (std::find(std::begin(kWords), std::end(kWords), text) != std::end(kWords)) return true;
   if (is_yaml_true(text) || is_yaml_false(text)) return true;
-  // Numbers in all forms, and times: they begin like a number and have no other characters.
   const std::size_t sign = text.front() == '+' || text.front() == '-' ? 1 : 0;
   const std::string_view rest = text.substr(sign);
   if (rest.starts_with('.')) return rest.size() > 1;
   if (rest.empty() || !is_digit(rest.front())) return false;
   // IP addresses and versions are not numbers.
   if (std::count(rest.begin(), rest.end(), '.') > 1) return false;
-  return rest.find_first_not_of("0123456789abcdefABCDEFxXoOTt_+-:.Z ") == std::string_view::npos;
+  return reads_as_number(rest);
 }
 
 /// Whether YAML's grammar allows the text without quotes.
@@ -183,13 +208,16 @@ class Writer {
 
   /// Writes a multi-line literal if it can be read back unchanged.
   void block(std::string_view text, std::size_t indent) {
-    const bool unclear = text.front() == ' ' || text.front() == '\n' || text.back() == ' ' ||
-                         text.find(" \n") != std::string_view::npos;
+    const bool begins_blank = text.front() == ' ' || text.front() == '\n';
+    const bool unclear = text.back() == ' ' || text.find(" \n") != std::string_view::npos ||
+                         (begins_blank && indent == 0);
     if (unclear) return quoted(text);
     out_ += '|';
+    // The first line does not show the indentation.
+    if (begins_blank) out_ += '2';
     if (!text.ends_with('\n')) {
       out_ += '-';
-    } else if (text.ends_with("\n\n")) {
+    } else if (text == "\n" || text.ends_with("\n\n")) {
       out_ += '+';
     }
     if (text.ends_with('\n')) text.remove_suffix(1);

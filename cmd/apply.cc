@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "cmd/commands.h"
@@ -13,6 +14,7 @@
 #include "cmd/manifests.h"
 #include "cmd/object_checks.h"
 #include "cmd/object_name.h"
+#include "cmd/object_printer.h"
 #include "cmd/say.h"
 #include "lookout/api/status.h"
 #include "lookout/rest/discovery.h"
@@ -21,8 +23,10 @@ namespace lookout::cmd {
 namespace {
 
 struct ApplyFlags {
-  std::vector<std::string> files;
+  FileFlags files;
   std::string ns;
+  std::string output;
+  bool server_side = true;
   std::string field_manager = "lookout";
   bool force = false;
   DryRunFlag dry_run;
@@ -63,6 +67,12 @@ class Kinds {
   std::chrono::steady_clock::time_point deadline_;
 };
 
+/// Unlike fmt::print(), does not throw on a closed pipe: objects have been applied.
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
 int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
   const Manifests manifests = read_manifests(flags.files);
   const rest::Client client{connection.config()};
@@ -74,6 +84,9 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
   for (const std::string& error : manifests.errors) say("lookout: {}\n", error);
   bool failed = !manifests.errors.empty();
   bool conflicted = false;
+  std::optional<ObjectPrinter> printer;
+  if (!flags.output.empty()) printer.emplace(OutputFormat::parse(flags.output), false, true);
+  std::size_t count = 0;
   for (const auto& [object, place] : manifests.objects) {
     // If discovery fails, applying other objects would fail, too.
     const std::optional<api::Resource> found = kinds.find(object);
@@ -85,13 +98,14 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
       }
       const api::Resource& resource = *found;
       const std::string ns = namespace_of(object, resource, flags.ns, client);
-      client.resource(resource, ns).apply(object, options);
-      // Unlike fmt::print(), this does not throw on a closed pipe: the object has been applied.
-      const std::string line =
-          fmt::format("{} serverside-applied{}\n", name_of(resource, object.name()),
-                      options.dry_run ? " (server dry run)" : "");
-      std::fwrite(line.data(), 1, line.size(), stdout);
-      std::fflush(stdout);
+      const api::Object applied = client.resource(resource, ns).apply(object, options);
+      ++count;
+      if (printer) {
+        printer->add(resource, applied);
+      } else {
+        print(fmt::format("{} serverside-applied{}\n", name_of(resource, object.name()),
+                          options.dry_run ? " (server dry run)" : ""));
+      }
       if (!options.dry_run && resource.kind == "CustomResourceDefinition") kinds.expect_more();
     } catch (const std::exception& e) {
       // Other objects would fail, too.
@@ -101,6 +115,7 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
       conflicted = conflicted || api::is_conflict(e);
     }
   }
+  if (count > 0 && printer) print(printer->text(count == 1));
   if (conflicted && !flags.force) {
     say("lookout: other managers own these fields: leave the fields out, or take them over "
         "with --force-conflicts\n");
@@ -114,10 +129,9 @@ void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action)
   CLI::App* command = app.add_subcommand(
       "apply", "Create objects, or change them to match manifests (server-side apply)");
   const auto flags = std::make_shared<ApplyFlags>();
-  command
-      ->add_option("-f,--filename", flags->files,
-                   "YAML or JSON, or a folder of such files; -: standard input; can be repeated")
-      ->type_name("FILE")
+  flags->files
+      .add_to(*command,
+              "YAML or JSON, or a folder of such files; -: standard input; can be repeated")
       ->required();
   command
       ->add_option("-n,--namespace", flags->ns,
@@ -132,6 +146,15 @@ void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action)
       ->type_name("NAME")
       ->capture_default_str();
   command->add_flag("--force-conflicts", flags->force, "Take over fields that other managers own");
+  command->add_option("-o,--output", flags->output, "Print the applied objects: name, json or yaml")
+      ->check(CLI::IsMember({"name", "json", "yaml"}))
+      ->type_name("FORMAT");
+  command
+      ->add_flag("--server-side", flags->server_side,
+                 "The default, and the only way: accepted as kubectl has it")
+      ->check([](const std::string& text) -> std::string {
+        return text == "false" ? "lookout always applies on the server: leave the option out" : "";
+      });
   flags->dry_run.add_to(*command, "Let the server check the objects without storing them");
   command->footer(
       "Fields that this manager applied before and that are missing now are removed. Objects are\n"
@@ -140,7 +163,8 @@ void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action)
       "are still applied. The rest of a file after a document that is not YAML is skipped.\n\n"
       "Examples:\n"
       "  lookout apply -f web.yaml\n"
-      "  lookout apply -f config/ -n shop --dry-run\n"
+      "  lookout apply -f config/ -R -n shop --dry-run\n"
+      "  lookout apply -f web.yaml -o yaml\n"
       "  kubectl create deployment web --image=web:2 --dry-run=client -o yaml | lookout apply -f "
       "-");
   on_chosen(*command, action, [flags, &connection] { return run(connection, *flags); });

@@ -17,6 +17,9 @@ void add_watch(CLI::App& app, const ConnectionFlags& connection, const std::stri
                Action& action);
 void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action);
 void add_delete(CLI::App& app, const ConnectionFlags& connection, Action& action);
+void add_api_resources(CLI::App& app, const ConnectionFlags& connection, Action& action);
+void add_logs(CLI::App& app, const ConnectionFlags& connection, Action& action);
+void add_wait(CLI::App& app, const ConnectionFlags& connection, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_new(CLI::App& app, Action& action);

@@ -1,6 +1,7 @@
 #include "cmd/connection.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
@@ -16,6 +17,12 @@ namespace {
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0';
+}
+
+/// True if the user has the kubeconfig that kubectl reads without options.
+bool has_default_kubeconfig() {
+  const char* const home = std::getenv("HOME");
+  return home != nullptr && access((std::string(home) + "/.kube/config").c_str(), R_OK) == 0;
 }
 
 std::string tls_advice(std::string_view error, const rest::Config& config, bool uses_kubeconfig) {
@@ -38,7 +45,7 @@ std::string tls_advice(std::string_view error, const rest::Config& config, bool 
 void ConnectionFlags::add_to(CLI::App& app) {
   app.add_option("--kubeconfig", kubeconfig, "Use this kubeconfig")->type_name("FILE");
   app.add_option("--context", context, "Use this context of the kubeconfig")->type_name("NAME");
-  app.add_option("--server", server, "Use the server at this URL")->type_name("URL");
+  app.add_option("-s,--server", server, "Use the server at this URL")->type_name("URL");
   app.add_option_function<std::string>(
          "--content-type",
          [this](const std::string& text) { content_type = *rest::parse_content_type(text); },
@@ -73,8 +80,10 @@ rest::Config ConnectionFlags::load() const {
 std::string advice(const std::exception& error, const ConnectionFlags& connection) {
   const rest::Config config = connection.config();
   if (rest::is_connection_refused(error) && config.server == kEmbeddedServer) {
-    return "start the embedded server with `lookout serve`, or choose another one with --server, "
-           "--kubeconfig or --context";
+    return fmt::format(
+        "start the embedded server with `lookout serve`, or choose another one with --server, "
+        "--kubeconfig{} or --context",
+        has_default_kubeconfig() ? " ~/.kube/config" : "");
   }
   if (rest::is_connection_refused(error)) return "is the server running?";
   if (api::is_unauthorized(error)) {

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,8 +13,10 @@
 
 #include "cmd/commands.h"
 #include "cmd/dry_run.h"
+#include "cmd/duration.h"
 #include "cmd/manifests.h"
 #include "cmd/object_name.h"
+#include "cmd/poll_until.h"
 #include "cmd/say.h"
 #include "cmd/selection.h"
 #include "lookout/api/status.h"
@@ -26,11 +28,21 @@ namespace {
 
 struct DeleteFlags {
   SelectionFlags selection;
-  std::vector<std::string> files;
+  FileFlags files;
   bool all = false;
   bool ignores_not_found = false;
   rest::PropagationPolicy cascade = rest::PropagationPolicy::kBackground;
   std::optional<std::int64_t> grace_period;
+  /// Delete with a grace period of a second.
+  bool now = false;
+  /// Delete without a grace period.
+  bool force = false;
+  /// Wait until the objects are gone.
+  bool waits = true;
+  /// How long; zero: without a limit.
+  std::chrono::milliseconds timeout{0};
+  /// Print nothing but the names of the deleted objects.
+  bool prints_names = false;
   DryRunFlag dry_run;
 };
 
@@ -46,6 +58,16 @@ std::string what_it_waits_for(const api::Object& object) {
   return seconds ? fmt::format(": it waits for its grace period of {} s", *seconds) : "";
 }
 
+/// False if the answer to a deletion is the last state of the object.
+bool still_exists(const api::Object& answer, bool forced) {
+  if (!answer.metadata().deletion_timestamp()) return false;
+  if (!answer["metadata"]["finalizers"].empty() || !answer["spec"]["finalizers"].empty())
+    return true;
+  // (If a pod was being deleted already, the answer to a forced deletion has the earlier grace period.)
+  const auto seconds = answer.metadata().deletion_grace_period_seconds();
+  return !seconds || (*seconds > 0 && !forced);
+}
+
 /// Deletes what a command line selects. As in kubectl, an error of one object does not affect the others.
 class Deletion {
  public:
@@ -57,7 +79,11 @@ class Deletion {
   }
 
   int run() {
-    if (!flags_.files.empty()) {
+    if (flags_.force) {
+      say("lookout: warning: an immediate deletion does not wait for confirmation that a pod has "
+          "ended: it may go on running on its node\n");
+    }
+    if (!flags_.files.names.empty()) {
       remove_manifests();
     } else {
       for (const Target& target : flags_.selection.targets) {
@@ -66,12 +92,13 @@ class Deletion {
       }
     }
     if (count_ == 0 && !failed_ && names_nothing()) print("No resources found\n");
+    if (flags_.waits) wait_for_all();
     return failed_ ? 1 : 0;
   }
 
  private:
   /// True if a list may select no object.
-  bool names_nothing() const { return flags_.files.empty() && !flags_.selection.has_names(); }
+  bool names_nothing() const { return flags_.files.names.empty() && !flags_.selection.has_names(); }
 
   /// Calls `request`; says why it fails. `place` is the prefix of the message.
   template <class Request>
@@ -125,15 +152,60 @@ class Deletion {
     }
     ++count_;
     const std::string shown = name_of(resource, name);
-    std::string line;
-    if (options_.dry_run) {
-      line = shown + " deleted (server dry run)\n";
-    } else if (!answer.metadata().deletion_timestamp()) {
-      line = shown + " deleted\n";
-    } else {
-      line = fmt::format("{} is being deleted{}\n", shown, what_it_waits_for(answer));
+    const bool exists = !options_.dry_run && still_exists(answer, flags_.force);
+    if (exists) {
+      waiting_.push_back({shown, client_.resource(resource, ns), name, std::string(answer.uid())});
     }
-    print(line);
+    if (flags_.prints_names) {
+      print(shown + "\n");
+    } else if (exists) {
+      print(fmt::format("{} is being deleted{}\n", shown, what_it_waits_for(answer)));
+    } else {
+      print_deleted(shown);
+    }
+  }
+
+  void print_deleted(const std::string& shown) const {
+    print(fmt::format("{} {}{}\n", shown, flags_.force ? "force deleted" : "deleted",
+                      options_.dry_run ? " (server dry run)" : ""));
+  }
+
+  /// An object that still existed after its deletion.
+  struct Waiting {
+    std::string shown;
+    rest::ResourceClient objects;
+    std::string name;
+    std::string uid;
+  };
+
+  void wait_for_all() {
+    Deadline deadline;
+    if (flags_.timeout.count() > 0) deadline = std::chrono::steady_clock::now() + flags_.timeout;
+    for (const Waiting& each : waiting_) attempt(each.shown + ": ", [&] { wait(each, deadline); });
+  }
+
+  /// Throws Error at the deadline.
+  void wait(const Waiting& object, const Deadline& deadline) const {
+    api::Object found;
+    const auto is_gone = [&] {
+      try {
+        found = object.objects.find(object.name);
+      } catch (const api::StatusError& e) {
+        // The resource of a custom object may be gone, too.
+        if (!api::is_not_found(e)) throw;
+        return true;
+      }
+      return !found || found.uid() != object.uid;
+    };
+    try {
+      if (!poll_until(deadline, is_gone))
+        throw Error("timed out while it is being deleted" + what_it_waits_for(found));
+    } catch (const api::StatusError& e) {
+      // As in kubectl: who may delete an object may not be allowed to read it.
+      if (api::is_forbidden(e) || api::is_method_not_supported(e)) return;
+      throw;
+    }
+    if (!flags_.prints_names) print_deleted(object.shown);
   }
 
   /// Unlike fmt::print(), does not throw on a closed pipe: objects have been deleted.
@@ -146,22 +218,42 @@ class Deletion {
   ResourceFinder finder_;
   const DeleteFlags& flags_;
   rest::DeleteOptions options_;
+  std::vector<Waiting> waiting_;
   std::size_t count_ = 0;
   bool failed_ = false;
 };
 
+/// As in kubectl: without --force, a pod has at least a second. Throws CLI::ValidationError.
+void check_grace_period(DeleteFlags& flags) {
+  if (flags.now && flags.grace_period)
+    throw CLI::ValidationError("--now", "is --grace-period=1: choose one of them");
+  if (flags.now) flags.grace_period = 1;
+  if (flags.force && flags.grace_period.value_or(0) > 0) {
+    throw CLI::ValidationError("--force",
+                               fmt::format("leaves no grace period: leave out {}",
+                                           flags.now ? "--now" : "--grace-period, or make it 0"));
+  }
+  if (flags.force) {
+    flags.grace_period = 0;
+  } else if (flags.grace_period == 0) {
+    flags.grace_period = 1;
+  }
+}
+
 /// Throws CLI::ParseError.
 void check(DeleteFlags& flags) {
+  check_grace_period(flags);
   SelectionFlags& selection = flags.selection;
   selection.check();
   const bool lists = flags.all || selection.has_selector();
-  if (!flags.files.empty()) {
+  if (!flags.files.names.empty()) {
     if (!selection.resource.empty() || lists || selection.all_namespaces) {
       throw CLI::ValidationError(
           "-f", "the files name the objects: leave out resources, selectors, --all and -A");
     }
     return;
   }
+  if (flags.files.recursive) throw CLI::ValidationError("-R", "needs a folder: -f FOLDER");
   if (selection.resource.empty()) throw CLI::RequiredError("resource or -f");
   if (flags.all && selection.has_selector())
     throw CLI::ValidationError("--all", "cannot be combined with a selector");
@@ -194,29 +286,48 @@ void add_delete(CLI::App& app, const ConnectionFlags& connection, Action& action
   CLI::App* command = app.add_subcommand("delete", "Delete objects");
   const auto flags = std::make_shared<DeleteFlags>();
   flags->selection.add_to(*command);
-  command
-      ->add_option("-f,--filename", flags->files,
-                   "Delete the objects in these files: YAML or JSON, or a folder of such files;\n"
-                   "-: standard input; can be repeated")
-      ->type_name("FILE");
+  flags->files.add_to(
+      *command,
+      "Delete the objects in these files: YAML or JSON, or a folder of such files;\n"
+      "-: standard input; can be repeated");
   command->add_flag("--all", flags->all, "Delete all objects of the resources");
   command->add_flag("--ignore-not-found", flags->ignores_not_found,
                     "Succeed if an object does not exist");
   add_cascade(*command, flags->cascade);
   command
       ->add_option("--grace-period", flags->grace_period,
-                   "Give a pod this many seconds to end (default: the pod's own grace period)")
-      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
+                   "Give a pod this many seconds to end (default: the pod's own grace period);\n"
+                   "0 means 1 without --force")
+      ->check([](const std::string& text) -> std::string {
+        return text.starts_with('-') ? "a grace period is not negative" : "";
+      })
       ->type_name("SECONDS");
+  command->add_flag("--now", flags->now, "The same as --grace-period=1");
+  command->add_flag("--force", flags->force,
+                    "Remove a pod at once, without waiting until its node has ended it");
+  command->add_flag("--wait", flags->waits,
+                    "Wait until the objects are gone (the default); --wait=false: do not wait");
+  add_duration(*command, "--timeout", flags->timeout,
+               "Fail if an object still exists after this time: 30s (default: no limit)");
+  command
+      ->add_option_function<std::string>(
+          "-o,--output", [flags](const std::string&) { flags->prints_names = true; },
+          "name: print only the names of the deleted objects")
+      ->check(CLI::IsMember({"name"}))
+      ->type_name("FORMAT");
   flags->dry_run.add_to(*command, "Let the server check the requests without deleting objects");
   command->footer(
-      "Does not wait until an object with finalizers or a grace period is gone; prints the "
-      "reason.\n"
-      "If one object cannot be deleted, the others still are, and the exit status is 1.\n\n"
+      "If an object has finalizers or a grace period, prints what it waits for, and waits until "
+      "it is\n"
+      "gone. Ctrl-C ends the wait; the deletion goes on. If one object cannot be deleted, the "
+      "others\n"
+      "still are, and the exit status is 1.\n\n"
       "Examples:\n"
       "  lookout delete pods web-1 web-2 -n shop\n"
       "  lookout delete pods,services -l app=web\n"
       "  lookout delete configmaps --all -n shop\n"
+      "  lookout delete pod web-1 --force                   # its node is gone\n"
+      "  lookout delete namespace shop --wait=false\n"
       "  lookout delete deploy web --cascade foreground\n"
       "  lookout delete -f web.yaml --ignore-not-found");
   command->callback([flags, &connection, &action] {

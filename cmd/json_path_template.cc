@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "cmd/go_json.h"
 #include "lookout/base/error.h"
 
 namespace lookout::cmd {
@@ -138,7 +139,7 @@ void JsonPathTemplate::render(const std::vector<Part>& parts, api::Value root, s
         continue;
       }
       if (!std::exchange(first, false)) out += ' ';
-      out += value.is_string() ? std::string(value.as_string()) : value.to_json();
+      out += value.is_string() ? std::string(value.as_string()) : go_json(value);
     }
   }
 }

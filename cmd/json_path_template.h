@@ -18,9 +18,8 @@ class JsonPathTemplate {
   /// Throws Error with the reason if the text is not a template.
   explicit JsonPathTemplate(std::string_view text);
 
-  /// Texts and numbers appear as they are, other values in JSON, several values of a path with blanks
-  /// between them, and absent ones not at all. Throws Error if an index is out of
-  /// bounds.
+  /// Texts and numbers appear as they are, other values as JSON (go_json), several values of a path with
+  /// blanks between them, and absent ones not at all. Throws Error if an index is out of bounds.
   std::string render(api::Value root) const;
 
  private:

@@ -10,6 +10,9 @@ int main(int argc, char** argv) {
     add_watch(app, flags.connection, flags.metrics_listen, action);
     add_apply(app, flags.connection, action);
     add_delete(app, flags.connection, action);
+    add_logs(app, flags.connection, action);
+    add_wait(app, flags.connection, action);
+    add_api_resources(app, flags.connection, action);
     add_program(app, kRegistry, flags, action);
     add_program(app, kBench, flags, action);
     add_generate(app, action);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -50,24 +51,41 @@ bool is_file(const std::filesystem::directory_entry& entry) {
   return entry.is_regular_file(error) || (entry.is_symlink(error) && !entry.exists(error));
 }
 
+bool is_manifest(const std::filesystem::directory_entry& entry) {
+  const auto extension = entry.path().extension();
+  return is_file(entry) && (extension == ".yaml" || extension == ".yml" || extension == ".json");
+}
+
 /// The files that a name refers to. Throws Error if there are none.
-std::vector<std::string> files_of(const std::string& name) {
+std::vector<std::string> files_of(const std::string& name, bool recursive) {
   if (name == "-") return {name};
+  if (name.starts_with("http://") || name.starts_with("https://")) {
+    throw Error(
+        fmt::format("{} is not a file: pass its content, as in curl -fsSL {} | lookout apply -f -",
+                    name, name));
+  }
   std::error_code error;
   const auto type = std::filesystem::status(name, error).type();
   if (type == std::filesystem::file_type::not_found)
     throw Error(fmt::format("{} cannot be read: {}", name, error.message()));
   if (type != std::filesystem::file_type::directory) return {name};
+  std::vector<std::filesystem::path> found;
+  const auto add = [&](const std::filesystem::directory_entry& entry) {
+    if (is_manifest(entry)) found.push_back(entry.path());
+  };
+  if (recursive) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(name)) add(entry);
+  } else {
+    for (const auto& entry : std::filesystem::directory_iterator(name)) add(entry);
+  }
+  if (found.empty()) {
+    throw Error(fmt::format("{} has no files with the extension .yaml, .yml or .json{}", name,
+                            recursive ? "" : " (-R also reads the folders within it)"));
+  }
+  // The order of paths, not of their texts: all of a/ comes before a.yaml.
+  std::ranges::sort(found);
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(name)) {
-    const auto extension = entry.path().extension();
-    if (is_file(entry) && (extension == ".yaml" || extension == ".yml" || extension == ".json"))
-      out.push_back(entry.path().string());
-  }
-  if (out.empty()) {
-    throw Error(fmt::format("{} has no files with the extension .yaml, .yml or .json", name));
-  }
-  std::sort(out.begin(), out.end());
+  for (const auto& path : found) out.push_back(path.string());
   return out;
 }
 
@@ -104,10 +122,15 @@ void read(std::string_view text, const std::string& shown, Manifests& out) {
 
 }  // namespace
 
-Manifests read_manifests(const std::vector<std::string>& files) {
+CLI::Option* FileFlags::add_to(CLI::App& app, const std::string& description) {
+  app.add_flag("-R,--recursive", recursive, "Also read the folders within the folders of -f");
+  return app.add_option("-f,--filename", names, description)->type_name("FILE");
+}
+
+Manifests read_manifests(const FileFlags& files) {
   std::vector<std::string> names;
-  for (const std::string& given : files) {
-    for (std::string& name : files_of(given)) names.push_back(std::move(name));
+  for (const std::string& given : files.names) {
+    for (std::string& name : files_of(given, files.recursive)) names.push_back(std::move(name));
   }
   Manifests out;
   for (const std::string& name : names) {

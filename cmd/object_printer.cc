@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "cmd/custom_columns.h"
+#include "cmd/go_json.h"
 #include "cmd/json_path_template.h"
 #include "cmd/object_name.h"
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/detail/yaml_writer.h"
 #include "lookout/api/symbols.h"
+#include "lookout/base/ascii.h"
 #include "lookout/base/error.h"
 
 namespace lookout::cmd {
@@ -32,11 +34,12 @@ OutputFormat OutputFormat::parse(const std::string& text) {
   constexpr std::string_view kTemplate = "jsonpath=";
   constexpr std::string_view kColumns = "custom-columns=";
   constexpr std::string_view kColumnsFile = "custom-columns-file=";
-  if (text == "table") return {Kind::kTable};
-  if (text == "wide") return {Kind::kWideTable};
-  if (text == "json") return {Kind::kJson};
-  if (text == "yaml") return {Kind::kYaml};
-  if (text == "name") return {Kind::kName};
+  const std::string word = base::lower_case(text);
+  if (word == "table") return {Kind::kTable};
+  if (word == "wide") return {Kind::kWideTable};
+  if (word == "json") return {Kind::kJson};
+  if (word == "yaml") return {Kind::kYaml};
+  if (word == "name") return {Kind::kName};
   if (text == "jsonpath") throw Error("a template is missing: jsonpath={.metadata.name}");
   if (text == "custom-columns" || text == "custom-columns-file")
     throw Error("columns are missing: custom-columns=NAME:.metadata.name");
@@ -69,14 +72,15 @@ void ObjectPrinter::add(const api::Resource& resource, const api::Object& object
     rows_.push_back(format_.columns->values(object.body()));
     return;
   }
+  // As in kubectl, templates have all fields.
   const api::Object shown =
-      shows_managed_fields_
+      shows_managed_fields_ || format_.kind == Kind::kTemplate
           ? object
           : api::with_metadata(object, {{api::sym::kManagedFields, std::monostate()}});
   if (format_.kind == Kind::kYaml) {
     shown_.push_back(api::detail::to_yaml(shown.to_json()));
   } else {
-    shown_.push_back(format_.kind == Kind::kJson ? shown.to_pretty_json(4) : shown.to_json());
+    shown_.push_back(format_.kind == Kind::kJson ? go_pretty_json(shown.body()) : shown.to_json());
   }
 }
 

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <functional>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -62,6 +63,40 @@ int finished(int status) {
   return kFailed;
 }
 
+/// What to do for a command of kubectl that `lookout` lacks. Empty for another word.
+std::string instead_of(const std::string& command) {
+  if (command == "create") return "use lookout apply -f FILE";
+  if (command == "describe") return "use lookout get RESOURCE NAME -o yaml, or kubectl describe";
+  if (command == "version") return "use lookout --version";
+  static const std::set<std::string> kKubectl = {
+      "annotate",    "api-versions", "attach",     "auth",   "autoscale", "cordon",
+      "certificate", "cluster-info", "completion", "config", "cp",        "debug",
+      "diff",        "drain",        "edit",       "events", "exec",      "explain",
+      "expose",      "kustomize",    "label",      "patch",  "plugin",    "port-forward",
+      "proxy",       "replace",      "rollout",    "run",    "scale",     "set",
+      "taint",       "top",          "uncordon"};
+  if (!kKubectl.contains(command)) return {};
+  return fmt::format("use kubectl {}, with the same --server or --kubeconfig", command);
+}
+
+/// Throws for an option of kubectl that `lookout` lacks, if there is another way.
+void check_kubectl_options(const CLI::App& app) {
+  static const std::set<std::string> kCredentials = {
+      "--as",      "--as-group", "--as-uid",     "--certificate-authority",
+      "--token",   "--user",     "--username",   "--client-certificate",
+      "--cluster", "--password", "--client-key", "--insecure-skip-tls-verify"};
+  for (const std::string& argument : app.remaining(true)) {
+    const std::string name = argument.substr(0, argument.find('='));
+    if (kCredentials.contains(name)) {
+      throw CLI::ValidationError(name, "belongs in a kubeconfig: use --kubeconfig and --context");
+    }
+    if (name == "-k" || name == "--kustomize") {
+      throw CLI::ValidationError(name, "use kubectl kustomize FOLDER | lookout apply -f -");
+    }
+    if (name == "--output-watch-events") throw CLI::ValidationError(name, "use lookout watch");
+  }
+}
+
 /// Throws for an unknown word in place of a command.
 void check_command(const CLI::App& app) {
   const CLI::App* at = &app;
@@ -75,10 +110,11 @@ void check_command(const CLI::App& app) {
     known.push_back(each->get_name());
   const std::vector<std::string> rest = app.remaining(true);
   if (known.empty() || rest.empty() || rest.front().starts_with('-')) return;
+  std::string hint = at == &app ? instead_of(rest.front()) : "";
   const std::string meant = closest(rest.front(), known);
-  throw CLI::ValidationError(
-      fmt::format("{} has no command \"{}\"{}", command, rest.front(),
-                  meant.empty() ? "" : fmt::format(": did you mean \"{}\"?", meant)));
+  if (hint.empty() && !meant.empty()) hint = fmt::format("did you mean \"{}\"?", meant);
+  throw CLI::ValidationError(fmt::format("{} has no command \"{}\"{}{}", command, rest.front(),
+                                         hint.empty() ? "" : ": ", hint));
 }
 
 /// A common option that only some commands support.
@@ -89,7 +125,8 @@ struct SomeCommandsOption {
 
 /// The commands that connect to a server.
 std::vector<std::string> client_commands() {
-  return {"get",        "watch",        "apply",           "delete",    "registry",
+  return {"get",        "watch",        "apply",           "delete",
+          "logs",       "wait",         "api-resources",   "registry",
           "bench sync", "bench events", "bench informers", "bench soak"};
 }
 
@@ -107,6 +144,14 @@ std::vector<SomeCommandsOption> some_commands_options() {
           {"--server", clients},
           {"--content-type", clients},
           {"--metrics-listen", {"watch"}}};
+}
+
+/// Changes "help get" to "get --help", as kubectl's users write it.
+std::vector<std::string> with_help_option(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments.front() != "help") return arguments;
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
+  return arguments;
 }
 
 /// The chosen command, such as "bench sync". Empty if another program parses it.
@@ -170,10 +215,12 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
   // A missing command is checked below: CLI11 would report a misspelt one as missing.
   app.require_subcommand(0, 1);
   app.fallthrough();
+  // As in kubectl, the last one counts: an alias may have others.
+  app.option_defaults()->take_last();
   app.get_formatter()->column_width(34);
 
   CommonFlags flags;
-  flags.arguments.assign(argv + 1, argv + argc);
+  flags.arguments = with_help_option(std::vector<std::string>(argv + 1, argv + argc));
   flags.connection.add_to(app);
   app.add_option("--metrics-listen", flags.metrics_listen,
                  "watch: serve Prometheus metrics on this address: 127.0.0.1:9090")
@@ -203,14 +250,19 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
   app.failure_message(&with_pointer_to_help);
   try {
     try {
-      std::vector<std::string> arguments = with_long_options(app, flags.arguments);
+      std::vector<std::string> arguments =
+          with_long_options(app, with_namespace_behind_command(app, flags.arguments));
       // CLI11 expects the arguments in reverse order.
       std::ranges::reverse(arguments);
       app.parse(std::move(arguments));
+    } catch (const CLI::RequiredError&) {
+      check_kubectl_options(app);
+      throw;
     } catch (const CLI::ExtrasError&) {
       // In "register web --version v1", the option is wrong, not the extra value.
       check_options(app, argc);
       check_command(app);
+      check_kubectl_options(app);
       throw;
     }
     check_options(app, argc);

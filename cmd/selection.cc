@@ -11,6 +11,7 @@
 #include "cmd/closest.h"
 #include "cmd/object_checks.h"
 #include "lookout/api/labels.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::cmd {
 namespace {
@@ -126,7 +127,7 @@ std::vector<api::Object> SelectionFlags::list(const rest::ResourceClient& object
   rest::ListOptions options;
   options.label_selector = label_selector;
   options.field_selector = field_selector;
-  options.limit = kPageSize;
+  options.limit = page_size;
   std::vector<api::Object> out;
   for (;;) {
     rest::List<> page = objects.list(options);
@@ -151,7 +152,10 @@ api::Resource ResourceFinder::find(const std::string& name) {
   // The core group is the same on every server; other resources and versions need discovery.
   const api::ResourceInfo* builtin = api::find_builtin_by_name(name);
   if (builtin != nullptr && builtin->group.empty()) return api::Resource(builtin->type());
-  if (const auto* found = rest::find_resource(discovered(), name)) return found->resource;
+  // As in kubectl, "Pods" and "CM" are names, too.
+  for (const std::string& each : {name, base::lower_case(name)}) {
+    if (const auto* found = rest::find_resource(discovered(), each)) return found->resource;
+  }
   std::vector<std::string> known;
   for (const auto& resource : discovered()) {
     known.push_back(resource.resource.plural);
@@ -161,7 +165,8 @@ api::Resource ResourceFinder::find(const std::string& name) {
   }
   const std::string meant = closest(name, known);
   throw Error(fmt::format("the server has no resource \"{}\"{}", name,
-                          meant.empty() ? "" : fmt::format(": did you mean \"{}\"?", meant)));
+                          meant.empty() ? ": lookout api-resources shows what it has"
+                                        : fmt::format(": did you mean \"{}\"?", meant)));
 }
 
 std::vector<api::Resource> ResourceFinder::find_all(const std::string& name) {

@@ -14,7 +14,7 @@
 
 namespace lookout::cmd {
 
-/// The page size of lists, like kubectl's --chunk-size.
+/// The default page size of lists, like that of kubectl's --chunk-size.
 inline constexpr std::int64_t kPageSize = 500;
 
 /// A resource or a category, as the user named it, and the names of objects; without names, all objects.
@@ -31,6 +31,8 @@ struct SelectionFlags {
   bool all_namespaces = false;
   std::string label_selector;
   std::string field_selector;
+  /// Of lists; 0: the whole list at once.
+  std::int64_t page_size = kPageSize;
   /// Set by check().
   std::vector<Target> targets;
 

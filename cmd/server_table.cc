@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cmd/object_name.h"
-#include "cmd/selection.h"
 #include "lookout/api/error.h"
 #include "lookout/base/ascii.h"
 #include "lookout/rest/discovery.h"
@@ -50,10 +49,12 @@ void ServerTable::add_list(const std::string& label_selector, const std::string&
 void ServerTable::add_pages(const std::string& label_selector, const std::string& field_selector) {
   std::string continue_token;
   do {
-    std::string query = fmt::format("?limit={}", kPageSize);
+    std::string query;
     const auto add = [&](std::string_view key, const std::string& value) {
-      if (!value.empty()) query += fmt::format("&{}={}", key, base::percent_encode(value));
+      if (value.empty()) return;
+      query += fmt::format("{}{}={}", query.empty() ? "?" : "&", key, base::percent_encode(value));
     };
+    add("limit", options_.page_size > 0 ? std::to_string(options_.page_size) : "");
     add("labelSelector", label_selector);
     add("fieldSelector", field_selector);
     add("continue", continue_token);
@@ -69,6 +70,7 @@ std::string ServerTable::text() const {
   if (!options_.no_headers) {
     all.push_back(names_);
     if (options_.with_namespace) all.front().insert(all.front().begin(), "NAMESPACE");
+    options_.labels.add_names(all.front());
   }
   if (options_.sorting != nullptr) {
     for (const std::size_t i : options_.sorting->order(keys_)) all.push_back(rows_[i]);
@@ -132,6 +134,7 @@ void ServerTable::add_row(Row cells, std::string_view ns, api::Value object) {
   if (options_.with_kind && name_column_ < cells.size())
     cells[name_column_] = name_of(resource_, cells[name_column_]);
   if (options_.with_namespace) cells.emplace(cells.begin(), ns);
+  options_.labels.add_values(cells, object["metadata"]["labels"]);
   rows_.push_back(std::move(cells));
   if (options_.sorting != nullptr) keys_.push_back(options_.sorting->key(object));
 }

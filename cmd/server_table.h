@@ -1,12 +1,15 @@
 // Objects as tables that the server renders.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cmd/columns.h"
+#include "cmd/label_columns.h"
+#include "cmd/selection.h"
 #include "cmd/sorting.h"
 #include "lookout/api/resource.h"
 #include "lookout/rest/client.h"
@@ -21,6 +24,9 @@ struct TableOptions {
   /// Also shows the columns of wide tables.
   bool wide = false;
   bool no_headers = false;
+  /// Of a page of a list; 0: the whole list at once.
+  std::int64_t page_size = kPageSize;
+  LabelColumns labels = {};
   /// Sorts the rows; may be null.
   const Sorting* sorting = nullptr;
 };

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
+#include <string_view>
 
 namespace lookout::cmd {
 namespace {
@@ -44,7 +45,49 @@ bool rewrite_short(const CLI::App* command, std::string& argument) {
   return false;
 }
 
+/// True if the next argument is the value of this option. `command` is the one that has the option.
+bool has_separate_value(const CLI::App* command, std::string argument) {
+  if (argument.starts_with("--"))
+    return argument.find('=') == std::string::npos && takes_value(find_option(command, argument));
+  return rewrite_short(command, argument);
+}
+
+bool is_namespace_option(std::string_view argument) {
+  return argument == "--namespace" || argument.starts_with("--namespace=") ||
+         (argument.starts_with("-n") && !argument.starts_with("--"));
+}
+
 }  // namespace
+
+std::vector<std::string> with_namespace_behind_command(const CLI::App& app,
+                                                       std::vector<std::string> arguments) {
+  std::vector<std::string> moved;
+  std::vector<std::string> out;
+  const CLI::App* command = &app;
+  std::size_t behind = 0;
+  for (auto at = arguments.begin(); at != arguments.end(); ++at) {
+    if (*at == "--") {
+      out.insert(out.end(), at, arguments.end());
+      break;
+    }
+    if (!at->starts_with('-')) {
+      out.push_back(*at);
+      if (const CLI::App* const chosen = find_subcommand(*command, *at)) {
+        command = chosen;
+        behind = out.size();
+      }
+      continue;
+    }
+    const bool moves = command == &app && is_namespace_option(*at);
+    const bool has_value =
+        moves ? *at == "-n" || *at == "--namespace" : has_separate_value(command, *at);
+    std::vector<std::string>& to = moves ? moved : out;
+    to.push_back(*at);
+    if (has_value && at + 1 != arguments.end()) to.push_back(*++at);
+  }
+  out.insert(out.begin() + static_cast<std::ptrdiff_t>(behind), moved.begin(), moved.end());
+  return out;
+}
 
 std::vector<std::string> with_long_options(const CLI::App& app,
                                            std::vector<std::string> arguments) {

@@ -1,4 +1,4 @@
-// Short options with "=" before the value.
+// Options as kubectl's users write them.
 #pragma once
 
 #include <string>
@@ -12,5 +12,10 @@ namespace lookout::cmd {
 /// first as the namespace "=shop". Knows the options of the command in the arguments, and does not
 /// change the values of options.
 std::vector<std::string> with_long_options(const CLI::App& app, std::vector<std::string> arguments);
+
+/// Changes "-n shop get pods" to "get -n shop pods". In kubectl, the namespace is an option of all
+/// commands.
+std::vector<std::string> with_namespace_behind_command(const CLI::App& app,
+                                                       std::vector<std::string> arguments);
 
 }  // namespace lookout::cmd

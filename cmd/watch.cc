@@ -8,14 +8,19 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "cmd/columns.h"
 #include "cmd/commands.h"
+#include "cmd/custom_columns.h"
 #include "cmd/duration.h"
 #include "cmd/listen_address.h"
 #include "cmd/metrics.h"
+#include "cmd/object_name.h"
+#include "cmd/say.h"
 #include "cmd/stop_signals.h"
 #include "lookout/api/fields.h"
+#include "lookout/base/error.h"
 #include "lookout/base/json_text.h"
 #include "lookout/informer/shared_informer_factory.h"
 
@@ -25,21 +30,28 @@ namespace {
 /// Prints a handler's notifications. Called on the handler's threads, one call at a time.
 class EventPrinter {
  public:
-  EventPrinter(Columns columns, bool json, bool with_namespace, const WatchFlags& flags)
-      : columns_(std::move(columns)),
+  EventPrinter(const api::Resource& resource, Columns columns, bool json, bool with_namespace,
+               const WatchFlags& flags)
+      : resource_(resource),
+        columns_(std::move(columns)),
         json_(json),
         with_namespace_(with_namespace),
-        with_events_(flags.shows_events) {
+        flags_(flags) {
     // A large buffer: it is flushed when no more lines are queued.
     std::setvbuf(stdout, nullptr, _IOFBF, 1 << 16);
-    if (!json_) {
-      Row names = columns_.names();
+    Row names;
+    if (flags_.format.columns) {
+      names = flags_.format.columns->headers();
+    } else if (!json_ && flags_.format.is_table()) {
+      names = columns_.names();
       if (with_namespace_) names.insert(names.begin(), "NAMESPACE");
-      if (with_events_) names.insert(names.begin(), "EVENT");
-      // (The line sets the widths of the columns.)
-      const std::string line = table_.line(std::move(names));
-      if (flags.shows_headers) write(line);
+      if (flags_.shows_events) names.insert(names.begin(), "EVENT");
+      flags_.labels.add_names(names);
     }
+    if (names.empty()) return;
+    // (The line sets the widths of the columns.)
+    const std::string line = table_.line(std::move(names));
+    if (flags_.shows_headers) write(line);
   }
 
   void event(std::string_view type, const api::Object& object, bool initial) {
@@ -47,18 +59,27 @@ class EventPrinter {
       write(json_line(type, object.key(), object.resource_version(), initial, object));
       return;
     }
+    if (!flags_.format.is_table()) {
+      try {
+        write(formatted(object));
+      } catch (const Error& e) {
+        say("lookout: {}: {}\n", name_of(resource_, object.name()), e.what());
+      }
+      return;
+    }
     const auto now =
         std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
     Row row = columns_.values(object, now);
     if (with_namespace_) row.insert(row.begin(), std::string(object.ns()));
-    if (with_events_) row.insert(row.begin(), std::string(type));
-    write(table_.line(row));
+    if (flags_.shows_events) row.insert(row.begin(), std::string(type));
+    flags_.labels.add_values(row, object["metadata"]["labels"]);
+    write(table_.line(std::move(row)));
   }
 
   void synced(const std::string& resource_version) {
     if (json_) {
       write(json_line("SYNCED", "", resource_version, false, {}));
-    } else if (with_events_) {
+    } else if (flags_.shows_events) {
       write("SYNCED\n");
     }
     flush();
@@ -70,6 +91,16 @@ class EventPrinter {
 
  private:
   static void write(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+  /// Throws Error if a template does not fit the object.
+  std::string formatted(const api::Object& object) {
+    if (flags_.format.columns) return table_.line(flags_.format.columns->values(object.body()));
+    ObjectPrinter printer(flags_.format, flags_.shows_managed_fields, true);
+    printer.add(resource_, object);
+    const bool separates =
+        flags_.format.kind == OutputFormat::Kind::kYaml && std::exchange(has_printed_, true);
+    return (separates ? "---\n" : "") + printer.text(true);
+  }
 
   static std::string json_line(std::string_view type, std::string_view key,
                                std::string_view resource_version, bool initial,
@@ -89,11 +120,13 @@ class EventPrinter {
     return std::string(buffer.GetString(), buffer.GetSize()) + "\n";
   }
 
+  const api::Resource& resource_;
   Columns columns_;
   bool json_;
   bool with_namespace_;
-  bool with_events_;
+  const WatchFlags& flags_;
   StreamingTable table_;
+  bool has_printed_ = false;
 };
 
 }  // namespace
@@ -124,7 +157,7 @@ int watch_objects(const ConnectionFlags& connection, const std::string& metrics_
   }
 
   const bool json = flags.output == "json";
-  EventPrinter printer(json ? Columns(resource) : Columns(resource, client), json,
+  EventPrinter printer(resource, json ? Columns(resource) : Columns(resource, client), json,
                        resource.namespaced && flags.selection.all_namespaces, flags);
   informer::SharedInformerFactory factory(client, options);
   const auto informer = factory.for_resource(resource);
@@ -141,6 +174,7 @@ int watch_objects(const ConnectionFlags& connection, const std::string& metrics_
   handler.name = "watch";
   handler.on_add = [&](const api::Object& object, informer::Origin origin) {
     const bool initial = origin == informer::Origin::kInitialList;
+    if (initial && flags.only_changes) return;
     printer.event("ADDED", object, initial);
     if (!initial) after();
   };
@@ -175,6 +209,7 @@ void add_watch(CLI::App& app, const ConnectionFlags& connection, const std::stri
   command->add_option("-o,--output", flags->output, "table or json (one object per line)")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
+  flags->labels.add_to(*command);
   add_duration(*command, "--resync", flags->resync, "Show everything again this often: 10m");
   command->add_flag("--exit-after-sync", flags->exit_after_sync, "Stop after the existing objects");
   command->footer(

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "cmd/connection.h"
+#include "cmd/label_columns.h"
+#include "cmd/object_printer.h"
 #include "cmd/selection.h"
 
 namespace lookout::cmd {
@@ -18,6 +20,12 @@ struct WatchFlags {
   bool shows_events = true;
   /// Whether a table begins with the names of its columns.
   bool shows_headers = true;
+  LabelColumns labels = {};
+  /// Do not show the existing objects.
+  bool only_changes = false;
+  /// Another format than a table, for each object that is added, changed or deleted.
+  OutputFormat format = {};
+  bool shows_managed_fields = false;
 };
 
 /// Prints the existing objects of one resource and then changes, until a signal. Returns the exit status.

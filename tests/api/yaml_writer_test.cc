@@ -22,6 +22,11 @@ TEST(YamlWriter, WritesLikeGo) {
             "a: \"2026-01-01T00:00:00Z\"\nb: \"tab\\there\"\nc: ' lead'\nd: |-\n  x\n\n  y\n");
 }
 
+TEST(YamlWriter, WritesTextsThatBeginWithBlanksLikeGo) {
+  EXPECT_EQ(to_yaml(R"({"a":"  lead\nx","b":["\none\n"," two\n\n"],"c":{"d":"\n"}})"),
+            "a: |2-\n    lead\n  x\nb:\n- |2\n\n  one\n- |2+\n   two\n\nc:\n  d: |2+\n\n");
+}
+
 // Go's reader treats some of them as line breaks, and rejects a document with the others.
 TEST(YamlWriter, EscapesCharactersThatYamlReadersRejectOrFold) {
   EXPECT_EQ(to_yaml("{\"a\":\"x\u0085y\",\"b\":\"\u2028\u2029\",\"c\":\"\ufeff\",\"d\":"
@@ -48,12 +53,27 @@ TEST(YamlWriter, QuotesTimes) {
   }
 }
 
+// Most uids and many hashes begin with a digit.
+TEST(YamlWriter, QuotesNumbersOnly) {
+  for (const std::string text :
+       {"1c4de77d-c60e-4f2a-afe0-c245a6302291", "12345678-1234-4567-8901-123456789012", "1a2b3c",
+        "0x", "1e", "1e5-2", "12-34", "2001-ab-cd", "10.0.0.1/8", "1d", "0xfg", "-1c", "1h30m"}) {
+    EXPECT_EQ(to_yaml(R"({"a":")" + text + R"("})"), "a: " + text + "\n");
+  }
+  for (const std::string text :
+       {"12", "-1", "+1", "1_000", "017", "0o17", "0b11", "0xaf", "0_xaf", "1.5", "1.", ".5", "1e5",
+        "1E+5", "1.5e-3", "12:30:45", "2001-12-14"}) {
+    EXPECT_EQ(to_yaml(R"({"a":")" + text + R"("})"), "a: \"" + text + "\"\n");
+  }
+}
+
 TEST(YamlWriter, RoundTrips) {
   for (
       const std::string json : {
           R"({"a":["x","-","--- x",": ","#","a: b","a #b","'","\"","\\","[","@x","%x"," ","x "]})",
           R"({"a":["true","on","No","null","~","0x1F","1e3","+1",".5",".inf","=","<<","12:30"]})",
           R"({"a":[true,false,null,0,-1,1.5,{},[],[[]],[{}],[[1,2],[3]],[{"b":[{"c":1}]}]]})",
+          R"({"a":"  one\ntwo","b":["\none\n"," two\n\n",["\n"]],"c":{"d":{"e":"\n\n x"}}})",
           R"({"a":"one\ntwo\n","b":"one\n","c":"one\n\n","d":"\none","e":"one \ntwo","f":" x\ny"})",
           R"({"":"no name","1":"a number","yes":"a word","a: b":"a colon","x\ny":"a line"})",
           R"({"a":"tab\t","b":"bell\u0007","c":"Grüße","d":"#!/bin/sh\nset -e\n\n  exit 1\n"})",

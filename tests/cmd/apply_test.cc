@@ -97,6 +97,41 @@ TEST_F(Apply, AppliesTheFilesOfAFolderByName) {
   EXPECT_EQ(result.output, "configmap/a serverside-applied\nconfigmap/b serverside-applied\n");
 }
 
+TEST_F(Apply, AppliesTheFilesOfFoldersWithinAFolder) {
+  std::filesystem::create_directories(folder_ / "b/c");
+  folder_.file("b/c/3.yaml", map("three", "red"));
+  folder_.file("b/2.yaml", map("two", "red"));
+  folder_.file("b.yaml", map("four", "red"));
+  folder_.file("a.json", R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}})");
+  EXPECT_EQ(apply({"-f", folder_.path().string(), "-o", "name"}).output,
+            "configmap/one\nconfigmap/four\n");
+  const auto result = apply({"-R", "-f", folder_.path().string(), "-o", "name"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.output, "configmap/one\nconfigmap/two\nconfigmap/three\nconfigmap/four\n");
+  EXPECT_EQ(lookout({"delete", "-Rf", folder_.path().string(), "-o", "name"}).output,
+            result.output);
+  std::filesystem::create_directories(folder_ / "d/e");
+  EXPECT_THAT(apply({"-f", (folder_ / "d").string()}).errors,
+              HasSubstr(".yml or .json (-R also reads the folders within it)\n"));
+  EXPECT_THAT(apply({"-R", "-f", (folder_ / "d").string()}).errors, HasSubstr(".yml or .json\n"));
+}
+
+TEST_F(Apply, ShowsTheAppliedObjects) {
+  const std::string one = folder_.file("one.yaml", map("one", "red"));
+  const auto json = apply({"--server-side", "-f", one, "-o", "json"});
+  EXPECT_EQ(json.status, 0) << json.errors;
+  const auto object = api::Object::parse(json.output);
+  EXPECT_EQ(object.name(), "one");
+  EXPECT_NE(object.uid(), "");
+  EXPECT_FALSE(object["metadata"]["managedFields"].exists());
+  const std::string two = folder_.file("two.yaml", map("two", "red"));
+  const auto list = api::Object::parse(apply({"-f", one, "-f", two, "-o=json"}).output);
+  EXPECT_EQ(list.kind(), "List");
+  EXPECT_EQ(list["items"].size(), 2u);
+  EXPECT_THAT(apply({"-f", one, "-o", "yaml", "--dry-run"}).output,
+              testing::StartsWith("apiVersion: v1\ndata:\n  colour: red\nkind: ConfigMap\n"));
+}
+
 TEST_F(Apply, AppliesObjectsWithoutANamespaceToTheGivenOne) {
   create("namespaces", "", R"({"metadata":{"name":"shop"}})");
   EXPECT_EQ(apply({"-n", "shop", "-f", folder_.file("a.yaml", map("a", "red"))}).status, 0);
@@ -247,6 +282,9 @@ TEST_F(Apply, NeedsFiles) {
   const auto missing = apply({"-f", (folder_ / "missing.yaml").string()});
   EXPECT_EQ(missing.status, 1);
   EXPECT_THAT(missing.errors, HasSubstr("missing.yaml cannot be read: No such file"));
+  EXPECT_THAT(apply({"-f", "https://shop.test/a.yaml"}).errors,
+              HasSubstr("https://shop.test/a.yaml is not a file: pass its content, as in "
+                        "curl -fsSL https://shop.test/a.yaml | lookout apply -f -\n"));
   const auto empty = apply({"-f", folder_.file("empty.yaml", "# nothing\n")});
   EXPECT_EQ(empty.status, 1);
   EXPECT_THAT(empty.errors, HasSubstr("no object"));

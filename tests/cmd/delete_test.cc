@@ -10,7 +10,9 @@ namespace lookout::cmd {
 namespace {
 
 using k8s::core::v1::ConfigMap;
+using k8s::core::v1::Namespace;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 class Delete : public CmdTest {
  protected:
@@ -41,14 +43,74 @@ TEST_F(Delete, UsesTheGivenNamespace) {
 TEST_F(Delete, ReportsWhyAnObjectStillExists) {
   create("configmaps", "default",
          R"({"metadata":{"name":"settings","finalizers":["example.com/keep"]}})");
-  EXPECT_EQ(deleted({"cm", "settings"}),
+  EXPECT_EQ(deleted({"cm", "settings", "--wait=false"}),
             "configmap/settings is being deleted: it waits for finalizers example.com/keep\n");
 }
 
-TEST_F(Delete, ANamespaceWaitsForItsContents) {
+// Like kubectl.
+TEST_F(Delete, WaitsUntilObjectsAreGone) {
   create("namespaces", "", R"({"metadata":{"name":"shop"}})");
   EXPECT_EQ(deleted({"ns", "shop"}),
-            "namespace/shop is being deleted: it waits until its contents are deleted\n");
+            "namespace/shop is being deleted: it waits until its contents are deleted\n"
+            "namespace/shop deleted\n");
+  EXPECT_FALSE(client_.resource<Namespace>().find("shop"));
+  create("namespaces", "", R"({"metadata":{"name":"shop"}})");
+  EXPECT_EQ(deleted({"ns", "shop", "-o", "name"}), "namespace/shop\n");
+  EXPECT_FALSE(client_.resource<Namespace>().find("shop"));
+}
+
+TEST_F(Delete, WaitsForFinalizersOfTheDeletedObjectOnly) {
+  create("configmaps", "default",
+         R"({"metadata":{"name":"settings","finalizers":["example.com/keep"]}})");
+  const test::TempDir dir;
+  test::Process process =
+      environment_.start(test::lookout_program(),
+                         {"--server", server_.url(), "delete", "cm", "settings"}, dir / "log");
+  const auto maps = client_.resource<ConfigMap>("default");
+  ASSERT_TRUE(test::eventually(
+      [&] { return test::read_file(dir / "log").find("is being deleted") != std::string::npos; }));
+  EXPECT_TRUE(maps.find("settings"));
+  maps.patch("settings", rest::PatchType::kMerge, R"({"metadata":{"finalizers":[]}})");
+  create("configmaps", "default", R"({"metadata":{"name":"settings"}})");
+  ASSERT_TRUE(test::eventually([&] { return !process.running(); }));
+  EXPECT_EQ(process.wait(), 0);
+  EXPECT_EQ(test::read_file(dir / "log"),
+            "configmap/settings is being deleted: it waits for finalizers example.com/keep\n"
+            "configmap/settings deleted\n");
+  EXPECT_TRUE(maps.find("settings")) << "the new one";
+}
+
+TEST_F(Delete, FailsIfAnObjectStillExistsAfterTheTimeout) {
+  create("configmaps", "default", R"({"metadata":{"name":"a","finalizers":["example.com/keep"]}})");
+  create("configmaps", "default", R"({"metadata":{"name":"b"}})");
+  const auto result = lookout({"delete", "cm", "a", "b", "--timeout=100ms"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.output,
+            "configmap/a is being deleted: it waits for finalizers example.com/keep\n"
+            "configmap/b deleted\n");
+  EXPECT_EQ(result.errors,
+            "lookout: configmap/a: timed out while it is being deleted: it waits for finalizers "
+            "example.com/keep\n");
+}
+
+// kubectl's rules.
+TEST_F(Delete, OnlyForceDeletesAPodWithoutGracePeriod) {
+  for (const char* const name : {"a", "b", "c"}) {
+    create("pods", "default",
+           R"({"metadata":{"name":")" + std::string(name) +
+               R"("},"spec":{"nodeName":"n","terminationGracePeriodSeconds":600,)"
+               R"("containers":[{"name":"main","image":"i:1"}]}})");
+  }
+  EXPECT_EQ(deleted({"pods", "a", "--grace-period=0", "--wait=false"}),
+            "pod/a is being deleted: it waits for its grace period of 1 s\n");
+  EXPECT_EQ(deleted({"pods", "b", "--now", "--wait=false"}),
+            "pod/b is being deleted: it waits for its grace period of 1 s\n");
+  const auto forced = lookout({"delete", "pods", "a", "b", "c", "--force"});
+  EXPECT_EQ(forced.status, 0) << forced.errors;
+  EXPECT_EQ(forced.output, "pod/a force deleted\npod/b force deleted\npod/c force deleted\n");
+  EXPECT_THAT(forced.errors,
+              StartsWith("lookout: warning: an immediate deletion does not wait for confirmation"));
+  EXPECT_FALSE(client_.resource(kPods, "default").find("c"));
 }
 
 TEST_F(Delete, ChangesNothingInADryRun) {
@@ -149,6 +211,12 @@ TEST_F(Delete, RejectsWrongUsage) {
   EXPECT_EQ(lookout({"delete", "cm"}).status, 2);
   EXPECT_EQ(lookout({"delete", "cm", "a", "--cascade", "maybe"}).status, 2);
   EXPECT_EQ(lookout({"delete", "cm", "a", "--grace-period=-1"}).status, 2);
+  EXPECT_THAT(lookout({"delete", "cm", "a", "--force", "--grace-period=1"}).errors,
+              HasSubstr("--force: leaves no grace period: leave out --grace-period, or make it 0"));
+  EXPECT_THAT(lookout({"delete", "cm", "a", "--force", "--now"}).errors,
+              HasSubstr("--force: leaves no grace period: leave out --now"));
+  EXPECT_THAT(lookout({"delete", "cm", "a", "--now", "--grace-period=1"}).errors,
+              HasSubstr("--now: is --grace-period=1: choose one of them"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "tests/cmd/cmd_fixture.h"
 #include "tests/support/held.h"
 #include "tests/support/matchers.h"
+#include "tests/support/process.h"
 
 namespace lookout::cmd {
 namespace {
@@ -195,6 +196,80 @@ TEST_F(Get, RefusesAnIndexOutOfBounds) {
             "api node-1 api web-2");
 }
 
+TEST_F(Get, ShowsLabels) {
+  EXPECT_THAT(test::lines(lookout({"get", "pods", "--show-labels"}).output),
+              ElementsAre(MatchesRegex("NAME +READY +STATUS +RESTARTS +AGE +LABELS"),
+                          MatchesRegex("api +0/1 +Pending +0 +[0-9]+s +app=api"),
+                          MatchesRegex("web-1 +0/1 +Pending +0 +[0-9]+s +app=web,tier=front"),
+                          MatchesRegex("web-2 +0/1 +Pending +0 +[0-9]+s +app=web,tier=back")));
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"-L", "app,example.com/tier", "-L=tier"},
+        {"-Lapp,example.com/tier", "--label-columns=tier"}}) {
+    std::vector<std::string> arguments{"get", "-A", "--show-labels", "--no-headers=false"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    arguments.emplace_back("pods");
+    const auto result = lookout(arguments);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    const auto lines = test::lines(result.output);
+    ASSERT_EQ(lines.size(), 5u);
+    EXPECT_THAT(lines[0], MatchesRegex("NAMESPACE +NAME +.* AGE +APP +TIER +TIER +LABELS"));
+    EXPECT_THAT(lines[2], MatchesRegex("default +web-1 .*s +web  +front +app=web,tier=front"));
+  }
+  create("configmaps", "default", R"({"metadata":{"name":"settings"}})");
+  EXPECT_THAT(lookout({"get", "cm", "--show-labels", "--no-headers"}).output,
+              MatchesRegex("settings +0 +[0-9]+s +<none>\n"));
+}
+
+TEST_F(Get, ShowsKinds) {
+  EXPECT_THAT(lookout({"get", "pods", "api", "--show-kind", "--no-headers"}).output,
+              testing::StartsWith("pod/api "));
+}
+
+TEST_F(Get, IgnoresMissingObjects) {
+  for (const char* const format : {"table", "name", "json", "jsonpath={.kind}"}) {
+    const auto none = lookout({"get", "pods", "nobody", "--ignore-not-found", "-o", format});
+    EXPECT_EQ(none.status, 0) << none.errors;
+    EXPECT_EQ(none.output, "");
+    EXPECT_EQ(none.errors, "");
+  }
+  EXPECT_EQ(lookout({"get", "pods", "nobody", "api", "--ignore-not-found", "-o", "name"}).output,
+            "pod/api\n");
+  EXPECT_EQ(lookout({"get", "unicorns", "--ignore-not-found"}).status, 1);
+}
+
+TEST_F(Get, ShowsTheObjectsOfFiles) {
+  const test::TempDir dir;
+  const std::string file =
+      dir.file("a.yaml",
+               "apiVersion: v1\nkind: Pod\nmetadata: {name: web-2}\n---\n"
+               "apiVersion: v1\nkind: Pod\nmetadata: {name: api, namespace: default}\n---\n"
+               "apiVersion: v1\nkind: Pod\nmetadata: {name: dns, namespace: kube-system}\n");
+  EXPECT_EQ(lookout({"get", "-f", file, "-o", "name"}).output, "pod/web-2\npod/api\npod/dns\n");
+  EXPECT_THAT(
+      test::lines(lookout({"get", "-f", file}).output),
+      ElementsAre(MatchesRegex("NAME +READY .*"), MatchesRegex("web-2 .*"), MatchesRegex("api .*"),
+                  "", MatchesRegex("NAME +READY .*"), MatchesRegex("dns .*")));
+  const std::string bad = dir.file("bad.yaml",
+                                   "apiVersion: v1\nkind: Pod\nmetadata: {name: nobody}\n---\n"
+                                   "apiVersion: v1\nkind: Unicorn\nmetadata: {name: a}\n---\n"
+                                   "apiVersion: v1\nkind: Pod\nmetadata: {name: api}\n");
+  const auto result = lookout({"get", "-f", bad, "-o", "json"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, AllOf(HasSubstr("bad.yaml:5: the server has no kind Unicorn in v1"),
+                                   HasSubstr("lookout: pods \"nobody\" not found\n")));
+  const auto list = api::Object::parse(result.output);
+  EXPECT_EQ(list["items"].size(), 1u);
+}
+
+TEST_F(Get, ShowsTheAnswerForAPath) {
+  const auto result = lookout({"get", "--raw", "/api/v1/namespaces/default/pods/api"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(api::Object::parse(result.output).name(), "api");
+  const auto missing = lookout({"get", "--raw=/nothing"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_EQ(missing.output, "");
+}
+
 TEST_F(Get, LeavesOutHeaders) {
   EXPECT_THAT(lookout({"get", "pods", "api", "--no-headers"}).output,
               MatchesRegex("api   0/1   Pending   0     [0-9]+s\n"));
@@ -315,6 +390,41 @@ TEST_F(Get, SortsNumbersAndTimes) {
   EXPECT_EQ(lookout({"get", "svc", "--sort-by=.metadata.creationTimestamp"}).status, 0);
 }
 
+TEST_F(Get, PrintsWhatKubectlPrints) {
+  const std::string kubectl = test::find_program("kubectl");
+  if (kubectl.empty()) GTEST_SKIP() << "there is no kubectl";
+  create(
+      "configmaps", "default",
+      R"({"metadata":{"name":"settings","annotations":{"b":"<a>","a.b/c":"& d"}},"data":{"n":"1",)"
+      R"("z":"10:30","script":"  set -e\n  exit 1\n","hash":"1c4de77d","text":"one\ntwo"}})");
+  create("services", "default",
+         R"({"metadata":{"name":"web"},"spec":{"ports":[{"port":80,"name":"http"},{"port":53,)"
+         R"("protocol":"UDP","name":"dns"}]}})");
+  const auto with_kubectl = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--server", server_.url()});
+    return environment_.run(kubectl, arguments);
+  };
+  // (Before 1.21, it printed managedFields.)
+  const bool is_old =
+      with_kubectl({"get", "cm", "settings", "-o", "yaml"}).output.find("managedFields") !=
+      std::string::npos;
+  const std::vector<std::vector<std::string>> selections = {
+      {"cm", "settings"}, {"pods"}, {"pods/api", "svc/web"}, {"cm,svc"}};
+  for (const std::string format :
+       {"json", "yaml", "name", "custom-columns=A:.metadata.annotations,P:.spec.ports",
+        "jsonpath={.items[*].metadata.labels} {.metadata.annotations} {.items[*].spec.ports[0]}"}) {
+    if (is_old && (format == "json" || format == "yaml")) continue;
+    for (const std::vector<std::string>& selection : selections) {
+      std::vector<std::string> arguments{"get", "-o", format};
+      arguments.insert(arguments.end(), selection.begin(), selection.end());
+      const auto expected = with_kubectl(arguments);
+      EXPECT_EQ(expected.status, 0) << expected.errors;
+      EXPECT_EQ(lookout(arguments).output, expected.output)
+          << format << testing::PrintToString(selection);
+    }
+  }
+}
+
 TEST_F(Get, ShowsJson) {
   const auto one = lookout({"get", "pods", "web-1", "-o", "json"});
   EXPECT_EQ(one.status, 0) << one.errors;
@@ -330,6 +440,17 @@ TEST_F(Get, ShowsJson) {
   EXPECT_EQ(list.kind(), "List");
   EXPECT_EQ(list["items"].size(), 3u);
   EXPECT_EQ(list["items"][1].to_json(), object.to_json());
+  // In the order of names, as with kubectl.
+  EXPECT_EQ(one.output.find("{\n    \"apiVersion\": \"v1\",\n    \"kind\": \"Pod\",\n"
+                            "    \"metadata\": {\n        \"creationTimestamp\": \""),
+            0u)
+      << one.output;
+  EXPECT_THAT(one.output, HasSubstr("        \"labels\": {\n            \"app\": \"web\",\n"
+                                    "            \"tier\": \"front\"\n        },\n"));
+  EXPECT_THAT(
+      lookout({"get", "pods", "web-1", "-o=jsonpath={.metadata.managedFields[0].operation}"})
+          .output,
+      "Update");
   // The same without objects.
   const auto none = lookout({"get", "pods", "-l", "app=none", "-o", "json"});
   EXPECT_EQ(none.status, 0);
@@ -362,6 +483,16 @@ TEST_F(Get, ReadsLongListsInPages) {
   const auto before = server_.stats().lists;
   EXPECT_EQ(test::lines(lookout({"get", "cm", "-o", "name"}).output).size(), 1100u);
   EXPECT_EQ(server_.stats().lists, before + 3);
+  for (const char* const format : {"name", "table"}) {
+    const auto lists = server_.stats().lists;
+    const auto lines = test::lines(
+        lookout({"get", "cm", "--chunk-size=400", "--no-headers", "-o", format}).output);
+    EXPECT_EQ(lines.size(), 1100u);
+    EXPECT_EQ(server_.stats().lists, lists + 3) << format;
+    const auto at_once = lookout({"get", "cm", "--chunk-size=0", "-o", format});
+    EXPECT_EQ(at_once.status, 0) << at_once.errors;
+    EXPECT_EQ(server_.stats().lists, lists + 4) << format;
+  }
 }
 
 TEST_F(Get, FailsIfItsOutputCannotBeWritten) {
@@ -414,6 +545,39 @@ TEST_F(Get, ParsesShortOptionsLikeKubectl) {
   }
 }
 
+// In kubectl, they are options of all commands.
+TEST_F(Get, AcceptsServerAndNamespaceBeforeTheCommand) {
+  for (const std::vector<std::string>& before : {std::vector<std::string>{"-n", "kube-system"},
+                                                 {"-nkube-system"},
+                                                 {"-n=kube-system"},
+                                                 {"--namespace", "kube-system"},
+                                                 {"-v", "error", "--namespace=kube-system"}}) {
+    std::vector<std::string> arguments = before;
+    arguments.insert(arguments.end(), {"-s", server_.url(), "get", "pods", "-o", "name"});
+    const auto result = environment_.run(test::lookout_program(), arguments);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    EXPECT_EQ(result.output, "pod/dns\n") << testing::PrintToString(before);
+  }
+  const auto registry = environment_.run(
+      test::lookout_program(), {"-n", "nowhere", "--server", server_.url(), "registry", "ls"});
+  EXPECT_EQ(registry.status, 0) << registry.errors;
+}
+
+TEST_F(Get, TheLastOfSeveralOptionsCounts) {
+  const auto result =
+      environment_.run(test::lookout_program(),
+                       {"-n", "nowhere", "get", "pods", "--server", "http://127.0.0.1:1", "-n",
+                        "kube-system", "-s", server_.url(), "-o", "yaml", "-o", "name"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.output, "pod/dns\n");
+}
+
+TEST_F(Get, IgnoresTheCaseOfResourcesAndFormats) {
+  for (const char* const name : {"Pods", "PO", "Pod", "Deployments.apps"})
+    EXPECT_EQ(lookout({"get", name}).status, 0) << name;
+  EXPECT_EQ(lookout({"get", "Pod/api", "-o", "Name"}).output, "pod/api\n");
+}
+
 TEST_F(Get, EscapesControlCharactersOfObjects) {
   create("events", "default",
          R"({"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"type":"Normal",)"
@@ -449,6 +613,8 @@ TEST_F(Get, FindsCustomResources) {
 }
 
 TEST_F(Get, ReportsErrors) {
+  constexpr const char* kNoUnicorns =
+      "lookout: the server has no resource \"unicorns\": lookout api-resources shows what it has\n";
   const auto missing = lookout({"get", "pods", "nobody"});
   EXPECT_EQ(missing.status, 1);
   EXPECT_EQ(missing.output, "");
@@ -459,11 +625,11 @@ TEST_F(Get, ReportsErrors) {
             "lookout: the server has no resource \"deploymnets\": did you mean \"deployments\"?\n");
   const auto strange = lookout({"get", "unicorns"});
   EXPECT_EQ(strange.status, 1);
-  EXPECT_EQ(strange.errors, "lookout: the server has no resource \"unicorns\"\n");
+  EXPECT_EQ(strange.errors, kNoUnicorns);
   const auto second = lookout({"get", "pods,unicorns"});
   EXPECT_EQ(second.status, 1);
   EXPECT_EQ(second.output, "");
-  EXPECT_EQ(second.errors, "lookout: the server has no resource \"unicorns\"\n");
+  EXPECT_EQ(second.errors, kNoUnicorns);
   const auto field = lookout({"get", "pods", "--field-selector", "spec.nothing=1"});
   EXPECT_EQ(field.status, 1);
   EXPECT_THAT(field.errors, HasSubstr("spec.nothing"));

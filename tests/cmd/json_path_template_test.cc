@@ -20,7 +20,7 @@ class Templates : public testing::TestWithParam<TemplateCase> {};
 TEST_P(Templates, ShowWhatKubectlShows) {
   const auto root = api::Object::parse(
       R"({"kind":"List","n":3,"half":0.5,"yes":true,"items":[{"name":"a","labels":{"x.y":"1"}},)"
-      R"({"name":"b","ports":[80,81]}]})");
+      R"({"name":"b","ports":[80,81]}],"z":{"b":"<&>","a":[{"d":1,"c":{},"b":[]}]}})");
   EXPECT_EQ(JsonPathTemplate(GetParam().text).render(root.body()), GetParam().shown);
 }
 
@@ -31,7 +31,8 @@ INSTANTIATE_TEST_SUITE_P(
         TemplateCase{"{ .n }{\"\\t\"}{.half}{'\\n'}{.yes}", "3\t0.5\ntrue"},
         TemplateCase{"{.items[*].name}", "a b"}, TemplateCase{"{.items[1].ports}", "[80,81]"},
         TemplateCase{"{.items[0].labels}", R"({"x.y":"1"})"},
-        TemplateCase{"{.items[0].labels.x\\.y}", "1"},
+        TemplateCase{"{.z}", R"({"a":[{"b":[],"c":{},"d":1}],"b":"\u003c\u0026\u003e"})"},
+        TemplateCase{"{.z.b}", "<&>"}, TemplateCase{"{.items[0].labels.x\\.y}", "1"},
         TemplateCase{"{.items[?(@.name==\"b\")].ports[0]}", "80"},
         TemplateCase{"{.items[?(@.name=='}')].name}", ""}, TemplateCase{"{.nothing}", ""},
         TemplateCase{"{range .items[*]}{.name}={.ports[*]}{\"\\n\"}{end}.", "a=\nb=80 81\n."},

@@ -1,13 +1,17 @@
 // Behaviour of all commands: help, wrong usage, unreachable servers.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "cmd/connection.h"
 #include "lookout/apiserver/server.h"
+#include "lookout/rest/error.h"
 #include "tests/cmd/program.h"
 #include "tests/support/http_server.h"
 #include "tests/support/matchers.h"
@@ -33,6 +37,9 @@ TEST_F(Usage, HelpOfEveryCommandHasExamples) {
                                  "watch -h",
                                  "apply -h",
                                  "delete -h",
+                                 "logs -h",
+                                 "api-resources -h",
+                                 "wait -h",
                                  "demo --help",
                                  "registry --help",
                                  "registry register -h",
@@ -61,6 +68,14 @@ TEST_F(Usage, HelpOfEveryCommandHasExamples) {
     EXPECT_THAT(result.output, HasSubstr("Examples:\n  lookout " + command)) << line;
     EXPECT_EQ(result.errors, "");
   }
+}
+
+TEST_F(Usage, HelpIsAlsoACommand) {
+  EXPECT_EQ(lookout({"help"}).output, lookout({"--help"}).output);
+  EXPECT_EQ(lookout({"help", "get"}).output, lookout({"get", "--help"}).output);
+  EXPECT_EQ(lookout({"help", "registry", "ls"}).output,
+            lookout({"registry", "ls", "--help"}).output);
+  EXPECT_EQ(lookout({"help"}).status, 0);
 }
 
 TEST_F(Usage, HelpNamesTheDefaultServer) {
@@ -100,15 +115,46 @@ TEST_F(Usage, EveryFlagExists) {
         "--max-requests-per-address", "--max-connections-per-address", "--audit-log-path",
         "--audit-level", "--write-kubeconfig"}},
       {"get",
-       {"RESOURCE[.GROUP]", "NAME", "-n,", "-A,", "-l,", "--field-selector", "-o,", "table", "wide",
-        "json", "yaml", "name", "jsonpath", "custom-columns", "-w,", "--no-headers", "--sort-by"}},
+       {"RESOURCE[.GROUP]",
+        "NAME",
+        "-n,",
+        "-A,",
+        "-l,",
+        "--field-selector",
+        "-o,",
+        "table",
+        "wide",
+        "json",
+        "yaml",
+        "name",
+        "jsonpath",
+        "custom-columns",
+        "-w,",
+        "--watch-only",
+        "--no-headers",
+        "--sort-by",
+        "-f,",
+        "-L,",
+        "--show-labels",
+        "--show-kind",
+        "--ignore-not-found",
+        "--chunk-size",
+        "--raw"}},
       {"watch",
        {"RESOURCE[.GROUP]", "NAME", "-n,", "-A,", "-l,", "--field-selector", "-o,", "table", "json",
         "--resync", "--exit-after-sync"}},
-      {"apply", {"-f,", "--field-manager", "--force-conflicts", "--dry-run"}},
+      {"apply",
+       {"-f,", "-R,", "-o,", "--server-side", "--field-manager", "--force-conflicts", "--dry-run"}},
       {"delete",
        {"RESOURCE[.GROUP]", "NAME", "-n,", "-A,", "-l,", "--field-selector", "-f,", "--all",
-        "--ignore-not-found", "--cascade", "background"}},
+        "--ignore-not-found", "--cascade", "background", "--grace-period", "--now", "--force",
+        "--wait", "--timeout", "-o,"}},
+      {"logs",
+       {"POD", "-n,", "-c,", "-f,", "--follow", "-p,", "--previous", "--tail", "--since",
+        "--timestamps"}},
+      {"wait",
+       {"RESOURCE[.GROUP]", "NAME", "-n,", "-A,", "-l,", "-f,", "--all", "--for", "condition=NAME",
+        "jsonpath=PATH", "--timeout"}},
       {"demo", {"--for"}},
   };
   for (const auto& [command, names] : flags) {
@@ -159,6 +205,9 @@ std::vector<Arguments> commands() {
           {"watch", "pods"},
           {"apply", "-f", "a.yaml"},
           {"delete", "pods", "web"},
+          {"logs", "web"},
+          {"api-resources", "-o", "name"},
+          {"wait", "pods", "web", "--for=delete"},
           {"demo"},
           {"registry", "register", "web"},
           {"registry", "deregister", "web"},
@@ -243,6 +292,21 @@ INSTANTIATE_TEST_SUITE_P(
         WrongArguments{{}, "A command is required"},
         WrongArguments{{"fetch"}, "lookout has no command \"fetch\"\n"},
         WrongArguments{{"wacth", "pods"}, "did you mean \"watch\"?"},
+        WrongArguments{{"create", "-f", "a.yaml"},
+                       "lookout has no command \"create\": use lookout apply -f FILE\n"},
+        WrongArguments{{"exec", "web", "--", "sh"},
+                       "use kubectl exec, with the same --server or --kubeconfig\n"},
+        WrongArguments{{"describe", "pod", "web"}, "use lookout get RESOURCE NAME -o yaml"},
+        WrongArguments{{"version"}, "use lookout --version\n"},
+        WrongArguments{{"get", "pods", "--token=x"},
+                       "--token: belongs in a kubeconfig: use --kubeconfig and --context\n"},
+        WrongArguments{{"apply", "-k", "base"},
+                       "-k: use kubectl kustomize FOLDER | lookout apply -f -\n"},
+        WrongArguments{{"bench", "exec"}, "lookout bench has no command \"exec\"\n"},
+        WrongArguments{{"logs"}, "pod is required"},
+        WrongArguments{{"logs", "deploy/web"},
+                       "\"deploy/web\" is not a pod: lookout get pods shows their names\n"},
+        WrongArguments{{"logs", "pod/.."}, "invalid name \"..\""},
         WrongArguments{{"bench"}, "A command of lookout bench is required"},
         WrongArguments{{"bench", "speed"}, "lookout bench has no command \"speed\"\n"},
         WrongArguments{{"bench", "stor", "--objects", "1000"}, "did you mean \"store\"?"},
@@ -271,8 +335,10 @@ INSTANTIATE_TEST_SUITE_P(
         WrongArguments{{"registry", "get", ""}, "the name may not be empty"},
         WrongArguments{{"registry", "watch", ""}, "the name may not be empty"},
         WrongArguments{{"registry", "deregister", ""}, "the name may not be empty"},
-        WrongArguments{{"delete", "pods", "web", "--grace-period", "x"},
-                       "not in range 0 to 9223372036854775807\n"},
+        WrongArguments{{"delete", "pods", "web", "--grace-period", "x"}, "--grace-period"},
+        WrongArguments{{"delete", "pods", "web", "--grace-period=-1"},
+                       "--grace-period: a grace period is not negative\n"},
+        WrongArguments{{"delete", "pods", "web", "-o", "json"}, "json not in {name}"},
         WrongArguments{{"watch", "pods", "--metrics-listen", "foo"},
                        "--metrics-listen: \"foo\" is not an address"},
         WrongArguments{{"--nonsense"}, "--nonsense"}, WrongArguments{{"get"}, "resource"},
@@ -298,7 +364,14 @@ INSTANTIATE_TEST_SUITE_P(
         WrongArguments{{"get", "pods", "svc/web"},
                        "this names its resource already: leave out pods"},
         WrongArguments{{"get", "pods,svc", "-w"}, "a watch follows one resource"},
-        WrongArguments{{"get", "pods", "-w", "-o", "json"}, "lookout watch pods -o json"},
+        WrongArguments{{"get", "pods", "-w", "-o", "wide"}, "-w: shows no wide table"},
+        WrongArguments{{"get", "pods", "--raw", "/readyz"},
+                       "--raw: requests a path: leave out pods"},
+        WrongArguments{{"get", "pods", "-f", "a.yaml"}, "-f: the files name the objects"},
+        WrongArguments{{"get", "-f", "a.yaml", "-w"}, "-f: the files name the objects"},
+        WrongArguments{{"get", "--raw", "readyz"}, "--raw: needs a path such as /readyz\n"},
+        WrongArguments{{"get", "pods", "--chunk-size=-1"},
+                       "--chunk-size: a number of objects is not negative\n"},
         WrongArguments{{"watch", "pods,svc"}, "a watch follows one resource"},
         WrongArguments{{"watch", "pods", "a", "b"}, "a watch follows one resource"},
         WrongArguments{{"delete"}, "resource or -f is required"},
@@ -310,6 +383,9 @@ INSTANTIATE_TEST_SUITE_P(
         WrongArguments{{"delete", "pods", "web", "-f", "web.yaml"},
                        "-f: the files name the objects"},
         WrongArguments{{"delete", "-f", "web.yaml", "--all"}, "-f: the files name the objects"},
+        WrongArguments{{"delete", "pods", "web", "-R"}, "-R: needs a folder: -f FOLDER\n"},
+        WrongArguments{{"apply", "-f", "a.yaml", "--server-side=false"},
+                       "--server-side: lookout always applies on the server"},
         WrongArguments{{"watch", "pods", "-o", "yaml"}, "-o"},
         WrongArguments{{"get", "pods", "-A", "-n", "shop"}, "choose one of them"},
         WrongArguments{{"get", "pods", "web", "-A"}, "NAME and -A"},
@@ -324,6 +400,16 @@ INSTANTIATE_TEST_SUITE_P(
                        "--dry-run: only the server checks objects: --dry-run=server"},
         WrongArguments{{"apply", "-f", "a.yaml", "--dry-run=all"},
                        "--dry-run: \"all\" is neither server nor none"},
+        WrongArguments{{"wait", "pods", "web"}, "--for is required"},
+        WrongArguments{{"wait", "--for=delete"}, "resource or -f is required"},
+        WrongArguments{{"wait", "pods", "--for=delete"}, "name is required"},
+        WrongArguments{{"wait", "pods", "web", "--for=ready"},
+                       "--for: \"ready\" is not create, delete, condition=NAME[=VALUE] or "
+                       "jsonpath=PATH[=VALUE]\n"},
+        WrongArguments{{"wait", "pods", "web", "--for=condition="},
+                       "needs a name: condition=Ready"},
+        WrongArguments{{"wait", "pods", "web", "--for=jsonpath={.a"}, "is not a path"},
+        WrongArguments{{"wait", "pods", "web", "--for=jsonpath={.a}="}, "needs a value"},
         WrongArguments{{"apply", "-f", "a.yaml", "--field-manager", ""},
                        "--field-manager: the name may not be empty"},
         WrongArguments{{"get", "pods", "-l", "a in (b"}, "-l"},
@@ -344,6 +430,24 @@ TEST_F(Usage, AnUnreachableServerIsAnErrorWithAHint) {
                                      HasSubstr("is the server running?")));
     EXPECT_EQ(test::lines(result.errors).size(), 2u) << result.errors;
   }
+}
+
+// kubectl's users expect that it is read.
+TEST(Advice, NamesTheKubeconfigInTheHomeFolder) {
+  const rest::TransportError refused(rest::TransportError::Kind::kRefused, "refused");
+  ConnectionFlags flags;
+  flags.server = kEmbeddedServer;
+  const test::TempDir home;
+  const char* const before = std::getenv("HOME");
+  const std::string old_home = before == nullptr ? "" : before;
+  setenv("HOME", home.path().c_str(), 1);
+  const std::string without = advice(refused, flags);
+  std::filesystem::create_directory(home / ".kube");
+  home.file(".kube/config", "");
+  const std::string with = advice(refused, flags);
+  setenv("HOME", old_home.c_str(), 1);
+  EXPECT_THAT(without, HasSubstr("with --server, --kubeconfig or --context"));
+  EXPECT_THAT(with, HasSubstr("with --server, --kubeconfig ~/.kube/config or --context"));
 }
 
 TEST_F(Usage, AResponseThatIsNotJsonIsQuoted) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <map>
 
 #include "lookout/apiserver/storage/memory.h"
 #include "tests/cmd/cmd_fixture.h"
@@ -105,6 +106,64 @@ TEST_F(Watch, GetLeavesOutHeaders) {
   EXPECT_EQ(process_->wait(), 0);
   EXPECT_THAT(printed(), ElementsAre("lookout: warning: with -w, --sort-by is ignored",
                                      MatchesRegex("web +0/1 +Pending +0 +[0-9]+s")));
+}
+
+// The formats of `lookout get`, as with kubectl.
+TEST_F(Watch, GetFollowsObjectsInOtherFormats) {
+  const std::map<std::string, std::string> formats = {
+      {"name", "pod/web\npod/web\n"},
+      {"jsonpath={.metadata.name} {.metadata.labels.x};", "web ;web new;"},
+      {"custom-columns=NAME:.metadata.name,X:.metadata.labels.x",
+       fmt::format("{:<31}X\n{:<31}<none>\n{:<31}new\n", "NAME", "web", "web")},
+      {"table", ""},
+      {"yaml", ""},
+      {"json", ""}};
+  std::map<std::string, test::Process> processes;
+  for (const auto& [format, output] : formats) {
+    std::vector<std::string> arguments{"--server", server_.url(), "get", "pods",
+                                       "web",      "-w",          "-o",  format};
+    if (format == "table") arguments.emplace_back("-Lx");
+    processes.emplace(format,
+                      environment_.start(test::lookout_program(), arguments, dir_ / format));
+  }
+  const auto shown = [&](const std::string& format) { return test::read_file(dir_ / format); };
+  const auto shows = [&](const std::string& format, const std::string& text) {
+    return test::eventually([&] { return shown(format).find(text) != std::string::npos; });
+  };
+  for (const auto& [format, output] : formats) ASSERT_TRUE(shows(format, "web")) << format;
+  label("web", R"("x":"new")");
+  for (auto& [format, process] : processes) {
+    ASSERT_TRUE(shows(format, format == "name" ? "web\npod/web" : "new")) << format;
+    process.signal(SIGTERM);
+    EXPECT_EQ(process.wait(), 0);
+    const std::string expected = formats.at(format).empty() ? shown(format) : formats.at(format);
+    EXPECT_EQ(shown(format), expected);
+  }
+  EXPECT_THAT(test::lines(shown("table")),
+              ElementsAre(MatchesRegex("NAME +READY .* AGE +X"), MatchesRegex("web +0/1 .*s +"),
+                          MatchesRegex("web +0/1 .*s +new")));
+  const std::string yaml = shown("yaml");
+  EXPECT_THAT(yaml, StartsWith("apiVersion: v1\n"));
+  EXPECT_THAT(yaml, HasSubstr("\n---\napiVersion: v1\n"));
+  EXPECT_THAT(yaml, Not(HasSubstr("managedFields")));
+  EXPECT_THAT(shown("json"), StartsWith("{\n    \"apiVersion\": \"v1\",\n"));
+}
+
+TEST_F(Watch, GetShowsOnlyChanges) {
+  log_ = dir_ / "log";
+  process_.emplace(environment_.start(
+      test::lookout_program(),
+      {"--server", server_.url(), "get", "pods", "--watch-only", "--no-headers", "-o", "name"},
+      log_));
+  // Nothing says when it watches.
+  ASSERT_TRUE(test::eventually([&] {
+    label("web", R"("x":null)");
+    label("web", R"("x":"y")");
+    return !printed().empty();
+  }));
+  process_->signal(SIGTERM);
+  EXPECT_EQ(process_->wait(), 0);
+  EXPECT_THAT(printed(), Each("pod/web"));
 }
 
 TEST_F(Watch, EndsWithItsTerminal) {

@@ -39,8 +39,7 @@ class JsonPath {
     std::string comparison = {};
     std::string right = {};
     bool right_is_text = false;
-    // The paths of a union. A quoted member with a dot has one path: its name, read as a path, for an
-    // object without a member of the whole name.
+    // The paths of a union. A quoted member with dots has one, too: its name as a path, which is tried first.
     std::vector<std::vector<Step>> choices = {};
   };
 
