@@ -87,6 +87,10 @@ std::vector<Pod> pods_of(const api::Object& owner, controller::Context& context)
   return pods;
 }
 
+bool is_in_ending_namespace(const api::StatusError& error) {
+  return api::has_status_cause(error, "NamespaceTerminating");
+}
+
 PodDraft pod_from(Value pod_template, std::string_view ns) {
   auto pod = Pod::draft("", ns);
   const Value metadata = pod_template["metadata"];

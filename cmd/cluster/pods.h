@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lookout/api/status.h"
 #include "lookout/api/time.h"
 #include "lookout/api/value.h"
 #include "lookout/controller/context.h"
@@ -30,6 +31,9 @@ bool is_active(const k8s::core::v1::Pod& pod);
 
 /// The cached pods whose controller is `owner`, except those that are being deleted.
 std::vector<k8s::core::v1::Pod> pods_of(const api::Object& owner, controller::Context& context);
+
+/// True if an object cannot be created because its namespace is being deleted; trying again is no use.
+bool is_in_ending_namespace(const api::StatusError& error);
 
 /// A new pod from a pod template. The name is empty.
 k8s::core::v1::PodDraft pod_from(api::Value pod_template, std::string_view ns);

@@ -17,6 +17,11 @@ controller::ManagerOptions with_events(const rest::Client& client) {
 
 }  // namespace
 
+rest::Config without_warnings(rest::Config config) {
+  config.on_warning = [](const rest::Warning&) {};
+  return config;
+}
+
 SimulatedCluster::SimulatedCluster(const rest::Client& client, const Options& options)
     : kubelet_(options.kubelet), manager_(client, with_events(client)) {
   create_nodes(client, options.nodes);
@@ -27,6 +32,7 @@ SimulatedCluster::SimulatedCluster(const rest::Client& client, const Options& op
   add_job_controller(manager_);
   add_cron_job_controller(manager_);
   add_endpoint_slice_controller(manager_);
+  add_endpoints_controller(manager_);
   add_service_account_controller(manager_);
   scheduler_.add_to(manager_);
   kubelet_.add_to(manager_);

@@ -8,6 +8,7 @@
 #include "lookout/base/pinned.h"
 #include "lookout/controller/manager.h"
 #include "lookout/rest/client.h"
+#include "lookout/rest/config.h"
 
 namespace lookout::cmd::cluster {
 
@@ -15,6 +16,10 @@ struct Options {
   unsigned nodes = 3;
   KubeletOptions kubelet = {};
 };
+
+/// The client configuration for a simulated cluster: ignores the server's warnings, because the cluster
+/// uses the deprecated Endpoints.
+rest::Config without_warnings(rest::Config config);
 
 /// Runs simulated nodes and controllers while this object exists: Deployments, ReplicaSets, StatefulSets,
 /// DaemonSets, Jobs, CronJobs, Services, service accounts, a scheduler and kubelets. All of them use the
