@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
@@ -13,8 +14,18 @@
 namespace lookout::cmd::cluster {
 namespace {
 
-void report(const ReplicaSet& set, const PodCounts& counts, Context& context) {
+/// `failure`: the message of a pod that could not be created; empty if there is none.
+void report(const ReplicaSet& set, const PodCounts& counts, std::string_view failure,
+            Context& context) {
   const auto change = set.edit();
+  const auto conditions = change.status().conditions();
+  if (failure.empty()) {
+    conditions.erase_key(kReplicaFailure);
+  } else if (!conditions.contains(kReplicaFailure)) {
+    const auto condition = conditions.append(kReplicaFailure);
+    condition.set_status("True").set_reason("FailedCreate").set_message(failure);
+    condition.set_last_transition_time(now());
+  }
   change.status().set_observed_generation(set.metadata().generation().value_or(0));
   change.status().set_replicas(counts.all).set_fully_labeled_replicas(counts.all);
   change.status().set_ready_replicas(counts.ready).set_available_replicas(counts.available);
@@ -30,13 +41,18 @@ Result reconcile_replica_set(const Request& request, Context& context) {
   const PodCounts counts = count(pods, min_ready);
 
   const auto wanted = static_cast<std::size_t>(std::max(0, set->spec().replicas().value_or(1)));
-  for (std::size_t have = pods.size(); have < wanted; ++have) {
-    const auto pod = pod_from((*set)["spec"]["template"], set->ns());
-    pod.metadata().set_generate_name(fmt::format("{}-", set->name()));
-    context.create(pod);
+  try {
+    for (std::size_t have = pods.size(); have < wanted; ++have) {
+      const auto pod = pod_from((*set)["spec"]["template"], set->ns());
+      pod.metadata().set_generate_name(fmt::format("{}-", set->name()));
+      create_pod(*set, pod, context);
+    }
+  } catch (const api::StatusError& e) {
+    report(*set, counts, e.status().message, context);
+    throw;
   }
-  if (pods.size() > wanted) remove_pods(pods, pods.size() - wanted, context);
-  report(*set, counts, context);
+  if (pods.size() > wanted) remove_pods(*set, pods, pods.size() - wanted, context);
+  report(*set, counts, "", context);
   return after_min_ready(counts, min_ready);
 }
 

@@ -1,17 +1,18 @@
 #include "cmd/cluster/simulated_cluster.h"
 
 #include <memory>
+#include <utility>
 
 #include "cmd/cluster/controllers.h"
-#include "lookout/controller/recorded_events.h"
+#include "lookout/controller/event_sink.h"
 
 namespace lookout::cmd::cluster {
 
 namespace {
 
-controller::ManagerOptions with_events(const rest::Client& client) {
+controller::ManagerOptions with_events(std::shared_ptr<controller::EventSink> events) {
   controller::ManagerOptions out;
-  out.events = std::make_shared<controller::RecordedEvents>(client);
+  out.events = std::move(events);
   return out;
 }
 
@@ -23,7 +24,9 @@ rest::Config without_warnings(rest::Config config) {
 }
 
 SimulatedCluster::SimulatedCluster(const rest::Client& client, const Options& options)
-    : kubelet_(options.kubelet), manager_(client, with_events(client)) {
+    : events_(std::make_shared<Events>(client)),
+      kubelet_(options.kubelet, *events_),
+      manager_(client, with_events(events_)) {
   create_nodes(client, options.nodes);
   add_deployment_controller(manager_);
   add_replica_set_controller(manager_);
@@ -46,6 +49,8 @@ SimulatedCluster::~SimulatedCluster() {
 
 void SimulatedCluster::stop() {
   stop_.request_stop();
+  ended_.wait();
+  events_->stop();
   ended_.get();
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <future>
+#include <memory>
 #include <stop_token>
 
+#include "cmd/cluster/events.h"
 #include "cmd/cluster/nodes.h"
 #include "lookout/base/pinned.h"
 #include "lookout/controller/manager.h"
@@ -30,10 +32,12 @@ class SimulatedCluster : public base::Pinned {
   explicit SimulatedCluster(const rest::Client& client, const Options& options = {});
   ~SimulatedCluster();
 
-  /// Stops everything; rethrows the error that ended it earlier, if any. Call it once.
+  /// Stops everything and writes the last events; rethrows the error that ended it earlier, if any. Call
+  /// it once, while the server runs.
   void stop();
 
  private:
+  const std::shared_ptr<Events> events_;
   Scheduler scheduler_;
   Kubelet kubelet_;
   controller::Manager manager_;

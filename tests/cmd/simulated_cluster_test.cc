@@ -299,6 +299,7 @@ TEST_F(SimulatedClusterTest, AnUnschedulablePodReportsIt) {
   ASSERT_TRUE(
       eventually([&] { return held(in<Pod>().get("picky")).status().phase() == "Running"; }));
   EXPECT_EQ(held(in<Pod>().get("picky")).spec().node_name(), "node-2");
+  EXPECT_EQ(reason(), "") << "it is scheduled";
 }
 
 TEST_F(SimulatedClusterTest, ARunningPodIsResizedAndDebugged) {
