@@ -182,6 +182,21 @@ TEST_F(SimulatedEventsTest, TaintsKeepPodsAway) {
   ASSERT_TRUE(eventually(
       [&] { return held(in<DaemonSet>().get("agent")).status().number_misscheduled() == 1; }));
   EXPECT_THAT(nodes_of("agent"), ElementsAre("node-2", "node-3")) << "the pod stays";
+  taint("node-2", "NoExecute");
+  EXPECT_TRUE(eventually([&] {
+    return is_rolled_out("web") && nodes_of("web") == std::set<std::string>{"node-3"} &&
+           nodes_of("agent") == std::set<std::string>{"node-3"};
+  }));
+  EXPECT_THAT(nodes_of("all"), SizeIs(3));
+}
+
+TEST_F(SimulatedEventsTest, PodsOfADeletedNodeAreReplaced) {
+  create<Deployment>("web", workload("web", 3));
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  client_.resource<Node>().remove("node-1");
+  EXPECT_TRUE(eventually([&] {
+    return is_rolled_out("web") && nodes_of("web") == std::set<std::string>{"node-2", "node-3"};
+  }));
 }
 
 TEST_F(SimulatedEventsTest, AJobIsSuspendedAndExpires) {
