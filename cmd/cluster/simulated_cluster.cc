@@ -36,6 +36,7 @@ SimulatedCluster::SimulatedCluster(const rest::Client& client, const Options& op
   add_cron_job_controller(manager_);
   add_endpoint_slice_controller(manager_);
   add_endpoints_controller(manager_);
+  add_disruption_controller(manager_);
   add_node_controller(manager_);
   add_service_account_controller(manager_);
   scheduler_.add_to(manager_);

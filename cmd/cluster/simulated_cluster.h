@@ -24,8 +24,8 @@ struct Options {
 rest::Config without_warnings(rest::Config config);
 
 /// Runs simulated nodes and controllers while this object exists: Deployments, ReplicaSets, StatefulSets,
-/// DaemonSets, Jobs, CronJobs, Services, service accounts, a scheduler and kubelets. All of them use the
-/// API with the rights of `client`.
+/// DaemonSets, Jobs, CronJobs, Services, PodDisruptionBudgets, service accounts, a scheduler and kubelets.
+/// All of them use the API with the rights of `client`.
 class SimulatedCluster : public base::Pinned {
  public:
   /// Creates the nodes. Throws what the client throws.

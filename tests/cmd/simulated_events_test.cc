@@ -1,4 +1,4 @@
-// Events and taints of the simulated cluster.
+// Events, taints and disruption budgets of the simulated cluster.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -9,12 +9,17 @@
 #include <vector>
 
 #include "cmd/cluster/pods.h"
+#include "lookout/api/status.h"
 #include "lookout/k8s/batch/v1.h"
 #include "lookout/k8s/core/v1.h"
+#include "lookout/k8s/policy/v1.h"
+#include "lookout/rest/subresources.h"
 #include "tests/cmd/simulated_cluster.h"
 
 namespace lookout::cmd::cluster {
 namespace {
+
+using k8s::policy::v1::PodDisruptionBudget;
 
 class SimulatedEventsTest : public SimulatedClusterTest {
  protected:
@@ -197,6 +202,44 @@ TEST_F(SimulatedEventsTest, PodsOfADeletedNodeAreReplaced) {
   EXPECT_TRUE(eventually([&] {
     return is_rolled_out("web") && nodes_of("web") == std::set<std::string>{"node-2", "node-3"};
   }));
+}
+
+TEST_F(SimulatedEventsTest, EvictionsRespectABudget) {
+  create<PodDisruptionBudget>("web",
+                              R"({"minAvailable":"60%","selector":{"matchLabels":{"app":"web"}}})");
+  create<Deployment>("web", workload("web", 4));
+  const auto status = [&] {
+    const PodDisruptionBudget now = in<PodDisruptionBudget>().get("web");
+    const auto all = now.status();
+    return fmt::format("{} of {}, {} needed, {} allowed, {}", all.current_healthy().value_or(-1),
+                       all.expected_pods().value_or(-1), all.desired_healthy().value_or(-1),
+                       all.disruptions_allowed().value_or(-1), condition(now, "DisruptionAllowed"));
+  };
+  const std::string calm = "4 of 4, 3 needed, 1 allowed, True SufficientPods";
+  ASSERT_TRUE(eventually([&] { return status() == calm; })) << status();
+  const auto live = client_.resource(Pod::kResource, "default");
+  // A pod without a node cannot become ready, so the second eviction is refused.
+  for (const char* node : {"node-1", "node-2", "node-3"}) {
+    client_.resource<Node>().patch(node, rest::PatchType::kMerge,
+                                   R"({"spec":{"unschedulable":true}})");
+  }
+  const auto present = pods("web");
+  rest::evict(live, present[0].name());
+  EXPECT_TRUE(eventually([&] {
+    return status() == "3 of 4, 3 needed, 0 allowed, False InsufficientPods";
+  })) << status();
+  try {
+    rest::evict(live, present[1].name());
+    ADD_FAILURE() << "the budget has been overdrawn";
+  } catch (const api::StatusError& e) {
+    EXPECT_EQ(e.code(), 429) << e.what();
+  }
+  for (const char* node : {"node-1", "node-2", "node-3"}) {
+    client_.resource<Node>().patch(node, rest::PatchType::kMerge,
+                                   R"({"spec":{"unschedulable":null}})");
+  }
+  EXPECT_TRUE(eventually([&] { return status() == calm; })) << status();
+  EXPECT_TRUE(held(in<PodDisruptionBudget>().get("web"))["status"]["disruptedPods"].empty());
 }
 
 TEST_F(SimulatedEventsTest, AJobIsSuspendedAndExpires) {

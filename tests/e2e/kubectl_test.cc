@@ -609,6 +609,7 @@ TEST_P(Kubectl, WorksWithASimulatedCluster) {
               AllOf(HasSubstr("deployment-controller"), HasSubstr("Scaled up replica set web-")));
 
   ok({"wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s"});
+  ok({"create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=1"});
   ok({"drain", "node-1", "--ignore-daemonsets", "--timeout=60s"});
   EXPECT_THAT(ok({"get", "pods", path(".items[*].spec.nodeName")}), Not(HasSubstr("node-1")));
   ok({"create", "job", "sum", "--image=sum:1"});
