@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cmd/cluster/bursts.h"
+#include "cmd/cluster/claims.h"
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/names.h"
 #include "cmd/cluster/pods.h"
@@ -361,10 +362,14 @@ class Rollout {
 void add_deployment_controller(controller::Manager& manager) {
   controller::Builder<Deployment>(manager)
       .owns<ReplicaSet>()
+      .watches<ReplicaSet>([&manager](const ReplicaSet& set, Enqueue& enqueue) {
+        enqueue_adopters<Deployment>(manager, set, enqueue);
+      })
       .options(expect_bursts)
       .reconcile([](const Request& request, Context& context) -> Result {
         auto deployment = context.find<Deployment>(request);
         if (!deployment || controller::is_being_deleted(*deployment)) return {};
+        if (claim<ReplicaSet>(*deployment, context)) return {};
         return Rollout(*std::move(deployment), context).step();
       });
 }

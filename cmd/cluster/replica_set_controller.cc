@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "cmd/cluster/bursts.h"
+#include "cmd/cluster/claims.h"
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/names.h"
 #include "cmd/cluster/pods.h"
@@ -34,7 +35,7 @@ void report(const ReplicaSet& set, const PodCounts& counts, std::string_view fai
 
 Result reconcile_replica_set(const Request& request, Context& context) {
   const auto set = context.find<ReplicaSet>(request);
-  if (!set || controller::is_being_deleted(*set)) return {};
+  if (!set || controller::is_being_deleted(*set) || claim<Pod>(*set, context)) return {};
   auto pods = pods_of(*set, context);
   std::erase_if(pods, [](const Pod& pod) { return !is_active(pod); });
   const auto min_ready = set->spec().min_ready_seconds().value_or(0);
@@ -61,6 +62,9 @@ Result reconcile_replica_set(const Request& request, Context& context) {
 void add_replica_set_controller(controller::Manager& manager) {
   controller::Builder<ReplicaSet>(manager)
       .owns<Pod>()
+      .watches<Pod>([&manager](const Pod& pod, Enqueue& enqueue) {
+        enqueue_adopters<ReplicaSet>(manager, pod, enqueue);
+      })
       .options(expect_bursts)
       .reconcile(reconcile_replica_set);
 }

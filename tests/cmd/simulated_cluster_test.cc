@@ -108,6 +108,52 @@ TEST_F(SimulatedClusterTest, ADeletedDeploymentDeletesItsPods) {
   EXPECT_TRUE(eventually([&] { return pods("web").empty() && sets().empty(); }));
 }
 
+TEST_F(SimulatedClusterTest, AReplicaSetReleasesAndAdoptsPods) {
+  create<Deployment>("web", workload("web", 2));
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  const std::string name(held(pods("web")[0]).name());
+  const auto label = [&](const char* app) {
+    in<Pod>().patch(name, rest::PatchType::kMerge,
+                    fmt::format(R"({{"metadata":{{"labels":{{"app":"{}"}}}}}})", app));
+  };
+  // Takes the pod out of service for a closer look.
+  label("broken");
+  EXPECT_TRUE(eventually([&] {
+    return pods("web").size() == 2 &&
+           held(in<Pod>().get(name))["metadata"]["ownerReferences"].empty();
+  }));
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  label("web");
+  // It is adopted, and one of the three is deleted.
+  EXPECT_TRUE(eventually([&] {
+    const auto now = pods("web");
+    return now.size() == 2 && std::all_of(now.begin(), now.end(), [](const Pod& pod) {
+             return pod["metadata"]["ownerReferences"][0]["controller"].as_bool();
+           });
+  }));
+}
+
+TEST_F(SimulatedClusterTest, ADeploymentAdoptsTheReplicaSetOfAnOrphaningDeletion) {
+  create<Deployment>("web", workload("web", 2));
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  const auto names = [&] {
+    std::set<std::string> out;
+    for (const Pod& pod : pods("web")) out.emplace(pod.name());
+    return out;
+  };
+  const auto before = names();
+  in<Deployment>().remove("web", {.propagation_policy = rest::PropagationPolicy::kOrphan});
+  ASSERT_TRUE(eventually([&] {
+    return !in<Deployment>().find("web") &&
+           held(sets().at(0))["metadata"]["ownerReferences"].empty();
+  }));
+  const Deployment again = create<Deployment>("web", workload("web", 2));
+  EXPECT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  ASSERT_THAT(sets(), SizeIs(1));
+  EXPECT_EQ(held(sets()[0])["metadata"]["ownerReferences"][0]["uid"].as_string(), again.uid());
+  EXPECT_EQ(names(), before);
+}
+
 TEST_F(SimulatedClusterTest, AStatefulSetStartsAndEndsInOrder) {
   create<StatefulSet>(
       "db",
