@@ -152,7 +152,9 @@ int run(const ServeFlags& flags) {
                           : std::make_unique<apiserver::Server>(std::move(options));
   apiserver::Server& server = *owned;
   std::optional<cluster::SimulatedCluster> cluster;
-  if (flags.simulate_cluster) cluster.emplace(rest::Client(server.client_config()), flags.cluster);
+  if (flags.simulate_cluster) {
+    cluster.emplace(rest::Client(cluster::without_warnings(server.client_config())), flags.cluster);
+  }
   const bool identifies = !flags.server.token_file.empty() || !flags.server.client_ca_file.empty();
   if (!flags.kubeconfig.empty()) {
     rest::write_kubeconfig(flags.kubeconfig, server.client_config());

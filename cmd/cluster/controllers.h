@@ -20,6 +20,12 @@ void add_job_controller(controller::Manager& manager);
 void add_cron_job_controller(controller::Manager& manager);
 /// EndpointSlices of Services with a selector.
 void add_endpoint_slice_controller(controller::Manager& manager);
+/// Endpoints of Services with a selector, of which EndpointSlices are the successor.
+void add_endpoints_controller(controller::Manager& manager);
+/// Counts the disruptions that PodDisruptionBudgets allow.
+void add_disruption_controller(controller::Manager& manager);
+/// Evicts pods from nodes with NoExecute taints, and removes those of deleted nodes.
+void add_node_controller(controller::Manager& manager);
 /// The service account "default" of each namespace.
 void add_service_account_controller(controller::Manager& manager);
 

@@ -5,9 +5,11 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cmd/cluster/bursts.h"
+#include "cmd/cluster/claims.h"
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/names.h"
 #include "cmd/cluster/pods.h"
@@ -77,11 +79,17 @@ class Rollout {
     return out;
   }
 
+  void say_scaled(std::string_view name, std::int32_t from, std::int32_t to) {
+    context_.event(deployment_, "ScalingReplicaSet", "Scaled {} replica set {} from {} to {}",
+                   to > from ? "up" : "down", name, from, to);
+  }
+
   void scale(const ReplicaSet& set, std::int32_t replicas) {
     const auto change = set.edit();
     change.spec().set_replicas(replicas);
     change.metadata().annotations().set(kDesired, std::to_string(desired()));
     context_.patch(change);
+    say_scaled(set.name(), replicas_of(set), replicas);
   }
 
   /// Creates the ReplicaSet of the current template, or makes it the newest revision.
@@ -122,7 +130,8 @@ class Rollout {
     spec.selector().match_labels().set(kTemplateHash, hash);
     spec["template"].set(pod_template());
     spec["template"]["metadata"]["labels"][kTemplateHash].set(hash);
-    context_.create(set);
+    const ReplicaSet made = context_.create(set);
+    if (replicas > 0) say_scaled(made.name(), 0, replicas);
   }
 
   /// A paused Deployment is only scaled: scales the ReplicaSet that has its pods.
@@ -242,8 +251,29 @@ class Rollout {
     } else if (current_) {
       later = report_progress(change);
     }
+    report_failure(change);
     context_.patch_status(change);
     return later;
+  }
+
+  /// Copies the condition of a ReplicaSet whose pods cannot be created, first of all the current one's.
+  void report_failure(const k8s::apps::v1::DeploymentDraft& change) const {
+    std::optional<std::string> message;
+    std::string reason;
+    const auto consider = [&](const ReplicaSet& set) {
+      for (const auto condition : set.status().conditions()) {
+        if (message || condition.type() != kReplicaFailure) continue;
+        message = condition.message();
+        reason = condition.reason();
+      }
+    };
+    if (current_) consider(*current_);
+    for (const ReplicaSet& set : old_) consider(set);
+    if (message) {
+      set_condition(change, kReplicaFailure, true, reason, *message);
+    } else {
+      change.status().conditions().erase_key(kReplicaFailure);
+    }
   }
 
   /// True if the new status shows progress compared with the previous one.
@@ -332,10 +362,14 @@ class Rollout {
 void add_deployment_controller(controller::Manager& manager) {
   controller::Builder<Deployment>(manager)
       .owns<ReplicaSet>()
+      .watches<ReplicaSet>([&manager](const ReplicaSet& set, Enqueue& enqueue) {
+        enqueue_adopters<Deployment>(manager, set, enqueue);
+      })
       .options(expect_bursts)
       .reconcile([](const Request& request, Context& context) -> Result {
         auto deployment = context.find<Deployment>(request);
         if (!deployment || controller::is_being_deleted(*deployment)) return {};
+        if (claim<ReplicaSet>(*deployment, context)) return {};
         return Rollout(*std::move(deployment), context).step();
       });
 }

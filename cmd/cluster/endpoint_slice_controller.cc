@@ -1,112 +1,219 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/names.h"
 #include "cmd/cluster/pods.h"
+#include "cmd/cluster/services.h"
 #include "lookout/api/labels.h"
 #include "lookout/controller/builder.h"
 #include "lookout/controller/finalizers.h"
+#include "lookout/controller/owner_references.h"
 #include "lookout/k8s/discovery/v1_draft.h"
 
 namespace lookout::cmd::cluster {
 namespace {
 
-using k8s::core::v1::ServicePort;
 using k8s::discovery::v1::EndpointSliceDraft;
 
 constexpr const char* kServiceName = "kubernetes.io/service-name";
+constexpr const char* kManagedBy = "endpointslice.kubernetes.io/managed-by";
+constexpr const char* kManager = "endpointslice-controller.k8s.io";
+constexpr const char* kZone = "topology.kubernetes.io/zone";
 /// The maximum number of endpoints in a slice.
-constexpr std::size_t kMost = 1000;
+constexpr std::size_t kMostInSlice = 100;
 
-bool selects(const Service& service, const Pod& pod) {
-  const api::Value selector = service["spec"]["selector"];
-  if (!selector.is_object() || selector.empty()) return false;
-  for (const auto& [name, value] : selector.members()) {
-    if (pod.labels()[name].as_string() != value.as_string()) return false;
+/// Pods by name.
+using PodsByName = std::map<std::string, Pod, std::less<>>;
+
+/// A slice as it shall be.
+struct WantedSlice {
+  std::optional<EndpointSlice> present;  ///< empty for a new one
+  std::string family;
+  BackendPorts ports;
+  std::vector<Pod> pods;
+};
+
+BackendPorts ports_of(const EndpointSlice& slice) {
+  BackendPorts out;
+  for (const auto port : slice.ports()) {
+    out.push_back({.name = std::string(port.name()),
+                   .port = port.port().value_or(0),
+                   .protocol = std::string(port.protocol()),
+                   .app_protocol = std::string(port.app_protocol())});
   }
-  return true;
+  return out;
 }
 
-/// The number of a service's port in a pod: a number, or the name of a container's port.
-std::int32_t port_in(const Pod& pod, const ServicePort& port) {
-  const auto target = port.target_port();
-  if (!target) return port.port();
-  if (target.is_int()) return target.int_value();
-  for (const auto container : pod.spec().containers()) {
-    for (const auto one : container.ports()) {
-      if (one.name() == target.string_value()) return one.container_port();
+/// One reconcile of the slices of a service. An endpoint stays in its slice. The endpoints of a slice
+/// have the same ports.
+class ServiceSlices {
+ public:
+  ServiceSlices(Service service, Context& context)
+      : service_(std::move(service)),
+        context_(context),
+        pods_(backends_of(service_, context)),
+        present_(context.list<EndpointSlice>(
+            service_.ns(),
+            api::labels::from_set({{kServiceName, service_.name()}, {kManagedBy, kManager}}))) {
+    std::sort(present_.begin(), present_.end(),
+              [](const auto& a, const auto& b) { return a.name() < b.name(); });
+    // The slices of an earlier service of this name.
+    const auto others = std::stable_partition(
+        present_.begin(), present_.end(),
+        [&](const EndpointSlice& slice) { return controller::is_controlled_by(slice, service_); });
+    std::move(others, present_.end(), std::back_inserter(surplus_));
+    present_.erase(others, present_.end());
+  }
+
+  void step() {
+    const auto families = families_of(service_);
+    for (const std::string& family : families) arrange(family);
+    for (const EndpointSlice& slice : present_) {
+      if (std::find(families.begin(), families.end(), slice.address_type()) == families.end())
+        surplus_.push_back(slice);
+    }
+    for (const WantedSlice& slice : wanted_) write(slice);
+    for (const EndpointSlice& slice : surplus_) context_.remove(slice);
+  }
+
+ private:
+  /// Assigns the endpoints of a family to slices.
+  void arrange(const std::string& family) {
+    std::map<BackendPorts, PodsByName> groups;
+    for (const Pod& pod : pods_) {
+      if (!address_in(pod, family).empty())
+        groups[ports_in(pod, service_)].emplace(pod.name(), pod);
+    }
+    std::vector<WantedSlice> out;
+    std::vector<EndpointSlice> spare;
+    for (const EndpointSlice& slice : present_) {
+      if (slice.address_type() != family) continue;
+      WantedSlice kept{.present = slice, .family = family, .ports = ports_of(slice), .pods = {}};
+      if (const auto group = groups.find(kept.ports); group != groups.end())
+        kept.pods = take_known(slice, group->second);
+      if (kept.pods.empty()) {
+        spare.push_back(slice);
+      } else {
+        out.push_back(std::move(kept));
+      }
+    }
+    for (auto& [ports, pods] : groups) place(pods, ports, family, out);
+    // A service without endpoints has an empty slice.
+    if (out.empty()) out.push_back({.present = {}, .family = family, .ports = {}, .pods = {}});
+    for (WantedSlice& slice : out) {
+      if (slice.present || spare.empty()) continue;
+      slice.present = std::move(spare.back());
+      spare.pop_back();
+    }
+    std::move(out.begin(), out.end(), std::back_inserter(wanted_));
+    std::move(spare.begin(), spare.end(), std::back_inserter(surplus_));
+  }
+
+  /// Removes the pods of the slice from `pods` and returns them, in the order of the slice.
+  static std::vector<Pod> take_known(const EndpointSlice& slice, PodsByName& pods) {
+    std::vector<Pod> out;
+    for (const auto endpoint : slice.endpoints()) {
+      const auto pod = pods.find(endpoint.target_ref().name());
+      if (pod == pods.end() || pod->second.uid() != endpoint.target_ref().uid()) continue;
+      out.push_back(std::move(pod->second));
+      pods.erase(pod);
+    }
+    return out;
+  }
+
+  /// Adds the pods to slices that have room, the fullest first, and to new ones.
+  static void place(PodsByName& pods, const BackendPorts& ports, const std::string& family,
+                    std::vector<WantedSlice>& slices) {
+    const auto has_room = [&](const WantedSlice& slice) {
+      return slice.ports == ports && slice.pods.size() < kMostInSlice;
+    };
+    while (!pods.empty()) {
+      WantedSlice* fullest = nullptr;
+      for (WantedSlice& slice : slices) {
+        if (has_room(slice) && (fullest == nullptr || slice.pods.size() > fullest->pods.size()))
+          fullest = &slice;
+      }
+      if (fullest == nullptr) {
+        slices.push_back({.present = {}, .family = family, .ports = ports, .pods = {}});
+        fullest = &slices.back();
+      }
+      while (!pods.empty() && fullest->pods.size() < kMostInSlice) {
+        fullest->pods.push_back(std::move(pods.begin()->second));
+        pods.erase(pods.begin());
+      }
     }
   }
-  return 0;
-}
 
-void set_ports(const EndpointSliceDraft& slice, const Service& service, const Pod& example) {
-  slice["ports"].set_empty_list();
-  for (const auto port : service.spec().ports()) {
-    const std::int32_t number = port_in(example, port);
-    if (number == 0) continue;
-    const auto out = slice["ports"].append();
-    out["name"].set(port.name());
-    out["port"].set(number);
-    out["protocol"].set(port.protocol().empty() ? "TCP" : port.protocol());
+  void write(const WantedSlice& slice) {
+    if (slice.present) {
+      const auto change = slice.present->edit();
+      fill(change, slice);
+      context_.patch(change);
+      return;
+    }
+    const auto draft = EndpointSlice::draft("", service_.ns());
+    draft.metadata().set_generate_name(fmt::format("{}-", service_.name()));
+    draft["addressType"].set(slice.family);
+    fill(draft, slice);
+    try {
+      context_.create(draft);
+    } catch (const api::StatusError& e) {
+      if (!is_in_ending_namespace(e)) throw;
+    }
   }
-}
 
-void set_endpoints(const EndpointSliceDraft& slice, const std::vector<Pod>& pods) {
-  slice["endpoints"].set_empty_list();
-  for (const Pod& pod : pods) {
+  void fill(const EndpointSliceDraft& draft, const WantedSlice& slice) {
+    const auto labels = draft.metadata().labels();
+    labels.clear();
+    for (const auto& [name, value] : service_.labels().members()) {
+      if (name != kHeadless) labels.set(name, value.as_string());
+    }
+    labels.set(kServiceName, service_.name());
+    labels.set(kManagedBy, kManager);
+    if (is_headless(service_)) labels.set(kHeadless, "");
+    set_ports(draft["ports"], slice.ports, true);
+    draft["endpoints"].set_empty_list();
+    for (const Pod& pod : slice.pods) set_endpoint(draft["endpoints"].append(), pod, slice.family);
+  }
+
+  void set_endpoint(const api::DraftPart& out, const Pod& pod, const std::string& family) {
+    const bool serving = is_ready(pod);
     const bool terminating = controller::is_being_deleted(pod);
-    const auto out = slice["endpoints"].append();
-    out["addresses"].append().set(pod.status().pod_ip());
-    out["conditions"]["ready"].set(is_ready(pod) && !terminating);
-    out["conditions"]["serving"].set(is_ready(pod));
+    const bool always = service_.spec().publish_not_ready_addresses().value_or(false);
+    out["addresses"].append().set(address_in(pod, family));
+    out["conditions"]["ready"].set(always || (serving && !terminating));
+    out["conditions"]["serving"].set(serving);
     out["conditions"]["terminating"].set(terminating);
-    out["nodeName"].set(pod.spec().node_name());
-    out["targetRef"]["kind"].set("Pod");
-    out["targetRef"]["name"].set(pod.name());
-    out["targetRef"]["namespace"].set(pod.ns());
-    out["targetRef"]["uid"].set(pod.uid());
+    describe_backend(out, pod, service_);
+    if (const auto node = context_.find<Node>("", pod.spec().node_name())) {
+      const std::string_view zone = node->labels()[kZone].as_string();
+      if (!zone.empty()) out["zone"].set(zone);
+    }
   }
-}
+
+  const Service service_;
+  Context& context_;
+  const std::vector<Pod> pods_;
+  std::vector<EndpointSlice> present_;  // by name; owned by this service
+  std::vector<WantedSlice> wanted_;
+  std::vector<EndpointSlice> surplus_;
+};
 
 Result reconcile_slices(const Request& request, Context& context) {
-  const auto service = context.find<Service>(request);
-  if (!service || controller::is_being_deleted(*service) || (*service)["spec"]["selector"].empty())
-    return {};
-  std::vector<Pod> pods;
-  for (Pod& pod : context.list<Pod>(service->ns())) {
-    const std::string_view phase = pod.status().phase();
-    if (pods.size() < kMost && selects(*service, pod) && !pod.status().pod_ip().empty() &&
-        phase != "Succeeded" && phase != "Failed")
-      pods.push_back(std::move(pod));
-  }
-  const auto fill = [&](const EndpointSliceDraft& slice) {
-    slice.metadata().labels().set(kServiceName, service->name());
-    slice.metadata().labels().set("endpointslice.kubernetes.io/managed-by",
-                                  "endpointslice-controller.k8s.io");
-    slice["addressType"].set("IPv4");
-    set_ports(slice, *service, pods.empty() ? Pod() : pods.front());
-    set_endpoints(slice, pods);
-  };
-  const auto slices = context.list<EndpointSlice>(
-      service->ns(), api::labels::from_set({{kServiceName, service->name()}}));
-  for (const EndpointSlice& slice : slices) {
-    const auto owner = controller::controller_of(slice);
-    if (!owner || owner->uid() != service->uid()) continue;
-    const auto change = slice.edit();
-    fill(change);
-    context.patch(change);
-    return {};
-  }
-  const auto slice = EndpointSlice::draft("", service->ns());
-  slice.metadata().set_generate_name(fmt::format("{}-", service->name()));
-  fill(slice);
-  context.create(slice);
+  auto service = context.find<Service>(request);
+  // (A deleted service takes its slices along.)
+  if (service && !controller::is_being_deleted(*service) && has_managed_endpoints(*service))
+    ServiceSlices(*std::move(service), context).step();
   return {};
 }
 
@@ -115,11 +222,9 @@ Result reconcile_slices(const Request& request, Context& context) {
 void add_endpoint_slice_controller(controller::Manager& manager) {
   controller::Builder<Service>(manager)
       .owns<EndpointSlice>()
-      .watches<Pod>([&manager](const Pod& pod, Enqueue& enqueue) {
-        for (const Service& service : manager.cache().view().list<Service>(pod.ns())) {
-          if (selects(service, pod)) enqueue(Request(service.ns(), service.name()));
-        }
-      })
+      .watches<Pod>(
+          [&manager](const Pod& pod, Enqueue& enqueue) { enqueue_services(manager, pod, enqueue); })
+      .watches<Node>([](const Node&, Enqueue&) {})  // for their zones
       .named("endpointslice")
       .options(expect_bursts)
       .reconcile(reconcile_slices);

@@ -85,20 +85,66 @@ std::chrono::seconds backoff(const Pods& pods) {
 }
 
 Result give_up(const Job& job, const Pods& pods, const Failure& failure, Context& context) {
-  for (const Pod& pod : pods.active) context.remove(pod);
+  for (const Pod& pod : pods.active) remove_pod(job, pod, context);
   const auto change = job.edit();
+  if (!job.status().start_time()) change.status().set_start_time(now());  // it was suspended
   change.status().set_active(0).set_ready(0);
   change.status().set_succeeded(pods.succeeded);
   change.status().set_failed(pods.failed + static_cast<std::int32_t>(pods.active.size()));
   add_condition(change, "FailureTarget", failure.reason, failure.message);
   add_condition(change, "Failed", failure.reason, failure.message);
   context.patch_status(change);
+  context.warning(job, failure.reason, "{}", failure.message);
   return {};
+}
+
+/// Deletes an ended job after ttlSecondsAfterFinished.
+Result expire(const Job& job, Context& context) {
+  const auto ttl = job.spec().ttl_seconds_after_finished();
+  if (!ttl) return {};
+  api::Time ended = now();
+  for (const auto condition : job.status().conditions()) {
+    if (condition.type() == how_ended(job))
+      ended = condition.last_transition_time().value_or(ended);
+  }
+  const auto left = ended + std::chrono::seconds(*ttl) - std::chrono::system_clock::now();
+  if (left > left.zero()) {
+    return controller::requeue_after(std::chrono::ceil<std::chrono::milliseconds>(left));
+  }
+  rest::DeleteOptions options;
+  options.propagation_policy = rest::PropagationPolicy::kForeground;
+  context.remove(job, options);
+  return {};
+}
+
+bool is_suspended(const Job& job) {
+  for (const auto condition : job.status().conditions()) {
+    if (condition.type() == "Suspended") return condition.status() == "True";
+  }
+  return false;
+}
+
+/// Records that the job is suspended, or runs again. Returns the event; null if nothing has changed.
+const char* note_suspension(const Job& job, const k8s::batch::v1::JobDraft& change) {
+  const bool suspended = job.spec().suspend().value_or(false);
+  if (suspended == is_suspended(job)) return nullptr;
+  const auto condition = change.status().conditions().get_or_append("Suspended");
+  condition.set_status(suspended ? "True" : "False");
+  condition.set_reason(suspended ? "JobSuspended" : "JobResumed");
+  condition.set_message(suspended ? "Job suspended" : "Job resumed");
+  condition.set_last_probe_time(now()).set_last_transition_time(now());
+  if (suspended) {
+    change.status().clear_start_time();
+  } else {
+    change.status().set_start_time(now());
+  }
+  return suspended ? "Suspended" : "Resumed";
 }
 
 Result reconcile_job(const Request& request, Context& context) {
   const auto job = context.find<Job>(request);
-  if (!job || controller::is_being_deleted(*job) || !how_ended(*job).empty()) return {};
+  if (!job || controller::is_being_deleted(*job)) return {};
+  if (!how_ended(*job).empty()) return expire(*job, context);
   const Pods pods = look_at(pods_of(*job, context));
   if (const auto failure = failure_of(*job, pods)) return give_up(*job, pods, *failure, context);
   const std::int32_t succeeded = pods.succeeded;
@@ -107,18 +153,22 @@ Result reconcile_job(const Request& request, Context& context) {
   const std::int32_t parallelism = job->spec().parallelism().value_or(1);
   const bool suspended = job->spec().suspend().value_or(false);
   const std::chrono::seconds pause = backoff(pods);
-  const std::int32_t most = suspended ? 0 : std::min(parallelism, completions - succeeded);
+  const std::int32_t most =
+      suspended ? 0 : std::max(0, std::min(parallelism, completions - succeeded));
   const std::int32_t wanted = pause > pause.zero() ? std::min(active, most) : most;
+  if (active > most)
+    remove_pods(*job, pods.active, static_cast<std::size_t>(active - most), context);
   for (std::int32_t have = active; have < wanted; ++have) {
     const auto pod = pod_from((*job)["spec"]["template"], job->ns());
     pod.metadata().set_generate_name(fmt::format("{}-", job->name()));
-    context.create(pod);
+    create_pod(*job, pod, context);
   }
 
   const auto change = job->edit();
   const auto status = change.status();
-  status.set_active(std::max(active, wanted)).set_succeeded(succeeded).set_ready(pods.ready);
-  status.set_failed(pods.failed);
+  status.set_active(wanted).set_succeeded(succeeded);
+  status.set_ready(std::min(pods.ready, wanted)).set_failed(pods.failed);
+  const char* const suspension = succeeded < completions ? note_suspension(*job, change) : nullptr;
   if (!suspended && !job->status().start_time()) status.set_start_time(now());
   if (succeeded >= completions) {
     status.set_completion_time(now());
@@ -128,7 +178,14 @@ Result reconcile_job(const Request& request, Context& context) {
                   "Reached expected number of succeeded pods");
   }
   context.patch_status(change);
-  if (succeeded >= completions || suspended) return {};
+  if (suspension != nullptr) {
+    context.event(*job, suspension, "{}", suspended ? "Job suspended" : "Job resumed");
+  }
+  if (succeeded >= completions) {
+    context.event(*job, "Completed", "Job completed");
+    return {};
+  }
+  if (suspended) return {};
   if (pause > pause.zero()) return controller::requeue_after(pause);
   if (const auto deadline = job->spec().active_deadline_seconds())
     return controller::requeue_after(std::chrono::seconds(std::max<std::int64_t>(*deadline, 1)));

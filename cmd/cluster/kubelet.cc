@@ -53,6 +53,7 @@ void set_condition(const PodDraft& change, std::string_view type, bool holds) {
   const std::string_view status = holds ? "True" : "False";
   if (condition.status() == status) return;
   condition.set_status(status).set_last_transition_time(now());
+  condition.clear_reason().clear_message();
 }
 
 /// True if the status of a running pod does not reflect a resize or a new ephemeral container yet.
@@ -126,11 +127,21 @@ void set_containers(const PodDraft& change, const Pod& pod, Phase next) {
   if (runs) set_resources(change, pod);
 }
 
+std::string_view host_address(const Node& node) {
+  for (const auto address : node.status().addresses()) {
+    if (address.type() == "InternalIP") return address.address();
+  }
+  return {};
+}
+
 }  // namespace
 
 void Kubelet::add_to(controller::Manager& manager) {
-  controller::Builder<Pod>(manager).named("kubelet").reconcile(
-      [this](const Request& request, Context& context) { return reconcile(request, context); });
+  controller::Builder<Pod>(manager)
+      .watches<Node>([](const Node&, Enqueue&) {})  // for their addresses
+      .named("kubelet")
+      .reconcile(
+          [this](const Request& request, Context& context) { return reconcile(request, context); });
 }
 
 Result Kubelet::reconcile(const Request& request, Context& context) {
@@ -151,7 +162,13 @@ Result Kubelet::reconcile(const Request& request, Context& context) {
   const auto now = std::chrono::steady_clock::now();
   Step& step = steps_[request.key()];
   const std::string id = fmt::format("{}/{}", pod->uid(), static_cast<int>(phase));
-  if (step.id != id) step = {id, now + lasts};
+  if (step.id != id) {
+    step = {id, now + lasts};
+    if (phase == Phase::kLeaving && pod->status().phase() == "Running") {
+      report(*pod, controller::EventType::kNormal, "Killing",
+             [](auto name, auto) { return fmt::format("Stopping container {}", name); });
+    }
+  }
   if (step.at > now) return controller::requeue_after(step.at - now);
   advance(*pod, context);
   return {};
@@ -203,7 +220,40 @@ void Kubelet::advance(const Pod& pod, Context& context) {
   }
   for (const char* type : {"PodScheduled", "Initialized"}) set_condition(change, type, true);
   for (const char* type : {"ContainersReady", "Ready"}) set_condition(change, type, runs);
+  if (const auto node = context.find<Node>("", pod.spec().node_name())) {
+    const std::string_view address = host_address(*node);
+    if (!address.empty() && pod.status().host_ip() != address) {
+      status.set_host_ip(address);
+      status["hostIPs"].set_empty_list();
+      status["hostIPs"].append()["ip"].set(address);
+    }
+  }
   context.patch_status(change);
+  if (runs) say_started(pod);
+  if (next == Phase::kCrashed) {
+    report(pod, controller::EventType::kWarning, "BackOff", [&](auto name, auto) {
+      return fmt::format("Back-off restarting failed container {} in pod {}_{}({})", name,
+                         pod.name(), pod.ns(), pod.uid());
+    });
+  }
+}
+
+void Kubelet::say_started(const Pod& pod) {
+  using controller::EventType;
+  report(pod, EventType::kNormal, "Pulled", [](auto, auto image) {
+    return fmt::format(
+        "Container image \"{}\" already present on machine and can be accessed by the pod", image);
+  });
+  report(pod, EventType::kNormal, "Created", [](auto, auto) { return "Container created"; });
+  report(pod, EventType::kNormal, "Started", [](auto, auto) { return "Container started"; });
+}
+
+void Kubelet::report(const Pod& pod, controller::EventType type, std::string_view reason,
+                     const std::function<std::string(std::string_view, std::string_view)>& note) {
+  for (const auto container : pod.spec().containers()) {
+    events_.about_container(pod, container.name(), type, reason,
+                            note(container.name(), container.image()));
+  }
 }
 
 std::string Kubelet::new_address(Context& context) {

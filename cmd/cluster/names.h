@@ -19,6 +19,7 @@ using k8s::apps::v1::Deployment;
 using k8s::apps::v1::ReplicaSet;
 using k8s::apps::v1::StatefulSet;
 using k8s::batch::v1::Job;
+using k8s::core::v1::Endpoints;
 using k8s::core::v1::Node;
 using k8s::core::v1::Pod;
 using k8s::core::v1::Service;

@@ -3,10 +3,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 
+#include "cmd/cluster/events.h"
 #include "lookout/api/value.h"
 #include "lookout/controller/context.h"
 #include "lookout/controller/manager.h"
@@ -17,10 +20,18 @@ namespace lookout::cmd::cluster {
 /// Creates the missing nodes among node-1 to node-N and marks them as ready.
 void create_nodes(const rest::Client& client, unsigned count);
 
-/// True if the nodeSelector of a pod's spec matches the node.
+/// The reason why a node does not take a pod, in the scheduler's words; empty if it does. Considers the
+/// nodeSelector and taints, but not cordons. (Simulated nodes are always ready, so the not-ready taint of
+/// new nodes does not count.)
+std::string_view refusal(api::Value pod_spec, const k8s::core::v1::Node& node);
+/// True if the node takes the pod.
 bool admits(api::Value pod_spec, const k8s::core::v1::Node& node);
+/// True if a pod that runs on the node may stay.
+bool keeps(api::Value pod_spec, const k8s::core::v1::Node& node);
+/// True if the pod may run on a cordoned node.
+bool tolerates_cordons(api::Value pod_spec);
 
-/// Binds pods to nodes, round robin among those that match the nodeSelector.
+/// Binds pods to nodes, round robin among those that take them.
 class Scheduler {
  public:
   /// The controller refers to this object.
@@ -28,7 +39,7 @@ class Scheduler {
 
  private:
   controller::Result reconcile(const controller::Request& request, controller::Context& context);
-  void say_unschedulable(const k8s::core::v1::Pod& pod, std::size_t nodes,
+  void say_unschedulable(const k8s::core::v1::Pod& pod, const std::string& message,
                          controller::Context& context);
 
   std::size_t next_ = 0;
@@ -52,7 +63,9 @@ inline constexpr const char* kExitCode = "simulation.lookout/exit-code";
 /// succeed or fail, and deleted pods are removed.
 class Kubelet {
  public:
-  explicit Kubelet(KubeletOptions options) : options_(options), random_(options.seed) {}
+  /// `events` must outlive the kubelet's controller.
+  Kubelet(KubeletOptions options, Events& events)
+      : options_(options), events_(events), random_(options.seed) {}
   /// The controller refers to this object.
   void add_to(controller::Manager& manager);
 
@@ -66,6 +79,10 @@ class Kubelet {
   /// Moves the pod to its next phase.
   void advance(const k8s::core::v1::Pod& pod, controller::Context& context);
   std::string new_address(controller::Context& context);
+  /// Reports an event about each container of the pod. `note` gets the name and the image of one.
+  void report(const k8s::core::v1::Pod& pod, controller::EventType type, std::string_view reason,
+              const std::function<std::string(std::string_view, std::string_view)>& note);
+  void say_started(const k8s::core::v1::Pod& pod);
   Duration random(Duration from, Duration to);
 
   /// The end of a pod's current phase.
@@ -75,6 +92,7 @@ class Kubelet {
   };
 
   const KubeletOptions options_;
+  Events& events_;
   std::minstd_rand random_;
   std::map<std::string, Step> steps_;  // by the pods' keys
   std::uint32_t last_address_ = 0;     // offset from 10.244.0.0

@@ -115,13 +115,33 @@ bool are_equal(Value pod_template, Value other) {
   return canonical(pod_template) == canonical(other);
 }
 
-void remove_pods(std::vector<Pod> pods, std::size_t count, controller::Context& context) {
+bool is_in_ending_namespace(const api::StatusError& error) {
+  return api::has_status_cause(error, "NamespaceTerminating");
+}
+
+void create_pod(const api::Object& owner, const PodDraft& pod, controller::Context& context) {
+  try {
+    const Pod made = context.create(pod);
+    context.event(owner, "SuccessfulCreate", "Created pod: {}", made.name());
+  } catch (const api::StatusError& e) {
+    if (is_in_ending_namespace(e)) return;
+    context.warning(owner, "FailedCreate", "Error creating: {}", e.status().message);
+    throw;
+  }
+}
+
+void remove_pod(const api::Object& owner, const Pod& pod, controller::Context& context) {
+  if (context.remove(pod)) context.event(owner, "SuccessfulDelete", "Deleted pod: {}", pod.name());
+}
+
+void remove_pods(const api::Object& owner, std::vector<Pod> pods, std::size_t count,
+                 controller::Context& context) {
   std::sort(pods.begin(), pods.end(), [](const Pod& a, const Pod& b) {
     return std::tuple(is_ready(a), b.metadata().creation_timestamp()) <
            std::tuple(is_ready(b), a.metadata().creation_timestamp());
   });
   pods.erase(pods.begin() + static_cast<std::ptrdiff_t>(std::min(count, pods.size())), pods.end());
-  for (const Pod& pod : pods) context.remove(pod);
+  for (const Pod& pod : pods) remove_pod(owner, pod, context);
 }
 
 PodCounts count(const std::vector<Pod>& pods, std::int32_t min_ready_seconds) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lookout/api/status.h"
 #include "lookout/api/time.h"
 #include "lookout/api/value.h"
 #include "lookout/controller/context.h"
@@ -21,6 +22,9 @@ inline api::Time now() {
 
 inline constexpr const char* kTemplateHash = "pod-template-hash";
 inline constexpr const char* kRevisionHash = "controller-revision-hash";
+/// The condition of ReplicaSets and Deployments whose pods the server refuses, for example because of a
+/// quota.
+inline constexpr const char* kReplicaFailure = "ReplicaFailure";
 
 bool is_ready(const k8s::core::v1::Pod& pod);
 /// True if the pod has been ready for at least `min_ready_seconds`.
@@ -40,8 +44,18 @@ std::string hash_of(api::Value pod_template);
 /// True if the templates are equal, ignoring the label pod-template-hash.
 bool are_equal(api::Value pod_template, api::Value other);
 
-/// Deletes `count` pods: unready ones first, then the youngest.
-void remove_pods(std::vector<k8s::core::v1::Pod> pods, std::size_t count,
+/// True if an object cannot be created because its namespace is being deleted; trying again is no use.
+bool is_in_ending_namespace(const api::StatusError& error);
+
+/// Creates a pod for `owner` and reports it. A failure is reported and thrown, unless the namespace is
+/// being deleted.
+void create_pod(const api::Object& owner, const k8s::core::v1::PodDraft& pod,
+                controller::Context& context);
+/// Deletes a pod of `owner` and reports it.
+void remove_pod(const api::Object& owner, const k8s::core::v1::Pod& pod,
+                controller::Context& context);
+/// Deletes `count` pods of `owner`: unready ones first, then the youngest.
+void remove_pods(const api::Object& owner, std::vector<k8s::core::v1::Pod> pods, std::size_t count,
                  controller::Context& context);
 
 /// The number of pods of a kind, for a status.

@@ -90,21 +90,37 @@ class Replicas {
     for (const api::Value claim : set_["spec"]["volumeClaimTemplates"].elements()) {
       const std::string volume(claim["metadata"]["name"].as_string());
       const std::string claim_name = fmt::format("{}-{}", volume, name);
-      ensure_claim(claim, claim_name);
+      ensure_claim(claim, claim_name, name);
       pod.spec().volumes().get_or_append(volume).persistent_volume_claim().set_claim_name(
           claim_name);
     }
-    context_.create(pod);
+    try {
+      context_.create(pod);
+    } catch (const api::StatusError& e) {
+      context_.warning(set_, "FailedCreate", "create Pod {} in StatefulSet {} failed error: {}",
+                       name, set_.name(), e.status().message);
+      throw;
+    }
+    context_.event(set_, "SuccessfulCreate", "create Pod {} in StatefulSet {} successful", name,
+                   set_.name());
+  }
+
+  void remove(const Pod& pod) {
+    if (!context_.remove(pod)) return;
+    context_.event(set_, "SuccessfulDelete", "delete Pod {} in StatefulSet {} successful",
+                   pod.name(), set_.name());
   }
 
   /// Claims outlive their pods.
-  void ensure_claim(api::Value from, const std::string& name) {
+  void ensure_claim(api::Value from, const std::string& name, const std::string& pod) {
     const auto claim = PersistentVolumeClaim::draft(name, set_.ns());
     for (const auto& [key, value] : from["metadata"]["labels"].members())
       claim.metadata().labels().set(key, value.as_string());
     claim["spec"].set(from["spec"]);
     try {
       context_.create(claim);
+      context_.event(set_, "SuccessfulCreate", "create Claim {} Pod {} in StatefulSet {} success",
+                     name, pod, set_.name());
     } catch (const api::StatusError& e) {
       if (!api::is_already_exists(e)) throw;
     }
@@ -116,7 +132,7 @@ class Replicas {
     for (auto pod = pods_.rbegin(); pod != pods_.rend(); ++pod) {
       if (pod->first >= first() && pod->first < first() + wanted()) continue;
       none = false;
-      if (is_active(pod->second)) context_.remove(pod->second);
+      if (is_active(pod->second)) remove(pod->second);
       if (in_order()) return false;
     }
     return none;
@@ -130,7 +146,7 @@ class Replicas {
     for (auto pod = pods_.rbegin(); pod != pods_.rend() && pod->first >= partition; ++pod) {
       if (!is_active(pod->second) || (has_template(pod->second) && !is_ready(pod->second))) return;
       if (has_template(pod->second)) continue;
-      context_.remove(pod->second);
+      remove(pod->second);
       return;
     }
   }

@@ -90,7 +90,7 @@ cluster::Options a_busy_cluster() {
 int run(const DemoFlags& flags) {
   StopSignals signals;
   apiserver::Server server{apiserver::ServerOptions{}};
-  const rest::Client client{server.client_config()};
+  const rest::Client client{cluster::without_warnings(server.client_config())};
   informer::SharedInformerFactory factory(client);
   const auto pods = factory.informer<k8s::core::v1::Pod>();
   const auto deployments = factory.informer<k8s::apps::v1::Deployment>();

@@ -1,5 +1,5 @@
 // The simulated cluster of `lookout serve --simulate-cluster`, around a server in this process.
-#include "cmd/cluster/simulated_cluster.h"
+#include "tests/cmd/simulated_cluster.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,85 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "cmd/cluster/names.h"
 #include "lookout/api/status.h"
-#include "lookout/apiserver/server.h"
 #include "lookout/k8s/apps/v1_draft.h"
 #include "lookout/k8s/batch/v1.h"
 #include "lookout/k8s/core/v1_draft.h"
-#include "lookout/k8s/discovery/v1.h"
-#include "tests/support/eventually.h"
-#include "tests/support/held.h"
-#include "tests/support/matchers.h"
 
 namespace lookout::cmd::cluster {
 namespace {
 
 using k8s::apps::v1::ControllerRevision;
-using test::eventually;
-using test::held;
-
-Options quick() {
-  Options out;
-  out.kubelet.starts_after_at_least = std::chrono::milliseconds(1);
-  out.kubelet.starts_after_at_most = std::chrono::milliseconds(20);
-  out.kubelet.runs_for = std::chrono::milliseconds(20);
-  return out;
-}
-
-class SimulatedClusterTest : public testing::Test {
- protected:
-  template <class T>
-  rest::TypedClient<T> in() const {
-    return client_.resource<T>("default");
-  }
-  template <class T>
-  T create(const std::string& name, const std::string& spec) const {
-    return in<T>().create(
-        api::Object::parse(fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{}}})", name, spec)));
-  }
-  /// The spec of a workload; `more` begins with a comma.
-  static std::string workload(const std::string& app, int replicas, const std::string& more = "") {
-    return fmt::format(
-        R"({{"replicas":{1},"selector":{{"matchLabels":{{"app":"{0}"}}}},"template":{2}{3}}})", app,
-        replicas, pod_template(app), more);
-  }
-  static std::string pod_template(const std::string& app, const std::string& more = "") {
-    return fmt::format(
-        R"({{"metadata":{{"labels":{{"app":"{0}"}}}},"spec":{{"containers":[{{"name":"c","image":"{0}:1",)"
-        R"("ports":[{{"name":"http","containerPort":8080}}]}}]{1}}}}})",
-        app, more);
-  }
-  /// Like `kubectl set image`.
-  template <class T>
-  void set_image(const std::string& name, const std::string& image) const {
-    in<T>().patch(
-        name, rest::PatchType::kStrategicMerge,
-        fmt::format(
-            R"({{"spec":{{"template":{{"spec":{{"containers":[{{"name":"c","image":"{}"}}]}}}}}}}})",
-            image));
-  }
-  std::vector<Pod> pods(const std::string& app) const {
-    return in<Pod>().list({.label_selector = "app=" + app}).items;
-  }
-  /// Decides like `kubectl rollout status`.
-  bool is_rolled_out(const std::string& name) const {
-    const Deployment d = in<Deployment>().get(name);
-    const auto status = d.status();
-    const auto wanted = d.spec().replicas().value_or(1);
-    return status.observed_generation() == d.metadata().generation() &&
-           status.updated_replicas() == wanted && status.replicas() == wanted &&
-           status.available_replicas() == wanted;
-  }
-  std::vector<ReplicaSet> sets() const { return in<ReplicaSet>().list().items; }
-  static std::string image(const Pod& pod) {
-    return std::string(pod["spec"]["containers"][0]["image"].as_string());
-  }
-
-  const apiserver::Server server_;
-  const rest::Client client_{server_.client_config()};
-  SimulatedCluster cluster_{client_, quick()};
-};
 
 TEST_F(SimulatedClusterTest, NodesAreReadyAndPodsRunOnThem) {
   for (const Node& node : client_.resource<Node>().list().items)
@@ -176,6 +106,52 @@ TEST_F(SimulatedClusterTest, ADeletedDeploymentDeletesItsPods) {
   ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
   in<Deployment>().remove("web");
   EXPECT_TRUE(eventually([&] { return pods("web").empty() && sets().empty(); }));
+}
+
+TEST_F(SimulatedClusterTest, AReplicaSetReleasesAndAdoptsPods) {
+  create<Deployment>("web", workload("web", 2));
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  const std::string name(held(pods("web")[0]).name());
+  const auto label = [&](const char* app) {
+    in<Pod>().patch(name, rest::PatchType::kMerge,
+                    fmt::format(R"({{"metadata":{{"labels":{{"app":"{}"}}}}}})", app));
+  };
+  // Takes the pod out of service for a closer look.
+  label("broken");
+  EXPECT_TRUE(eventually([&] {
+    return pods("web").size() == 2 &&
+           held(in<Pod>().get(name))["metadata"]["ownerReferences"].empty();
+  }));
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  label("web");
+  // It is adopted, and one of the three is deleted.
+  EXPECT_TRUE(eventually([&] {
+    const auto now = pods("web");
+    return now.size() == 2 && std::all_of(now.begin(), now.end(), [](const Pod& pod) {
+             return pod["metadata"]["ownerReferences"][0]["controller"].as_bool();
+           });
+  }));
+}
+
+TEST_F(SimulatedClusterTest, ADeploymentAdoptsTheReplicaSetOfAnOrphaningDeletion) {
+  create<Deployment>("web", workload("web", 2));
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  const auto names = [&] {
+    std::set<std::string> out;
+    for (const Pod& pod : pods("web")) out.emplace(pod.name());
+    return out;
+  };
+  const auto before = names();
+  in<Deployment>().remove("web", {.propagation_policy = rest::PropagationPolicy::kOrphan});
+  ASSERT_TRUE(eventually([&] {
+    return !in<Deployment>().find("web") &&
+           held(sets().at(0))["metadata"]["ownerReferences"].empty();
+  }));
+  const Deployment again = create<Deployment>("web", workload("web", 2));
+  EXPECT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  ASSERT_THAT(sets(), SizeIs(1));
+  EXPECT_EQ(held(sets()[0])["metadata"]["ownerReferences"][0]["uid"].as_string(), again.uid());
+  EXPECT_EQ(names(), before);
 }
 
 TEST_F(SimulatedClusterTest, AStatefulSetStartsAndEndsInOrder) {
@@ -369,6 +345,7 @@ TEST_F(SimulatedClusterTest, AnUnschedulablePodReportsIt) {
   ASSERT_TRUE(
       eventually([&] { return held(in<Pod>().get("picky")).status().phase() == "Running"; }));
   EXPECT_EQ(held(in<Pod>().get("picky")).spec().node_name(), "node-2");
+  EXPECT_EQ(reason(), "") << "it is scheduled";
 }
 
 TEST_F(SimulatedClusterTest, ARunningPodIsResizedAndDebugged) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <tuple>
@@ -587,13 +588,38 @@ TEST_P(Kubectl, WorksWithASimulatedCluster) {
   EXPECT_EQ(ok({"get", "deployment", "web", path(".spec.template.spec.containers[0].image")}),
             "web:1");
 
+  ok({"expose", "deployment", "web", "--port=80", "--target-port=8080"});
+  const auto addresses = [&] {
+    std::stringstream list(
+        kubectl({"get", "endpoints", "web", path(".subsets[0].addresses[*].ip")}).output);
+    return std::distance(std::istream_iterator<std::string>(list), {});
+  };
+  EXPECT_TRUE(test::eventually([&] { return addresses() == 2; }));
+  EXPECT_THAT(ok({"describe", "service", "web"}), HasSubstr(":8080"));
+  EXPECT_THAT(names({"get", "endpointslices", "-l", "kubernetes.io/service-name=web"}), SizeIs(1));
+  EXPECT_TRUE(test::eventually([&] {
+    const std::string events = ok({"get", "events"});
+    for (const char* reason : {"ScalingReplicaSet", "SuccessfulCreate", "SuccessfulDelete",
+                               "Scheduled", "Pulled", "Created", "Started", "Killing"}) {
+      if (events.find(reason) == std::string::npos) return false;
+    }
+    return true;
+  })) << ok({"get", "events"});
+  EXPECT_THAT(ok({"describe", "deployment", "web"}),
+              AllOf(HasSubstr("deployment-controller"), HasSubstr("Scaled up replica set web-")));
+
   ok({"wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s"});
+  ok({"create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=1"});
   ok({"drain", "node-1", "--ignore-daemonsets", "--timeout=60s"});
   EXPECT_THAT(ok({"get", "pods", path(".items[*].spec.nodeName")}), Not(HasSubstr("node-1")));
   ok({"create", "job", "sum", "--image=sum:1"});
   ok({"wait", "--for=condition=complete", "job", "sum", "--timeout=60s"});
   ok({"delete", "deployment", "web", "--wait=true", "--cascade=foreground", "--timeout=60s"});
   EXPECT_THAT(names({"get", "pods", "-l", "app=web"}), IsEmpty());
+  ok({"delete", "service", "web"});
+  EXPECT_TRUE(test::eventually([&] {
+    return names({"get", "endpointslices", "-l", "kubernetes.io/service-name=web"}).empty();
+  }));
 }
 
 std::string parameters_of(const testing::TestParamInfo<Kubectl::ParamType>& parameter) {
