@@ -292,7 +292,10 @@ void Kernel::step() {
   constexpr std::uint64_t kDoublings = 20;
   const std::uint64_t doublings = yields_ < kManyYields ? 0 : yields_ - kManyYields;
   const Nanos step = std::min(kLongestStep, kClockStep << std::min(doublings, kDoublings));
-  pass(std::min(now_ + step, std::max(now_, first_deadline())));
+  const Nanos deadline = std::max(now_, first_deadline());
+  pass(std::min(now_ + step, deadline));
+  // The threads that waited for it run before more time passes.
+  if (now_ >= deadline) yields_ = 0;
 }
 
 void Kernel::pass(Nanos time) {

@@ -80,7 +80,8 @@ TEST_F(Usage, HelpIsAlsoACommand) {
 
 TEST_F(Usage, HelpNamesTheDefaultServer) {
   EXPECT_THAT(lookout({"--help"}).output,
-              AllOf(HasSubstr("http://127.0.0.1:8001"), HasSubstr("~/.kube/config is not read")));
+              AllOf(HasSubstr("http://127.0.0.1:8001"),
+                    HasSubstr("read ~/.kube/config only for --context")));
 }
 
 TEST_F(Usage, HelpOfCommandsPointsToTheOptionsOfAllCommands) {
