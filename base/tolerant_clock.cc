@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <utility>
@@ -64,6 +65,18 @@ class TolerantClock : public Clock {
 
 std::shared_ptr<Clock> tolerant(std::shared_ptr<Clock> clock) {
   return clock ? std::make_shared<TolerantClock>(std::move(clock)) : Clock::real();
+}
+
+Awaitable<void> wait_for(std::shared_ptr<Clock> clock, std::stop_token event) {
+  while (!event.stop_requested()) {
+    bool failed = false;
+    try {
+      co_await clock->sleep(std::chrono::hours(24), event);
+    } catch (...) {
+      failed = true;
+    }
+    if (failed) clock = Clock::real();
+  }
 }
 
 }  // namespace lookout::detail

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lookout/base/clock.h"
+#include "lookout/base/detail/tolerant_clock.h"
 #include "lookout/base/event_loop.h"
 
 namespace lookout::controller::detail {
@@ -26,21 +27,9 @@ inline std::chrono::milliseconds sync_limit(std::chrono::milliseconds given) {
   return given == std::chrono::milliseconds(0) ? std::chrono::minutes(2) : given;
 }
 
-/// Waits until `event` is requested, also if the clock throws: the caller may own what still runs, such
-/// as a thread.
-inline Awaitable<void> wait_for(std::shared_ptr<Clock> clock, std::stop_token event) {
-  while (!event.stop_requested()) {
-    bool failed = false;
-    try {
-      co_await clock->sleep(std::chrono::hours(24), event);
-    } catch (...) {
-      failed = true;
-    }
-    if (failed) clock = Clock::real();
-  }
-}
+using lookout::detail::wait_for;
 
-/// The same with a deadline; returns false if it came first.
+/// wait_for() with a deadline; returns false if it came first.
 inline Awaitable<bool> wait_until(std::shared_ptr<Clock> clock, std::stop_token event,
                                   Clock::TimePoint deadline) {
   while (!event.stop_requested()) {

@@ -17,6 +17,7 @@
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/detail/run_on.h"
+#include "lookout/base/detail/tolerant_clock.h"
 #include "lookout/k8s/coordination/v1_draft.h"
 #include "lookout/rest/error.h"
 
@@ -35,19 +36,6 @@ api::Time wall_now() {
 
 std::int32_t whole_seconds(milliseconds duration) {
   return static_cast<std::int32_t>(std::chrono::ceil<std::chrono::seconds>(duration).count());
-}
-
-/// Waits for an event, also if the clock throws: what ends with it still runs.
-Awaitable<void> wait_for_event(std::shared_ptr<Clock> clock, std::stop_token event) {
-  while (!event.stop_requested()) {
-    bool failed = false;
-    try {
-      co_await clock->sleep(std::chrono::hours(24), event);
-    } catch (...) {
-      failed = true;
-    }
-    if (failed) clock = Clock::real();
-  }
 }
 
 Options checked(Options options) {
@@ -129,7 +117,7 @@ End LeaderElector::run(Work work, std::stop_token stop) {
         }
         returned.request_stop();
       });
-      co_await wait_for_event(options_.clock, returned.get_token());
+      co_await lookout::detail::wait_for(options_.clock, returned.get_token());
     }
     if (error) std::rethrow_exception(error);
   };
@@ -163,7 +151,7 @@ Awaitable<void> LeaderElector::abandon(const Running& running) {
   if (!leadership) co_return;
   leadership->lost.store(true, std::memory_order_release);
   leadership->stop.request_stop();
-  if (running.begun()) co_await wait_for_event(Clock::real(), running.done());
+  if (running.begun()) co_await lookout::detail::wait_for(Clock::real(), running.done());
   const std::lock_guard lock(mutex_);
   leadership_.reset();
 }
@@ -224,7 +212,7 @@ Awaitable<End> LeaderElector::lead(std::shared_ptr<Running> running, const Async
   // If the work was still running at the renew deadline, the lease is lost.
   holds = holds && Leadership(leadership).valid();
   leadership->lost.store(true, std::memory_order_release);
-  co_await wait_for_event(options_.clock, running->done());
+  co_await lookout::detail::wait_for(options_.clock, running->done());
   if (holds && options_.release) co_await release();
   {
     const std::lock_guard lock(mutex_);
