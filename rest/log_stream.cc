@@ -9,6 +9,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/base/detail/run_on.h"
+#include "lookout/base/error.h"
 #include "rest/log_stream_impl.h"
 #include "rest/shielded.h"
 
@@ -31,6 +32,13 @@ Awaitable<std::optional<LogLine>> next_on_strand(std::shared_ptr<LogStream::Impl
     detail::throw_cancelled();
   }
   co_return line;
+}
+
+const std::shared_ptr<LogStream::Impl>& opened_log(const std::shared_ptr<LogStream::Impl>& impl) {
+  if (impl == nullptr) {
+    throw InvalidArgument("the log stream is empty: assign the result of logs() to it first");
+  }
+  return impl;
 }
 
 }  // namespace
@@ -105,10 +113,12 @@ LogStream& LogStream::operator=(LogStream&& other) noexcept {
 
 LogStream::~LogStream() { cancel(); }
 
-Awaitable<std::optional<LogLine>> LogStream::async_next() { return next_on_strand(impl_); }
+Awaitable<std::optional<LogLine>> LogStream::async_next() {
+  return next_on_strand(opened_log(impl_));
+}
 
 std::optional<LogLine> LogStream::next(std::stop_token stop) {
-  const auto impl = impl_;
+  const auto impl = opened_log(impl_);
   return impl->next_blocking(std::move(stop));
 }
 

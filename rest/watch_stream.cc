@@ -9,6 +9,7 @@
 #include "lookout/api/json.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/base/detail/run_on.h"
+#include "lookout/base/error.h"
 #include "rest/shielded.h"
 #include "rest/watch_stream_impl.h"
 
@@ -34,6 +35,14 @@ Awaitable<bool> next_into(std::shared_ptr<WatchStream::Impl> impl, Events* event
     detail::throw_cancelled();
   }
   co_return !events->empty();
+}
+
+const std::shared_ptr<WatchStream::Impl>& opened_watch(
+    const std::shared_ptr<WatchStream::Impl>& impl) {
+  if (impl == nullptr) {
+    throw InvalidArgument("the watch is empty: assign the result of watch() to it first");
+  }
+  return impl;
 }
 
 }  // namespace
@@ -133,11 +142,11 @@ WatchStream& WatchStream::operator=(WatchStream&& other) noexcept {
 WatchStream::~WatchStream() { cancel(); }
 
 Awaitable<bool> WatchStream::async_next(std::vector<api::WatchEvent>& events) {
-  return next_into(impl_, &events);
+  return next_into(opened_watch(impl_), &events);
 }
 
 std::optional<api::WatchEvent> WatchStream::next(std::stop_token stop) {
-  const auto impl = impl_;
+  const auto impl = opened_watch(impl_);
   return impl->next_blocking(std::move(stop));
 }
 

@@ -194,6 +194,14 @@ TEST_F(LogStreamTest, AnUnreadLogHasBackPressure) {
   log.cancel();
 }
 
+TEST_F(LogStreamTest, AnEmptyStreamSaysSo) {
+  rest::LogStream log;
+  EXPECT_THROW(log.next(), InvalidArgument);
+  EXPECT_THROW(static_cast<void>(log.async_next()), InvalidArgument);
+  EXPECT_THROW(log.begin(), InvalidArgument);
+  log.cancel();
+}
+
 TEST_F(LogStreamTest, HasACoroutineForm) {
   const auto client = pods({"one\ntwo\n"});
   const auto read = [&]() -> Awaitable<std::vector<std::string>> {

@@ -59,6 +59,14 @@ TEST(WatchStreamTest, AWatchMayEndWithoutEvents) {
   EXPECT_FALSE(watch.next()) << "the end is the end";
 }
 
+TEST(WatchStreamTest, AnEmptyStreamSaysSo) {
+  rest::WatchStream watch;
+  std::vector<api::WatchEvent> events;
+  EXPECT_THROW(watch.next(), InvalidArgument);
+  EXPECT_THROW(static_cast<void>(watch.async_next(events)), InvalidArgument);
+  watch.cancel();
+}
+
 TEST(WatchStreamTest, ChunksNeedNotBeEvents) {
   const std::string text = kAdded + "\n\r\n " + kBookmark + kDeleted;
   for (std::size_t size : {std::size_t{1}, std::size_t{7}, text.size()}) {
