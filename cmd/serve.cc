@@ -254,12 +254,14 @@ void add_authorization(CLI::App& command, ServeFlags& flags) {
 void add_admission(CLI::App& command, ServeFlags& flags) {
   command.option_defaults()->group("Admission");
   command
-      .add_option(
-          "--enable-admission-plugins", flags.server.enable_admission_plugins,
-          "ServiceAccount: new pods need a service account, \"default\" unless they name one, "
-          "and get a volume with its token; the server keeps in each namespace the account "
-          "\"default\" and the config map kube-root-ca.crt. On with --simulate-cluster, off "
-          "otherwise. The other default plugins of kube-apiserver are always on")
+      .add_option("--enable-admission-plugins", flags.server.enable_admission_plugins,
+                  "ServiceAccount: new pods need a service account, \"default\" unless they name "
+                  "one, and get\n"
+                  "a volume with its token. Each namespace gets the account \"default\" and the "
+                  "config map\n"
+                  "kube-root-ca.crt. Default: on with --simulate-cluster, off otherwise. (The "
+                  "other default\n"
+                  "plugins of kube-apiserver are always on.)")
       ->type_name("NAME,...")
       ->delimiter(',');
   command
