@@ -161,7 +161,8 @@ TEST_F(SimulatedEventsTest, RefusedPodsAreReported) {
     }
     return false;
   }));
-  EXPECT_EQ(held(in<ReplicaSet>().get(set.name())).status().replicas(), 1);
+  EXPECT_TRUE(
+      eventually([&] { return held(in<ReplicaSet>().get(set.name())).status().replicas() == 1; }));
   in<ResourceQuota>().remove("few");
   EXPECT_TRUE(eventually([&] {
     return is_rolled_out("web") && condition(in<Deployment>().get("web"), kReplicaFailure).empty();
