@@ -56,7 +56,7 @@ class LogStream {
  public:
   class Impl;
   class iterator;
-  /// No log, for later assignment.
+  /// No log, for later assignment. Until then, reading throws InvalidArgument.
   LogStream();
   explicit LogStream(std::shared_ptr<Impl> impl);
   LogStream(LogStream&&) noexcept;

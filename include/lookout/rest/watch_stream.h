@@ -23,7 +23,7 @@ namespace lookout::rest {
 class WatchStream {
  public:
   class Impl;
-  /// No watch, for later assignment.
+  /// No watch, for later assignment. Until then, reading throws InvalidArgument.
   WatchStream();
   explicit WatchStream(std::shared_ptr<Impl> impl);
   WatchStream(WatchStream&&) noexcept;

@@ -26,9 +26,10 @@ inline constexpr std::string_view kServiceNameLabel = "kubernetes.io/service-nam
 /// If slices disagree about an address and port, the slice that was written last counts: whether it
 /// is ready, and whose it is.
 ///
-/// An instance is ready if one of its endpoints is; it then has only those. An endpoint without that condition is ready, and a
-/// terminating one is not. While a service has no ready endpoint, those that terminate but still
-/// serve are ready, as for kube-proxy: a service of one pod stays reachable until the pod has ended.
+/// An instance is ready if one of its endpoints is; it then has only those. An endpoint without that
+/// condition is ready, and a terminating one is not. While a service has no ready endpoint, those
+/// that terminate but still serve are ready, as for kube-proxy: a service of one pod stays reachable
+/// until the pod has ended.
 ///
 /// With exactly one namespace, services have their plain names. Otherwise they are named
 /// "namespace/name", and a plain name refers to the client's default namespace.
