@@ -41,7 +41,10 @@ bool was_refused(const api::StatusError& e) {
 
 struct Registration::Core {
   Core(Registrar& to, RegistrationOptions chosen)
-      : registrar(to), options(std::move(chosen)), retry(first_retry()) {}
+      : kept(to.shared()),
+        registrar(kept ? *kept : to),
+        options(std::move(chosen)),
+        retry(first_retry()) {}
 
   milliseconds first_retry() const { return Clock::limited(options.retry_after); }
 
@@ -247,6 +250,7 @@ struct Registration::Core {
     return true;
   }
 
+  const std::shared_ptr<Registrar> kept;
   Registrar& registrar;
   const RegistrationOptions options;
   std::atomic<std::uint64_t> registrations{0};

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -468,6 +469,21 @@ TEST_F(PodRegistrationTest, RemovedLabelsAreRestored) {
   EXPECT_TRUE(eventually([&] { return app_of("web-1") == "web"; }));
   EXPECT_NE(version_of("web-1"), version);
   EXPECT_THAT(warnings(), IsEmpty());
+}
+
+TEST_F(PodRegistrationTest, MayOutliveItsRegistry) {
+  cluster_.create_pod("web-1", {});
+  auto registry = std::make_unique<kratos::Registry>(cluster_.client(), on("web-1"));
+  auto options = quick();
+  options.refresh_every = 20ms;
+  options.instance.endpoints = {"http://0.0.0.0:80"};
+  Registration registration(*registry, options);
+  ASSERT_TRUE(registration.wait_registered(kLong));
+  registry.reset();
+  cluster_.label("web-1", "kratos-service-app", "");
+  EXPECT_TRUE(eventually([&] { return app_of("web-1") == "web"; }));
+  EXPECT_TRUE(registration.leave());
+  EXPECT_EQ(app_of("web-1"), "");
 }
 
 TEST_F(PodRegistrationTest, ARestartedProgramIsNotFoundUntilItIsReady) {

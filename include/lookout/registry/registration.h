@@ -46,7 +46,8 @@ class Registration : public metrics::Source {
     kLeft         ///< leave() was called
   };
 
-  /// `registrar` must outlive this object. Returns immediately; a thread does the work.
+  /// `registrar` must outlive this object, unless it has a part that may (Registrar::shared()), as
+  /// a kratos::Registry has. Returns immediately; a thread does the work.
   Registration(Registrar& registrar, RegistrationOptions options);
   /// Calls leave().
   ~Registration() override;

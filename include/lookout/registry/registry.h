@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -48,6 +49,9 @@ class Registrar {
   /// Withdraws what an earlier run of the program has left announced under this name, for example
   /// because its container was restarted in the pod. The default does nothing.
   virtual void withdraw_earlier(const ServiceInstance& /*instance*/, rest::CallOptions /*call*/) {}
+  /// The part that does this, which may outlive this object: a Registration keeps it. Empty (the
+  /// default): this object must outlive its registrations.
+  virtual std::shared_ptr<Registrar> shared() { return {}; }
 
   void register_instance(const ServiceInstance& instance) { register_instance(instance, {}); }
   void deregister_instance(const ServiceInstance& instance) { deregister_instance(instance, {}); }

@@ -77,18 +77,12 @@ class Registry : public Registrar, public InformerDiscovery {
   /// Reads the pod with a patch that changes nothing (a program that registers may have no right to
   /// read), and deregisters it if it announces an instance of this name.
   void withdraw_earlier(const ServiceInstance& instance, rest::CallOptions call) override;
+  std::shared_ptr<Registrar> shared() override;
 
  private:
-  class Known;
-  PodIdentity pod() const;
-  Awaitable<api::Object> patch_pod(PodIdentity here, std::string patch, rest::CallOptions call);
-  Awaitable<void> announce(ServiceInstance instance, PodIdentity here, std::string patch,
-                           rest::CallOptions call);
-  void warn_of(const ServiceInstance& instance, const api::Object& pod) const;
+  class Announcer;
 
-  const rest::Client client_;
-  const Options options_;
-  const std::shared_ptr<Known> known_;
+  const std::shared_ptr<Announcer> announcer_;
 };
 
 }  // namespace lookout::registry::kratos
