@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "lookout/controller/builder.h"
 #include "lookout/controller/finalizers.h"
 #include "lookout/controller/owner_references.h"
+#include "lookout/k8s/apps/v1.h"
 #include "lookout/k8s/policy/v1_draft.h"
 
 namespace lookout::cmd::cluster {
@@ -27,6 +29,13 @@ using k8s::policy::v1::PodDisruptionBudget;
 /// How long the server's note of an eviction counts if the pod is not deleted.
 constexpr std::chrono::minutes kForgetsEvictionAfter{2};
 
+template <api::ResourceObject Set>
+std::optional<std::int32_t> replicas_of(std::string_view ns, std::string_view name,
+                                        Context& context) {
+  const auto set = context.find<Set>(ns, name);
+  return set ? set->spec().replicas() : std::nullopt;
+}
+
 /// The number of pods that the controllers of these pods want; a pod without one counts by itself.
 std::int32_t expected_scale(const std::vector<Pod>& pods, Context& context) {
   std::map<std::string, std::int32_t> scales;  // by the uids of the controllers, or of the pods
@@ -34,15 +43,12 @@ std::int32_t expected_scale(const std::vector<Pod>& pods, Context& context) {
     const auto owner = controller::controller_of(pod);
     const std::string id(owner ? owner->uid() : pod.uid());
     if (scales.contains(id)) continue;
-    std::int32_t scale = 1;
-    if (owner && owner->kind() == "ReplicaSet") {
-      if (const auto set = context.find<ReplicaSet>(pod.ns(), owner->name()))
-        scale = set->spec().replicas().value_or(1);
-    } else if (owner && owner->kind() == "StatefulSet") {
-      if (const auto set = context.find<StatefulSet>(pod.ns(), owner->name()))
-        scale = set->spec().replicas().value_or(1);
-    }
-    scales.emplace(id, scale);
+    std::optional<std::int32_t> scale;
+    if (owner && owner->kind() == "ReplicaSet")
+      scale = replicas_of<ReplicaSet>(pod.ns(), owner->name(), context);
+    else if (owner && owner->kind() == "StatefulSet")
+      scale = replicas_of<StatefulSet>(pod.ns(), owner->name(), context);
+    scales.emplace(id, scale.value_or(1));
   }
   std::int32_t out = 0;
   for (const auto& [id, scale] : scales) out += scale;

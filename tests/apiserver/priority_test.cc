@@ -1,4 +1,5 @@
 // New pods get their priority from PriorityClasses.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
