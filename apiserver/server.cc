@@ -118,7 +118,7 @@ auth::TokenObjects token_objects(const resources::ResourceTable& table) {
           table.find("", "v1", "secrets"), table.find("", "v1", "nodes")};
 }
 
-/// What clients in the cluster trust; empty without TLS.
+/// The certificates that clients in the cluster trust; empty without TLS.
 std::string own_certificates(const ServerOptions& options) {
   std::string out;
   if (options.tls_cert_file.empty()) return out;

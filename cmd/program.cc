@@ -63,7 +63,7 @@ int finished(int status) {
   return kFailed;
 }
 
-/// What to do for a command of kubectl that `lookout` lacks. Empty for another word.
+/// The advice for a kubectl command that `lookout` lacks; empty for other words.
 std::string instead_of(const std::string& command) {
   if (command == "create") return "use lookout apply -f FILE";
   if (command == "describe") return "use lookout get RESOURCE NAME -o yaml, or kubectl describe";

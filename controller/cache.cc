@@ -570,7 +570,7 @@ struct CacheView::Pinned {
   // In the same order as the parts of the kind.
   std::vector<cache::Snapshot> parts;
   std::vector<bool> synced;  // true if the part was complete when the snapshot was taken
-  // What the snapshots may lack although it exists. (Usually there is nothing.)
+  // The keys of objects that may exist although the snapshots lack them. (Usually there are none.)
   std::vector<std::shared_ptr<const std::unordered_set<std::string>>> unreadable;
 
   explicit Pinned(std::shared_ptr<const detail::CachedKind> of) : kind(std::move(of)) {

@@ -109,7 +109,7 @@ InstanceSetPtr Channel::refresh(Hub& hub) {
       }
     }
   }
-  // What is left is no longer there.
+  // The remaining versions have been replaced or deleted.
   Replaced replaced;
   for (const auto& [address, version] : read_) replaced.emplace(version.object.key(), &version);
   std::vector<InstancePtr> instances;

@@ -1,5 +1,6 @@
-// What kube-controller-manager keeps in each namespace for the admission plugin ServiceAccount
-// (pkg/controller/serviceaccount, pkg/controller/certificates/rootcacertpublisher).
+// Keeps in each namespace the objects that the admission plugin ServiceAccount needs, as
+// kube-controller-manager does (pkg/controller/serviceaccount,
+// pkg/controller/certificates/rootcacertpublisher).
 #include <fmt/format.h>
 
 #include <chrono>

@@ -27,8 +27,8 @@ std::string protocol_of(const k8s::discovery::v1::EndpointPort& port) {
   return std::string(port.protocol().empty() ? "TCP" : port.protocol());
 }
 
-/// What a slice says about an endpoint. Of several, the greatest counts: that of the slice that was
-/// written last, and within one slice, one that can be called.
+/// The state of an endpoint in a slice. The greatest of several states counts: that of the slice that
+/// was written last, and within one slice, one that can be called.
 struct EndpointState {
   std::uint64_t version = 0;  // the slice's resourceVersion
   bool ready = false;

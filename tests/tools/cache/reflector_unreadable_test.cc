@@ -83,7 +83,7 @@ TEST_F(ReflectorUnreadableTest, ReportsTheKeysOfUnreadableObjects) {
   EXPECT_THAT(keys(), ElementsAre("none"));
 }
 
-/// Whoever reads the store while a list replaces it must not miss what only the list before it had.
+/// While a list replaces the store, readers must still see the unreadable keys of the list before it.
 TEST_F(ReflectorUnreadableTest, KeysStayUntilTheStoreHasTheirObjects) {
   begin_and_list();
   list(page({pod("a/y", 12)}, 1, {"a/x"}));
