@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/attempts.h"
 #include "cmd/commands.h"
 #include "cmd/dry_run.h"
 #include "cmd/duration.h"
@@ -91,34 +92,20 @@ class Deletion {
           remove(resource, target.names);
       }
     }
-    if (count_ == 0 && !failed_ && names_nothing()) print("No resources found\n");
+    if (count_ == 0 && !attempt_.failed() && names_nothing()) print("No resources found\n");
     if (flags_.waits) wait_for_all();
-    return failed_ ? 1 : 0;
+    return attempt_.failed() ? 1 : 0;
   }
 
  private:
   /// True if a list may select no object.
   bool names_nothing() const { return flags_.files.names.empty() && !flags_.selection.has_names(); }
 
-  /// Calls `request`; says why it fails. `place` is the prefix of the message.
-  template <class Request>
-  void attempt(const std::string& place, Request request) {
-    try {
-      request();
-    } catch (const std::exception& e) {
-      // The others would fail, too.
-      if (rest::is_connection_refused(e) || api::is_unauthorized(e)) throw;
-      say("lookout: {}{}\n", place, e.what());
-      failed_ = true;
-    }
-  }
-
   void remove_manifests() {
     const Manifests manifests = read_manifests(flags_.files);
-    for (const std::string& error : manifests.errors) say("lookout: {}\n", error);
-    failed_ = !manifests.errors.empty();
+    for (const std::string& error : manifests.errors) attempt_.report(error);
     for (const auto& [object, place] : manifests.objects) {
-      attempt(place + ": ", [&, &object = object] {
+      attempt_(place + ": ", [&, &object = object] {
         const api::Resource resource = finder_.find(object);
         const std::string ns = namespace_of(object, resource, flags_.selection.ns, client_);
         remove(resource, ns, std::string(object.name()), flags_.ignores_not_found);
@@ -129,12 +116,12 @@ class Deletion {
   void remove(const api::Resource& resource, const std::vector<std::string>& names) {
     const std::string ns = flags_.selection.namespace_of(resource, client_);
     for (const std::string& name : names)
-      attempt("", [&] { remove(resource, ns, name, flags_.ignores_not_found); });
+      attempt_("", [&] { remove(resource, ns, name, flags_.ignores_not_found); });
     if (!names.empty()) return;
-    attempt("", [&] {
+    attempt_("", [&] {
       for (const api::Object& object : flags_.selection.list(client_.resource(resource, ns))) {
         // Another client may delete it first.
-        attempt("", [&] {
+        attempt_("", [&] {
           remove(resource, std::string(object.ns()), std::string(object.name()), true);
         });
       }
@@ -181,7 +168,7 @@ class Deletion {
   void wait_for_all() {
     Deadline deadline;
     if (flags_.timeout.count() > 0) deadline = std::chrono::steady_clock::now() + flags_.timeout;
-    for (const Waiting& each : waiting_) attempt(each.shown + ": ", [&] { wait(each, deadline); });
+    for (const Waiting& each : waiting_) attempt_(each.shown + ": ", [&] { wait(each, deadline); });
   }
 
   /// Throws Error at the deadline.
@@ -220,7 +207,7 @@ class Deletion {
   rest::DeleteOptions options_;
   std::vector<Waiting> waiting_;
   std::size_t count_ = 0;
-  bool failed_ = false;
+  Attempts attempt_;
 };
 
 /// As in kubectl: without --force, a pod has at least a second. Throws CLI::ValidationError.

@@ -12,19 +12,17 @@
 #include <utility>
 #include <vector>
 
+#include "cmd/attempts.h"
 #include "cmd/commands.h"
 #include "cmd/custom_columns.h"
 #include "cmd/duration.h"
 #include "cmd/manifests.h"
 #include "cmd/object_name.h"
 #include "cmd/poll_until.h"
-#include "cmd/say.h"
 #include "cmd/selection.h"
 #include "lookout/api/detail/json_path.h"
-#include "lookout/api/status.h"
 #include "lookout/base/ascii.h"
 #include "lookout/base/error.h"
-#include "lookout/rest/error.h"
 
 namespace lookout::cmd {
 namespace {
@@ -189,34 +187,21 @@ class Wait {
           wait(resource, target.names);
       }
     }
-    if (count_ == 0 && !failed_ && !flags_.goal.is_deletion()) {
+    if (count_ == 0 && !attempt_.failed() && !flags_.goal.is_deletion()) {
       throw Error(fmt::format("no object matches{}", flags_.goal.is_creation()
                                                          ? ": name the object that is to be created"
                                                          : ""));
     }
-    return failed_ ? 1 : 0;
+    return attempt_.failed() ? 1 : 0;
   }
 
  private:
-  template <class Request>
-  void attempt(const std::string& place, Request request) {
-    try {
-      request();
-    } catch (const std::exception& e) {
-      // The others would fail, too.
-      if (rest::is_connection_refused(e) || api::is_unauthorized(e)) throw;
-      say("lookout: {}{}\n", place, e.what());
-      failed_ = true;
-    }
-  }
-
   void wait_for_manifests() {
     const Manifests manifests = read_manifests(flags_.files);
-    for (const std::string& error : manifests.errors) say("lookout: {}\n", error);
-    failed_ = !manifests.errors.empty();
+    for (const std::string& error : manifests.errors) attempt_.report(error);
     for (const auto& [object, place] : manifests.objects) {
       ++count_;
-      attempt(place + ": ", [&, &object = object] {
+      attempt_(place + ": ", [&, &object = object] {
         const api::Resource resource = finder_.find(object);
         const std::string ns = namespace_of(object, resource, flags_.selection.ns, client_);
         wait(resource, ns, std::string(object.name()));
@@ -227,13 +212,13 @@ class Wait {
   void wait(const api::Resource& resource, const std::vector<std::string>& names) {
     const std::string ns = flags_.selection.namespace_of(resource, client_);
     count_ += names.size();
-    for (const std::string& name : names) attempt("", [&] { wait(resource, ns, name); });
+    for (const std::string& name : names) attempt_("", [&] { wait(resource, ns, name); });
     if (!names.empty()) return;
-    attempt("", [&] {
+    attempt_("", [&] {
       const auto objects = flags_.selection.list(client_.resource(resource, ns));
       count_ += objects.size();
       for (const api::Object& object : objects) {
-        attempt("", [&] { wait(resource, std::string(object.ns()), std::string(object.name())); });
+        attempt_("", [&] { wait(resource, std::string(object.ns()), std::string(object.name())); });
       }
     });
   }
@@ -264,7 +249,7 @@ class Wait {
   const WaitFlags& flags_;
   Deadline deadline_;
   std::size_t count_ = 0;
-  bool failed_ = false;
+  Attempts attempt_;
 };
 
 /// Throws CLI::ParseError.
