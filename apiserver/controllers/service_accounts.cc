@@ -94,26 +94,41 @@ storage::Watch::TimePoint next_attempt(const std::set<std::string>& due) {
                      : std::chrono::steady_clock::now() + kNextAttempt;
 }
 
+/// Adds the namespaces that an event makes due, or removes one.
+using Note = void (*)(const storage::Event& event, std::set<std::string>& due);
+
+/// Follows a watch. True if it has expired and a new one must continue.
+Awaitable<bool> follow_events(const Context& context, const InEachNamespace& kept,
+                              storage::Watch& watch, std::set<std::string> due, Note note) {
+  std::vector<storage::Event> events;
+  for (;;) {
+    const bool more = co_await watch.next(events, next_attempt(due));
+    if (!events.empty() && fell_behind(events.back())) co_return true;
+    if (!more) co_return false;
+    for (const storage::Event& event : events) note(event, due);
+    co_await settle_all(context, kept, due);
+  }
+}
+
+void note_namespace(const storage::Event& event, std::set<std::string>& due) {
+  if (event.type == api::EventType::kDeleted || resources::is_deleting(event.object)) {
+    due.erase(std::string(event.object.name()));
+  } else {
+    due.emplace(event.object.name());
+  }
+}
+
+void note_deletion(const storage::Event& event, std::set<std::string>& due) {
+  if (event.type == api::EventType::kDeleted) due.emplace(event.object.ns());
+}
+
 /// For new namespaces. True if the watch has expired and a new one must continue.
 Awaitable<bool> follow_namespaces(Context context, InEachNamespace kept) {
   const auto namespaces = context.resources.table()->find("", "v1", "namespaces");
   storage::WatchOptions options;
   const auto watch = co_await namespaces->storage->watch("", true, std::move(options));
   std::set<std::string> due;
-  std::vector<storage::Event> events;
-  for (;;) {
-    const bool more = co_await watch->next(events, next_attempt(due));
-    if (!events.empty() && fell_behind(events.back())) co_return true;
-    if (!more) co_return false;
-    for (const storage::Event& event : events) {
-      if (event.type == api::EventType::kDeleted || resources::is_deleting(event.object)) {
-        due.erase(std::string(event.object.name()));
-      } else {
-        due.emplace(event.object.name());
-      }
-    }
-    co_await settle_all(context, kept, due);
-  }
+  co_return co_await follow_events(context, kept, *watch, std::move(due), note_namespace);
 }
 
 /// For deleted objects. True if the watch has expired and a new one must continue.
@@ -133,16 +148,7 @@ Awaitable<bool> follow_deletions(Context context, InEachNamespace kept) {
   const std::vector<Object> all = co_await list_all(std::move(namespaces));
   for (const Object& ns : all) due.emplace(ns.name());
   co_await settle_all(context, kept, due);
-  std::vector<storage::Event> events;
-  for (;;) {
-    const bool more = co_await watch->next(events, next_attempt(due));
-    if (!events.empty() && fell_behind(events.back())) co_return true;
-    if (!more) co_return false;
-    for (const storage::Event& event : events) {
-      if (event.type == api::EventType::kDeleted) due.emplace(event.object.ns());
-    }
-    co_await settle_all(context, kept, due);
-  }
+  co_return co_await follow_events(context, kept, *watch, std::move(due), note_deletion);
 }
 
 using Follow = Awaitable<bool> (*)(Context context, InEachNamespace kept);
